@@ -415,6 +415,9 @@ impl Releasing<'_> {
                  Waiting some seconds for the other one"
             );
         }
+        if let Some(why) = self.ledger.log_refusal() {
+            warn!("the ledger log keeps what nobody needs any more: {why}");
+        }
         self.is_waiting = progress.is_waiting;
         if !progress.has_claimed && !progress.is_waiting {
             self.accepted.store(self.ledger.next_window().micros(), Relaxed);

@@ -36,7 +36,7 @@ pub fn newest(
                     "the witness has accepted {found}, which the ledger on the disk does not have (newest row: {newest}): it is an \
                      older copy, or another worker was faster; building it from its log"
                 );
-                ledger.hand_over(log)?;
+                ledger.hand_over(log, &accepted.head)?;
             }
             recognised => return Ok(recognised.map(|()| Some(ledger))?),
         }
@@ -48,7 +48,14 @@ pub fn newest(
 
 fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
     let built = log.restore(&settings.ledger, &accepted.head, Timestamp::now())?;
-    info!(rows = built.rows, newest = built.newest, unpublished = built.unpublished, "built the ledger from its log");
+    let checkpoint = built.checkpoint.unwrap_or_default();
+    info!(
+        rows = built.rows,
+        newest = built.newest,
+        unpublished = built.unpublished,
+        checkpoint,
+        "built the ledger from its log"
+    );
     let ledger = Ledger::open(&settings.ledger)?;
     let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
     if is_chosen && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty() {

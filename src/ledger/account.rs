@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::chain::{Closed, Configuration, Digest, Genesis, Outcome, Row};
 use crate::clock::Timestamp;
@@ -61,6 +62,20 @@ impl Account {
 
     pub fn reach(&self) -> Duration {
         self.reach
+    }
+
+    /// What a row says of the account after it, in a ledger whose first row has the digest `origin`.
+    ///
+    /// ```text
+    /// digest = SHA-256( "bernstream ledger account 1\n" | origin | the account as JSON )
+    /// ```
+    ///
+    /// Rows that were written are compared with it for ever: what an account has more one day is left out of the JSON where it is not used.
+    pub fn digest(&self, origin: Digest) -> Option<Digest> {
+        let account = serde_json::to_string(self).ok()?;
+        let hash =
+            Sha256::new().chain_update(b"bernstream ledger account 1\n").chain_update(origin).chain_update(account);
+        Some(Digest::from(<[u8; 32]>::from(hash.finalize())))
     }
 
     /// What `block` was charged so far; the whole total if it can no longer be charged.
@@ -232,6 +247,17 @@ mod tests {
             ended: vec![],
             until: None,
         })
+    }
+
+    /// By an independent program (Python hashlib). Another digest would turn all ledgers into damaged ones.
+    #[test]
+    fn the_digest_of_an_account_is_that_of_its_json() {
+        let mut account = account(20);
+        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        account.ends.0.insert(0, 17);
+        let expected = "2b45f06c7f69407009c5c344f721af4b3437836610e9b5a25563dc0fddaad928";
+        assert_eq!(account.digest(Digest::of(b"first")).unwrap().to_string(), expected);
+        assert_ne!(account.digest(Digest::of(b"other")), account.digest(Digest::of(b"first")));
     }
 
     #[test]

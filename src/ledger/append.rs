@@ -86,8 +86,9 @@ impl Ledger {
     fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
         let mut account = self.state.account.clone();
         let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;
-        let entry = Entry::new(Some(self.state.link()), self.next_sequence(), row)?;
-        let is_due = Checkpoint::is_due(entry.head.sequence);
+        let is_due = Checkpoint::is_due(self.next_sequence());
+        let digest = is_due.then(|| account.digest(self.state.origin)).flatten();
+        let entry = Entry::new(Some(self.state.link()), self.next_sequence(), row, digest)?;
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         let keep_published = self.keep_published;
         self.write(|transaction| {

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! with a salt of 32 random bytes for each row. Digests are sent to the witness and commitments are exported, and the secret part of a
-//! window has offsets, which are exact counts: without a salt they could be guessed. The form is 2, or 1 for a row of an older program,
+//! window has offsets, which are exact counts: without a salt they could be guessed. Each 256th row also has the digest of the account
+//! after it there ([`Account::digest`](super::account::Account::digest)), so that the chain covers a checkpoint. The form is 2, or 1 for a row of an older program,
 //! or 0 and 32 zero bytes before the first row; `docs/proofs/ledger.md` says why. Older programs wrote a row as one text, and
 //!
 //! ```text
@@ -185,15 +186,18 @@ struct Secret<'a> {
     /// Of a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends: Option<Cow<'a, Positions>>,
+    /// Of a row that a checkpoint can stand at: the digest of the account after it. Secret, because an account has exact counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    account: Option<Digest>,
 }
 
 impl Row {
-    /// Its public and its secret part.
+    /// Its public and its secret part, with the digest of the account after it where there is one.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(super) fn split(&self) -> serde_json::Result<(String, String)> {
+    pub(super) fn split(&self, account: Option<Digest>) -> serde_json::Result<(String, String)> {
         let (public, ends) = match self {
             Row::Genesis(genesis) => (Public::Genesis(Cow::Borrowed(genesis)), None),
             Row::Configuration(configuration) => (Public::Configuration(Cow::Borrowed(configuration)), None),
@@ -202,7 +206,7 @@ impl Row {
                 (Public::Window(public), Some(Cow::Borrowed(ends)))
             }
         };
-        Ok((serde_json::to_string(&public)?, serde_json::to_string(&Secret { ends })?))
+        Ok((serde_json::to_string(&public)?, serde_json::to_string(&Secret { ends, account })?))
     }
 
     /// The row with these parts.
@@ -211,7 +215,7 @@ impl Row {
     ///
     /// If they are not those of one row.
     pub(super) fn join(public: &str, secret: &str) -> serde_json::Result<Row> {
-        let Secret { ends } = serde_json::from_str(secret)?;
+        let Secret { ends, .. } = serde_json::from_str(secret)?;
         match (serde_json::from_str(public)?, ends) {
             (Public::Genesis(genesis), None) => Ok(Row::Genesis(genesis.into_owned())),
             (Public::Configuration(configuration), None) => Ok(Row::Configuration(configuration.into_owned())),
@@ -221,6 +225,15 @@ impl Row {
             _ => Err(serde::de::Error::custom("its secret part is that of another kind of row")),
         }
     }
+}
+
+/// What the secret part of a row says of the account after it, if anything.
+///
+/// # Errors
+///
+/// If it is no secret part.
+pub(super) fn account_of(secret: &str) -> serde_json::Result<Option<Digest>> {
+    serde_json::from_str::<Secret<'_>>(secret).map(|secret| secret.account)
 }
 
 /// The first row: what this ledger accounts for. Everything here is public or random.
@@ -461,8 +474,14 @@ mod tests {
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
-            let (public, secret) = row.split().unwrap();
+            let account = Digest::of(b"account");
+            let (public, with_account) = row.split(Some(account)).unwrap();
+            assert_eq!(Row::join(&public, &with_account).unwrap(), row);
+            assert_eq!(account_of(&with_account).unwrap(), Some(account));
+            assert!(!public.contains("account"));
+            let (public, secret) = row.split(None).unwrap();
             assert_eq!(Row::join(&public, &secret).unwrap(), row);
+            assert_eq!(account_of(&secret).unwrap(), None);
             let is_window = matches!(row, Row::Window(_));
             assert!(!public.contains("ends") && (secret == "{}") != is_window, "{public} {secret}");
             // What is public of a row without a secret is all of it.
@@ -473,8 +492,8 @@ mod tests {
     #[test]
     fn parts_that_do_not_belong_together_are_no_row() {
         let window = Row::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
-        let (public, secret) = window.split().unwrap();
-        let (genesis, none) = Row::Genesis(genesis(0)).split().unwrap();
+        let (public, secret) = window.split(None).unwrap();
+        let (genesis, none) = Row::Genesis(genesis(0)).split(None).unwrap();
         let whole = serde_json::to_string(&window).unwrap();
         for (public, secret) in [(&public, &none), (&genesis, &secret), (&whole, &secret), (&public, &public)] {
             assert!(Row::join(public, secret).is_err(), "{public} {secret}");

@@ -60,6 +60,7 @@ impl Ledger {
     /// hold the rows.
     pub fn claim(&mut self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
         if accepted == Some(&self.state.head) {
+            self.watch()?;
             return Ok(None);
         }
         self.check_usable()?;

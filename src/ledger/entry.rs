@@ -4,15 +4,22 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::chain::{Digest, Form, Head, Link, Row, commitment, link, link_whole, random};
+use super::chain::{Digest, Form, Head, Link, Row, account_of, commitment, link, link_whole, random};
 use super::error::Error;
 use super::store::{digest_of, sequence_of};
+use crate::source::Positions;
 
 const SECRET: &str = r#","secret":"#;
 const ROW: &str = r#","row":"#;
 
-/// The most bytes of a partition and its offset in JSON, and of what stands around all of them.
+/// The most bytes of a partition and its offset in JSON.
 const WIDEST: usize = 36;
+
+/// How many bytes these offsets would have more in JSON if they had as many digits as they can have, and some.
+pub(super) fn hidden_width(ends: &Positions) -> usize {
+    let written = serde_json::to_string(ends).map_or(0, |text| text.len());
+    (ends.0.len() * WIDEST + 2).saturating_sub(written)
+}
 
 /// A row as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +46,15 @@ struct Line {
 }
 
 impl Entry {
-    /// Seals `row` with a fresh salt, as the successor of the row `before`.
+    /// Seals `row` with a fresh salt, as the successor of the row `before`, and the digest of the `account` after it where a checkpoint
+    /// may stand.
     ///
     /// # Errors
     ///
     /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
-    pub fn new(before: Option<Link>, sequence: u64, row: &Row) -> Result<Self, Error> {
+    pub fn new(before: Option<Link>, sequence: u64, row: &Row, account: Option<Digest>) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
-        let (public, secret) = row.split().map_err(|error| Error::Refused { why: error.to_string() })?;
+        let (public, secret) = row.split(account).map_err(|error| Error::Refused { why: error.to_string() })?;
         // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
         if Row::join(&public, &secret).ok().as_ref() != Some(row) {
             return Err(Error::Refused { why: "the row could not be read again".to_owned() });
@@ -92,6 +100,18 @@ impl Entry {
         }
     }
 
+    /// The digest of the account after it, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If it is no row.
+    pub fn account(&self) -> serde_json::Result<Option<Digest>> {
+        match &self.text {
+            Text::Whole(_) => Ok(None),
+            Text::Split { secret, .. } => account_of(secret),
+        }
+    }
+
     /// Whether it is genuine, and the successor of the row `before`.
     pub fn follows(&self, before: Option<Link>) -> bool {
         let sequence = self.head.sequence;
@@ -123,13 +143,9 @@ impl Entry {
 
     /// How many bytes its secret part would have more if the input's offsets had as many digits as they can have, and some.
     pub fn hidden_width(&self) -> usize {
-        let partitions = match self.row() {
-            Ok(Row::Window(closed)) => closed.ends.0.len(),
+        match (self.row(), &self.text) {
+            (Ok(Row::Window(closed)), Text::Split { .. }) => hidden_width(&closed.ends),
             _ => 0,
-        };
-        match &self.text {
-            Text::Split { secret, .. } => (partitions * WIDEST + WIDEST).saturating_sub(secret.len()),
-            Text::Whole(_) => 0,
         }
     }
 
@@ -156,7 +172,7 @@ impl Entry {
                 Ok(line + ROW + public + "}")
             }
             Text::Whole(row) => {
-                let (public, _) = self.row()?.split()?;
+                let (public, _) = self.row()?.split(None)?;
                 // What has no secret needs no salt either.
                 if public == *row {
                     let _ = write!(line, r#","salt":"{}""#, Digest::from(self.salt));
@@ -170,7 +186,7 @@ impl Entry {
     pub fn is_checkable(&self) -> bool {
         match &self.text {
             Text::Split { .. } => true,
-            Text::Whole(row) => self.row().and_then(|row| row.split()).is_ok_and(|(public, _)| public == *row),
+            Text::Whole(row) => self.row().and_then(|row| row.split(None)).is_ok_and(|(public, _)| public == *row),
         }
     }
 

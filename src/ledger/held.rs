@@ -24,17 +24,34 @@ impl Ledger {
         log.hold(&self.connection, &self.file, self.state.head)
     }
 
-    /// Appends to `log` the rows of this ledger that it lacks, before another ledger takes its place: this disk may be the only one
-    /// that still has them, and without them no ledger can be built.
+    /// Has the log read now and then where nothing is claimed: if it has lost records, this disk may be the only one that has them.
     ///
     /// # Errors
     ///
     /// As [`hold`](Self::hold).
-    pub fn hand_over(&self, log: &mut LedgerLog) -> Result<(), Error> {
-        log.hold(&self.connection, &self.file, self.state.head)
+    pub(super) fn watch(&mut self) -> Result<(), Error> {
+        match self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
+            true => self.hold(),
+            false => Ok(()),
+        }
     }
 
-    /// Tells the log up to which row everything was published, of those up to `accepted`.
+    /// Appends to `log` the rows of this ledger that it lacks, before the one that has the row `accepted` takes its place, unless that can
+    /// be built of what is there: this disk may be the only one that still has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold).
+    pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), Error> {
+        log.read()?;
+        if log.can_build(accepted) {
+            return Ok(());
+        }
+        log.fill_with(&self.connection, &self.file, (self.state.head, self.state.gap.is_some()))
+    }
+
+    /// Tells the log up to which row everything was published, of those up to `accepted`, the head of the witness, which was recognised; and
+    /// deletes from it what no ledger is built from any more.
     ///
     /// # Errors
     ///
@@ -45,16 +62,22 @@ impl Ledger {
         let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
         let unpublished: Option<i64> =
             self.connection.query_row(unpublished, [], |row| row.get(0)).optional().map_err(sqlite)?;
-        let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
-        let newest = unpublished.map_or(accepted, |first| accepted.min(first - 1));
+        let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
+        let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
         let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
         let head = |row: &rusqlite::Row<'_>| {
             Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
         };
         match self.connection.query_row(row, [newest], head).optional().map_err(sqlite)? {
-            Some(published) => Ok(log.mark(published)?),
-            None => Ok(()),
+            Some(published) => log.mark(published)?,
+            None => return Ok(()),
         }
+        Ok(log.trim(*accepted, &self.state.genesis.witness)?)
+    }
+
+    /// Why the log did not delete what no ledger is built from any more, once after it has refused.
+    pub fn log_refusal(&mut self) -> Option<String> {
+        self.log.as_mut().and_then(LedgerLog::refusal).map(|refusal| refusal.to_string())
     }
 
     /// The first rows up to `accepted` that `log`, which was read, does not hold, and how many rows and bytes it has.

@@ -5,7 +5,7 @@
 //! before the commit nothing has left, and the noise is drawn again; after a crash behind it the same bytes are published.
 //! The [`witness`] decides which of several copies of a ledger may publish.
 //!
-//! Beside a [`log`] the file is a copy, which can be built again.
+//! Beside a [`log`] the file is a copy, which can be built again, from a checkpoint in it on: then rows are missing (`gap`).
 //!
 //! Whoever only looks at a ledger holds no lock, and copies it in short transactions (`pages`), which the worker waits out.
 //!
@@ -28,6 +28,7 @@ mod entry;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod gap;
 mod glance;
 mod held;
 mod instance;
@@ -48,6 +49,7 @@ pub mod witness;
 pub use self::append::Closing;
 pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State};
 pub use self::error::Error;
+pub use self::gap::Missing;
 pub use self::glance::Glance;
 pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, Pending, exists, new_id};

@@ -11,6 +11,7 @@ use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
 use super::entry::Entry;
 use super::error::Error;
+use super::gap::Missing;
 use super::instance::{Instance, Waiting};
 use super::log::LedgerLog;
 use super::outgoing::Outgoing;
@@ -98,7 +99,7 @@ impl Ledger {
             return Err(Error::Exists { path: params.path.clone() });
         }
         let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
-        let row = Entry::new(None, sequence, &Row::Genesis(genesis))?;
+        let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load(params, lock)
     }
@@ -198,6 +199,7 @@ impl Ledger {
             1 => verify::migrate_from_1(&mut connection, &file)?,
             2 => verify::migrate_from_2(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
             3 => verify::migrate_from_3(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
+            4 => verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
             _ => {}
         }
         let state = replay::newest(&mut connection, &file)?;
@@ -236,6 +238,28 @@ impl Ledger {
 
     pub fn genesis(&self) -> &Genesis {
         &self.state.genesis
+    }
+
+    /// The rows after the first that it does not have, because it was built from a checkpoint of its log.
+    pub fn missing(&self) -> Option<Missing> {
+        self.state.missing()
+    }
+
+    /// The row from which on it has all rows, and where the window after that one starts.
+    pub fn begins(&self) -> (u64, Timestamp) {
+        let genesis = &self.state.genesis;
+        let first = genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        self.state.gap.as_ref().map_or((first, genesis.first), |gap| (gap.sequence, gap.account.next_window))
+    }
+
+    /// The row that follows the missing ones, and the settings after it.
+    pub fn settings_after_missing(&self) -> Option<(u64, &str)> {
+        self.state.gap.as_ref().map(|gap| (gap.sequence, gap.account.settings.as_str()))
+    }
+
+    /// The newest block that was charged by the missing rows and the one after them.
+    pub fn charged_by_missing(&self) -> Option<Span> {
+        self.state.gap.as_ref().and_then(|gap| gap.account.newest).map(|(block, _)| block)
     }
 
     pub fn head(&self) -> &Head {

@@ -15,6 +15,7 @@ use super::chain::{Closed, Digest, Form, Genesis, Head, Link, Outcome, Row};
 use super::checkpoint::Checkpoint;
 use super::entry::Entry;
 use super::error::Error;
+use super::gap::{Gap, Missing};
 use super::pages;
 use super::spent::{LIVE, price_as_json, read_spent, same_as_spent};
 use super::states::{self, check_states};
@@ -32,6 +33,8 @@ pub(super) struct LedgerState {
     /// How the head is written.
     pub form: Form,
     pub account: Account,
+    /// Where the rows go on after the first, if the next ones are not there.
+    pub gap: Option<Gap>,
 }
 
 impl LedgerState {
@@ -52,6 +55,7 @@ impl LedgerState {
                     head: entry.head,
                     form: entry.link().form,
                     account,
+                    gap: None,
                 })
             }
             Ok(_) => Err(damaged("a genesis row must be the first row, and no other".into())),
@@ -66,6 +70,10 @@ impl LedgerState {
         damaged: impl Fn(String) -> Error,
     ) -> Result<(Row, Vec<(Span, Price)>), Error> {
         let sequence = entry.head.sequence;
+        if let Some(gap) = self.gap.as_ref().filter(|gap| gap.sequence == sequence) {
+            let (before, account) = (gap.before, gap.account.clone());
+            return self.pass_gap(entry, before, account, damaged);
+        }
         if !entry.follows(Some(self.link())) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
         }
@@ -73,9 +81,43 @@ impl LedgerState {
         if self.head.sequence.checked_add(1) != Some(sequence) {
             return Err(damaged("the row before it is missing".into()));
         }
-        let spent = self.account.take(sequence, &row).map_err(damaged)?;
+        let spent = self.account.take(sequence, &row).map_err(&damaged)?;
+        let said = entry.account().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if said.is_some() && said != self.account.digest(self.origin) {
+            return Err(damaged("what it says of the account is not what the rows add up to".into()));
+        }
         (self.head, self.form) = (entry.head, entry.link().form);
         Ok((row, spent))
+    }
+
+    /// Goes on with the row `entry` behind a gap; returns it, and what the live blocks have spent. The chain ties the account to the newest
+    /// row, for that row has its digest.
+    fn pass_gap(
+        &mut self,
+        entry: &Entry,
+        before: Link,
+        account: Account,
+        damaged: impl Fn(String) -> Error,
+    ) -> Result<(Row, Vec<(Span, Price)>), Error> {
+        if !entry.follows(Some(before)) {
+            return Err(damaged("it was changed, or does not follow the gap before it".into()));
+        }
+        let read = entry.row().and_then(|row| Ok((row, entry.account()?)));
+        let (row, said) = read.map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if said.is_none() || said != account.digest(self.origin) {
+            return Err(damaged("the account after it is not the one that it says".into()));
+        }
+        let live = account.live.iter().map(|(block, price)| (*block, *price)).collect();
+        (self.head, self.form, self.account) = (entry.head, entry.link().form, account);
+        Ok((row, live))
+    }
+
+    /// The rows that are not there.
+    pub fn missing(&self) -> Option<Missing> {
+        let gap = self.gap.as_ref()?;
+        let first = self.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)).saturating_add(1);
+        let last = gap.sequence.checked_sub(1).filter(|last| *last >= first)?;
+        Some(Missing { first, last, before: gap.before })
     }
 
     /// What the next row follows.
@@ -180,11 +222,16 @@ pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState,
     let first = format!("SELECT {columns} FROM rows ORDER BY sequence LIMIT 1");
     let entry = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
-    LedgerState::begin(&entry, |what| damaged(file, &entry, &what))
+    let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
+    // Older formats have none.
+    if store::format(connection).map_err(sqlite)? > 4 {
+        state.gap = Gap::read(connection).map_err(sqlite)?;
+    }
+    Ok(state)
 }
 
 /// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
-fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
+pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
     let waiting = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
     let waiting: Option<i64> = connection.query_row(waiting, [], |row| row.get(0)).optional()?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
@@ -219,4 +266,25 @@ fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::fixtures::{genesis, price, released, span};
+
+    #[test]
+    fn a_row_that_says_something_else_of_the_account_is_damaged() {
+        let refused = |why| Error::Refused { why };
+        let first = Entry::new(None, 0, &Row::Genesis(genesis(0)), None).unwrap();
+        let row = Row::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
+        let mut account = Account::new(&genesis(0));
+        account.take(1, &row).unwrap();
+        let taken = |said| {
+            let next = Entry::new(Some(first.link()), 1, &row, said).unwrap();
+            LedgerState::begin(&first, refused).unwrap().take(&next, refused).is_ok()
+        };
+        assert!(taken(None) && taken(account.digest(first.head.digest)));
+        assert!(!taken(account.digest(Digest::of(b"another first row"))));
+    }
 }

@@ -52,7 +52,9 @@ impl Ledger {
         remove(&mut connection, progress).map_err(sqlite)?;
         let genesis = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
         let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
-        let before = Archive::newest(&connection).map_err(sqlite)?.map_or(genesis, |archive| archive.last);
+        // What comes before a gap is the first row alone.
+        let begin = self.state.gap.as_ref().map_or(Ok(genesis), |gap| i64::try_from(gap.sequence)).unwrap_or(i64::MAX);
+        let before = Archive::newest(&connection).map_err(sqlite)?.map_or(begin, |archive| archive.last);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         // A start looks for the row of its checkpoint.
         let spare = checkpoint::spare(&connection).map_err(sqlite)?.unwrap_or(0);

@@ -3,7 +3,7 @@
 //! `ledger.sqlite` holds `rows` (the chain; without a `secret` a row is whole in its `body`, as older programs wrote it), `spent` (what each block has spent, prices in JSON), `outbox` (the messages and
 //! whether they are known to be published; those of old rows are dropped, and `kept` says up to which), `states` (the noise that
 //! later windows continue; secret, because whoever knows the noise can subtract it), `checkpoints` (the account after some rows)
-//! and `archives` (which rows were moved to which file). It must be on local block storage with a reliable `fsync`.
+//! `archives` (which rows were moved to which file) and `gap` (which rows it does not have). It must be on local block storage with a reliable `fsync`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::chain::{Digest, Head};
 use super::error::Error;
 
-pub(super) const FORMAT: i64 = 4;
+pub(super) const FORMAT: i64 = 5;
 
 const TABLES: &str = "
     CREATE TABLE rows (
@@ -60,6 +60,12 @@ pub(super) const KEPT: &str =
 
 /// The column that format 3 lacked: the secret part of a row, if its body is the public part.
 pub(super) const COLUMN_OF_4: &str = "ALTER TABLE rows ADD COLUMN secret TEXT";
+
+/// The table that format 4 lacked. Its one row, if it has one, is the row that the rows go on with after the first, the form and the
+/// digest of the row before that, and the account after it ([`Gap`](super::gap::Gap)). Rows of format 5 may say what the account is.
+pub(super) const TABLE_OF_5: &str = "
+    CREATE TABLE gap (sequence INTEGER PRIMARY KEY, form INTEGER NOT NULL, digest BLOB NOT NULL, account TEXT NOT NULL) STRICT;
+";
 
 /// The columns of a row, in a file of this format.
 pub(super) fn columns(format: i64) -> &'static str {
@@ -156,6 +162,7 @@ pub(super) fn create(
         transaction.execute_batch(TABLES_OF_2)?;
         transaction.execute_batch(TABLES_OF_3)?;
         transaction.execute_batch(COLUMN_OF_4)?;
+        transaction.execute_batch(TABLE_OF_5)?;
         fill(&transaction)?;
         transaction.execute_batch(KEPT)?;
         transaction.commit()?;

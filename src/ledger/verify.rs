@@ -71,6 +71,18 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
     Ok(walk.state)
 }
 
+/// Migrates a ledger of format 4, all or nothing. Its rows stay as they are; a checkpoint can stand at later ones.
+///
+/// # Errors
+///
+/// If the ledger cannot be written; it is then unchanged.
+pub(super) fn migrate_from_4(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(store::TABLE_OF_5)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT)?;
+    transaction.commit()
+}
+
 /// Migrates a ledger of format 3, all or nothing. Its rows stay as they are, and those that follow are written in two parts.
 ///
 /// # Errors
@@ -79,6 +91,7 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
 pub(super) fn migrate_from_3(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(store::COLUMN_OF_4)?;
+    transaction.execute_batch(store::TABLE_OF_5)?;
     transaction.pragma_update(None, "user_version", store::FORMAT)?;
     transaction.commit()
 }
@@ -93,6 +106,7 @@ pub(super) fn migrate_from_2(connection: &mut Connection) -> rusqlite::Result<()
     transaction.execute_batch(store::TABLES_OF_3)?;
     transaction.execute_batch(store::KEPT)?;
     transaction.execute_batch(store::COLUMN_OF_4)?;
+    transaction.execute_batch(store::TABLE_OF_5)?;
     transaction.pragma_update(None, "user_version", store::FORMAT)?;
     transaction.commit()
 }
@@ -113,6 +127,7 @@ pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result
     transaction.execute_batch(store::TABLES_OF_3).map_err(sqlite)?;
     transaction.execute_batch(store::KEPT).map_err(sqlite)?;
     transaction.execute_batch(store::COLUMN_OF_4).map_err(sqlite)?;
+    transaction.execute_batch(store::TABLE_OF_5).map_err(sqlite)?;
     transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
     let mut walk = Walk::begin(&transaction, file)?;
     let rest = loop {

@@ -86,7 +86,7 @@ impl PendingReports {
         };
         let newest = ledger.newest(|closed| due(closed.window) > now)?;
         let pending = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
-        let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let (first, begin) = ledger.begins();
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
         let status = |at: usize| match newest.get(at) {
@@ -97,12 +97,9 @@ impl PendingReports {
                 spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
                 outcome: Some(outcome(closed)),
             },
-            None => LedgerStatus {
-                rows: first,
-                closed_until: ledger.genesis().first,
-                spent: spent_before(&blocks, &later),
-                outcome: None,
-            },
+            None => {
+                LedgerStatus { rows: first, closed_until: begin, spent: spent_before(&blocks, &later), outcome: None }
+            }
         };
         let waiting = newest.iter().enumerate().take(pending).rev();
         let reports =

@@ -1,5 +1,7 @@
 //! A synopsis as it is found on an output.
 
+use std::ops::RangeInclusive;
+
 use sha2::{Digest as _, Sha256};
 
 use crate::ledger::Message;
@@ -54,6 +56,14 @@ impl Published {
     /// Whether it is a synopsis of another ledger than `id`.
     pub fn is_of_another_ledger(&self, id: &str) -> bool {
         Synopsis::open(self.bytes()).is_ok_and(|synopsis| synopsis.description().ledger.id != id)
+    }
+
+    /// Whether it is a synopsis that names one of these rows of the ledger `id`.
+    pub fn is_of_rows(&self, id: &str, rows: RangeInclusive<u64>) -> bool {
+        Synopsis::open(self.bytes()).is_ok_and(|synopsis| {
+            let entry = &synopsis.description().ledger;
+            entry.id == id && rows.contains(&entry.sequence)
+        })
     }
 }
 

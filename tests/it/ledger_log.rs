@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
+use bernstream::clock::Timestamp;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -368,4 +369,65 @@ fn a_worker_killed_while_it_builds_its_ledger_builds_it_again() {
     finish(&setup);
     claimed(&setup, &rows);
     setup.assert_whole();
+}
+
+/// What the log has of its records: the offset of the first, and of the next.
+fn log_extent(setup: &Setup) -> (i64, i64) {
+    let client: BaseConsumer = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
+    client.fetch_watermarks(&log_topic(setup), 0, PATIENCE).expect("an answer")
+}
+
+#[test]
+fn a_worker_deletes_old_rows_from_the_log_and_what_is_left_is_enough_for_the_next_disk() {
+    let Some(servers) = kafka::broker() else { return };
+    let origin = Timestamp::parse("2025-01-01T00:00:00Z").expect("a time");
+    let setup = Setup::quick(&servers, origin, 900);
+    setup.send(&setup.rows(3_000, 1));
+    add_log(&setup, 1);
+    setup.begin(Duration::from_millis(500));
+    let mut worker = Killed(setup.start());
+    setup.wait_for("records that were deleted", || (log_extent(&setup).0 > 0).then_some(()));
+    worker.0.kill().expect("it is killed");
+    worker.0.wait().expect("it ended");
+    let spent = |setup: &Setup| {
+        let shown = setup.ledger_command(&["show", "--json"]);
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+        (shown["head"].clone(), shown["next_window"].clone(), shown["blocks"][0].clone(), shown["missing"].clone())
+    };
+    // What was accepted: the rest is drawn again.
+    claimed(&setup, &[]);
+    let before = spent(&setup);
+    assert!(before.3.is_null());
+    lose_disk(&setup);
+    let dry = setup.ledger_command(&["restore", "--dry-run"]);
+    let told = String::from_utf8_lossy(&dry.stdout).into_owned();
+    assert!(told.contains("would build the ledger from its log from the checkpoint of row "), "{told}");
+    finish(&setup);
+    let after = spent(&setup);
+    assert_eq!(after.3["first"], 1);
+    setup.assert_whole();
+    let told = verified(&setup).expect("sound");
+    assert!(told.contains("not in it: it was built from a checkpoint of its log"), "{told}");
+    assert!(told.contains(" of rows that are not in the ledger, which it cannot verify"), "{told}");
+    assert!(told.contains("the ledger log has every row that was accepted after that of a checkpoint"), "{told}");
+    let export = setup.ledger_command(&["export"]);
+    let lines = String::from_utf8_lossy(&export.stdout).into_owned();
+    assert!(lines.lines().nth(1).is_some_and(|line| line.starts_with(r#"{"gap":{"first":1,"last":"#)), "{lines}");
+    assert!(String::from_utf8_lossy(&export.stderr).contains("nobody can check with this export"));
+    let (first, next) = log_extent(&setup);
+    assert!(first > 0 && next - first < 3_000, "{first} to {next}");
+}
+
+#[test]
+fn a_log_that_loses_its_records_under_a_worker_with_nothing_to_claim_gets_them_again() {
+    let Some(servers) = kafka::broker() else { return };
+    let today = Timestamp::now();
+    let setup = Setup::live(&servers, today, 3);
+    setup.send(&setup.rows(3_000, 1));
+    add_log(&setup, 1);
+    setup.begin(Duration::from_millis(500));
+    let _worker = Killed(setup.start());
+    setup.wait_published();
+    empty_log(&setup);
+    setup.wait_for("the rows again", || (log_end(&setup) >= 4).then_some(()));
 }

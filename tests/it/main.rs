@@ -37,6 +37,7 @@ mod kept_choice;
 mod keys;
 mod layers;
 mod ledger;
+mod ledger_checkpoints;
 mod ledger_costs;
 mod ledger_log;
 mod ledger_of_years;

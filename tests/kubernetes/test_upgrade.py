@@ -1,5 +1,5 @@
 """An upgrade with an open ledger: what older versions wrote, this one goes on with, and changes none of it. The ledgers of
-tests/data/upgrade were made by versions of 2026-11-21 to 23, from `upgrade.toml` or `sums.toml` and the flights; `rows.jsonl` is what those versions
+tests/data/upgrade were made by versions of 2026-11-21 to 26, from `upgrade.toml` or `sums.toml` and the flights; `rows.jsonl` is what those versions
 said of them. A rollback is in test_pod.py."""
 
 import json

@@ -70,7 +70,7 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),
             Err(Error::ForeignHead { .. }) if is_dry => {}
-            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log)?,
+            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -79,8 +79,9 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
         true => (log.restorable(&settings.ledger, &accepted.head, now)?, "would build"),
         false => (log.restore(&settings.ledger, &accepted.head, now)?, "built"),
     };
+    let from = built.checkpoint.map_or(String::new(), |row| format!(" from the checkpoint of row {row} on"));
     line(format_args!(
-        "{verb} the ledger from its log: {} rows, newest {}, of {} bytes in the log; {} windows are not known to be published",
+        "{verb} the ledger from its log{from}: {} rows, newest {}, of {} bytes in the log; {} windows are not known to be published",
         built.rows, built.newest, built.bytes, built.unpublished
     ))
 }
@@ -94,7 +95,8 @@ pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, F
     let mut log = LedgerLog::open(log)?;
     let (lacking, (rows, bytes)) = ledger.compare(&mut log, accepted)?;
     if lacking.is_empty() {
-        return Ok(format!("the ledger log has every row that was accepted: {rows} rows, {bytes} bytes"));
+        let from = log.base().map_or(String::new(), |row| format!(" after that of a checkpoint, row {row}"));
+        return Ok(format!("the ledger log has every row that was accepted{from}: {rows} rows, {bytes} bytes"));
     }
     let named: Vec<String> = lacking.iter().take(NAMED).map(|head| head.sequence.to_string()).collect();
     let dots = if lacking.len() > NAMED { ", ..." } else { "" };

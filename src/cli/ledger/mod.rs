@@ -175,7 +175,11 @@ impl Action {
 fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
     let (mut out, mut rows, mut loose) = (io::stdout().lock(), 0_u64, 0);
+    let missing = ledger.missing();
     ledger.each_row(|row| {
+        if let Some(missing) = missing.filter(|missing| missing.last.checked_add(1) == Some(row.head.sequence)) {
+            writeln!(out, "{}", missing.line()).map_err(|error| unprinted(&error))?;
+        }
         let line =
             if is_secret { row.secret_line() } else { row.public_line().map_err(|e| Failure::Other(e.to_string()))? };
         rows += 1;
@@ -184,6 +188,13 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
         }
         writeln!(out, "{line}").map_err(|error| unprinted(&error))
     })?;
+    if let Some(missing) = missing {
+        note(format_args!(
+            "note: {}; nobody can check with this export what blocks had spent before row {}",
+            show::not_here(missing),
+            missing.last.saturating_add(1)
+        ));
+    }
     if loose > 0 {
         note(format_args!(
             "note: the first {loose} of {rows} rows were written by older versions: nobody can check their digests with a public export, \

@@ -9,7 +9,7 @@ use crate::cli::print::{as_json, line, print, section};
 use crate::cli::progress::during;
 use crate::clock::Timestamp;
 use crate::config::{Settings, SharedBudget};
-use crate::ledger::{Closed, Head, Ledger, Outcome, Row};
+use crate::ledger::{Closed, Head, Ledger, Missing, Outcome, Row};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -33,6 +33,9 @@ struct Shown {
     backfill_until: Option<Timestamp>,
     /// The newest row of the ledger that it follows.
     previous: Option<Head>,
+    /// The rows that it does not have, because it was built from a checkpoint of its log: none of what follows counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<Missing>,
     released: u64,
     withheld: u64,
     /// Messages that are not known to be published.
@@ -97,6 +100,7 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
         head: *ledger.head(),
         backfill_until: genesis.backfill_until,
         previous: genesis.previous,
+        missing: ledger.missing(),
         released,
         withheld,
         unpublished: ledger.unpublished()?,
@@ -106,6 +110,14 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
         meaning: meaning(genesis.total),
         share: genesis.budget.as_ref().map(|_| share(settings)),
     })
+}
+
+/// What to say of rows that a ledger does not have.
+pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
+    format!(
+        "rows {first} to {last} are not in it: it was built from a checkpoint of its log, which has what they have spent, and not what \
+         they said"
+    )
 }
 
 /// Of which total the ledger's own is a share.
@@ -136,6 +148,7 @@ impl Shown {
         let until = |until| format!("past windows accept records that were sent until {until}");
         lines.extend(self.backfill_until.map(until));
         lines.extend(self.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
+        lines.extend(self.missing.map(not_here));
         section(&mut text, "Ledger", &lines);
         if let Some(left) = &self.left {
             section(&mut text, "Left", &left.in_words());

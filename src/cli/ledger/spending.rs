@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::show::not_here;
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
@@ -132,6 +133,10 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     // As in the account of the ledger: settings that reach farther back do not bring back what others had left behind.
     let (mut reach, mut live_from, mut covered_from) = (genesis.reach, genesis.first, genesis.first);
     ledger.each_row(|stored| {
+        // The settings may have changed in the rows that are missing.
+        if let Some((_, settings)) = ledger.settings_after_missing().filter(|(row, _)| *row == stored.head.sequence) {
+            recorded = paid::Recorded::read(settings);
+        }
         match &stored.row {
             Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
             Row::Configuration(row) => {
@@ -155,6 +160,9 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     if by != By::Block {
         let note = "sums of windows: a unit has lost only what was charged to its own block (--by block)";
         section(&mut text, "Note", &[note.to_owned()]);
+    }
+    if let Some(missing) = ledger.missing() {
+        section(&mut text, "Not counted", &[not_here(missing)]);
     }
     let outlook = outlook(settings, &ledger);
     if !outlook.is_empty() {

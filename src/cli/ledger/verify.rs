@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use super::log;
 use super::promised::promised;
+use super::show::not_here;
 use super::witnessed::recognised;
 use crate::cli::failure::Failure;
 use crate::cli::shares;
 use crate::clock::Timestamp;
 use crate::config::Settings;
-use crate::ledger::{Closed, Head, Ledger, Outcome, Row};
+use crate::ledger::{Closed, Head, Ledger, Missing, Outcome, Row};
 use crate::sink::PaidMessages;
 use crate::sink::output::Extent;
 
@@ -29,6 +30,16 @@ pub struct Verified {
     /// Messages that were paid for and are not there.
     pub missing: usize,
     pub from_earlier_ledgers: u64,
+    /// The rows that the ledger does not have, because it was built from a checkpoint of its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_rows: Option<Missing>,
+    /// Messages on the output that name one of these rows: whether it paid for them cannot be verified here.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub of_missing_rows: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Verifies the ledger and the output, and tells what it has found, sentence by sentence. What was on the output before the ledger is
@@ -44,6 +55,10 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let (rows, mut paid) = paid(&ledger, &published)?;
     tell(format!("ledger verified: {rows} rows, newest {}", ledger.head().digest))?;
     tell(format!("it accounts for {}", promised(ledger.genesis())))?;
+    let missing_rows = ledger.missing();
+    if let Some(missing) = missing_rows {
+        tell(not_here(missing))?;
+    }
     let head = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let witness_row = head.map(|head| head.sequence);
     let accepted = witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
@@ -63,13 +78,16 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         }
         tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
     }
-    let (mut others, mut unpaid) = (0, Vec::new());
+    let (mut others, mut of_missing_rows, mut unpaid) = (0, 0, Vec::new());
     let genesis = ledger.genesis();
     published.each_published(|found| {
         let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
         match paid.find(&found) {
             true => {}
             false if is_other() => others += 1,
+            false if missing_rows.is_some_and(|m| found.is_of_rows(&genesis.ledger, m.first..=m.last)) => {
+                of_missing_rows += 1;
+            }
             false => unpaid.push(found),
         }
     })?;
@@ -91,6 +109,9 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
              sends what is kept"
         ))?;
     }
+    if of_missing_rows > 0 {
+        tell(format!("and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"))?;
+    }
     if others > 0 {
         tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
     }
@@ -103,17 +124,20 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         published: paid.found(),
         missing,
         from_earlier_ledgers: others,
+        missing_rows,
+        of_missing_rows,
     })
 }
 
-/// How many rows there are, and what they paid for.
 /// The starts of the first and the last block that end after `until` and were charged by a row that the witness has accepted.
 fn claimed_after(
     ledger: &Ledger,
     accepted: Option<Head>,
     until: Timestamp,
 ) -> Result<Option<(Timestamp, Timestamp)>, Failure> {
-    let mut found: Option<(Timestamp, Timestamp)> = None;
+    // Of the rows that are missing, and were accepted, only the newest block is known.
+    let newest = ledger.charged_by_missing().filter(|block| block.end > until);
+    let mut found: Option<(Timestamp, Timestamp)> = newest.map(|block| (block.start, block.start));
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
         if let Row::Window(Closed { outcome: Outcome::Released { charges, .. }, .. }) = stored.row
@@ -129,6 +153,7 @@ fn claimed_after(
     Ok(found)
 }
 
+/// How many rows there are, and what they paid for.
 fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
     let mut rows = 0;
     let paid = PaidMessages::gather(published.has_envelope(), |each| {

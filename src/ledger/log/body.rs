@@ -1,4 +1,4 @@
-//! What a log holds of a row, and a mark that rows were published. Pure but for the nonces.
+//! What a log holds of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
 //!
 //! ```text
 //! body = clear part, a line of JSON | "\n" | nonce, 24 bytes | secret part and clear part, encrypted and authenticated
@@ -7,7 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fields::{Noise, put, put_states, take, take_states, text};
 use super::key::Key;
+use super::snapshot::Snapshot;
 use crate::ledger::chain::{Closed, Digest, Head, Message, Outcome, Row, State};
 use crate::ledger::entry::Entry;
 
@@ -22,12 +24,16 @@ pub(super) enum Clear {
     Row { sequence: u64, digest: Digest, previous: Option<Digest> },
     /// Everything that this row and those before it paid for was published.
     Published { sequence: u64, digest: Digest },
+    /// The account after a row, for chains that have the row `from` too. Everything up to it was published.
+    Checkpoint { sequence: u64, digest: Digest, from: Head },
 }
 
 impl Clear {
     pub fn head(&self) -> Head {
         match *self {
-            Clear::Row { sequence, digest, .. } | Clear::Published { sequence, digest } => Head { sequence, digest },
+            Clear::Row { sequence, digest, .. }
+            | Clear::Published { sequence, digest }
+            | Clear::Checkpoint { sequence, digest, .. } => Head { sequence, digest },
         }
     }
 }
@@ -38,14 +44,6 @@ pub(super) struct Sent {
     pub key: String,
     /// As a JSON list of pairs.
     pub headers: String,
-    pub bytes: Vec<u8>,
-}
-
-/// A state of noise that a row wrote. Secret.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Noise {
-    pub slot: String,
-    pub salt: [u8; 32],
     pub bytes: Vec<u8>,
 }
 
@@ -62,6 +60,7 @@ pub(super) struct Body {
 pub(super) enum Content {
     Row(Box<Body>),
     Published,
+    Checkpoint(Box<Snapshot>),
 }
 
 impl Body {
@@ -110,11 +109,19 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
     for Sent { key, headers, bytes } in messages {
         [key.as_bytes(), headers.as_bytes(), bytes].iter().for_each(|field| put(&mut fields, field));
     }
-    for Noise { slot, salt, bytes } in &body.states {
-        [slot.as_bytes(), salt, bytes].iter().for_each(|field| put(&mut fields, field));
-    }
+    put_states(&mut fields, &body.states);
     let size = fields.len() + body.entry.hidden_width();
     seal(key, &Clear::Row { sequence, digest, previous }, &fields, size)
+}
+
+/// Encrypts a checkpoint.
+pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = snapshot.row.head;
+    let mut fields = Vec::new();
+    snapshot.parts().iter().for_each(|part| put(&mut fields, part));
+    put_states(&mut fields, &snapshot.states);
+    let size = fields.len() + snapshot.hidden_width();
+    seal(key, &Clear::Checkpoint { sequence, digest, from: snapshot.from }, &fields, size)
 }
 
 /// Encrypts a mark.
@@ -126,7 +133,7 @@ pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
 fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut secret = (fields.len() as u64).to_be_bytes().to_vec();
     secret.extend(fields);
-    if let Clear::Row { .. } = clear {
+    if !matches!(clear, Clear::Published { .. }) {
         secret.resize(filled(size.max(fields.len()) + 8), 0);
     }
     let clear = serde_json::to_string(clear).ok()?;
@@ -160,6 +167,9 @@ pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
         Clear::Row { .. } => {
             row(&secret).filter(|body| body.entry.head == clear.head()).map(|b| Content::Row(Box::new(b)))
         }
+        Clear::Checkpoint { from, .. } => {
+            checkpoint(&secret, from).filter(|s| s.row.head == clear.head()).map(|s| Content::Checkpoint(Box::new(s)))
+        }
     };
     content.map_or(Opened::Foreign, |content| Opened::Open(clear, content))
 }
@@ -167,7 +177,6 @@ pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
 fn row(secret: &[u8]) -> Option<Body> {
     let mut rest = secret;
     let mut rest = take(&mut rest)?;
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let entry = Entry::parse(&text(take(&mut rest)?)?)?;
     let has_messages = take(&mut rest)? == [1];
     let count = u64::from_be_bytes(take(&mut rest)?.try_into().ok()?);
@@ -176,25 +185,16 @@ fn row(secret: &[u8]) -> Option<Body> {
         let (key, headers) = (text(take(&mut rest)?)?, text(take(&mut rest)?)?);
         messages.push(Sent { key, headers, bytes: take(&mut rest)?.to_vec() });
     }
-    let mut states = Vec::new();
-    while !rest.is_empty() {
-        let (slot, salt) = (text(take(&mut rest)?)?, take(&mut rest)?.try_into().ok()?);
-        states.push(Noise { slot, salt, bytes: take(&mut rest)?.to_vec() });
-    }
-    let body = Body { entry, messages: has_messages.then_some(messages), states };
+    let body = Body { entry, messages: has_messages.then_some(messages), states: take_states(rest)? };
     body.is_genuine().then_some(body)
 }
 
-fn put(fields: &mut Vec<u8>, field: &[u8]) {
-    fields.extend((field.len() as u64).to_be_bytes());
-    fields.extend(field);
-}
-
-fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, after) = rest.split_first_chunk::<8>()?;
-    let (field, after) = after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
-    *rest = after;
-    Some(field)
+fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
+    let mut rest = secret;
+    let mut rest = take(&mut rest)?;
+    let (genesis, before, row) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
+    let parts = [genesis, before, row, take(&mut rest)?];
+    Snapshot::read(parts, from, take_states(rest)?)
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         let Outcome::Released { messages, states, .. } = &mut row.outcome else { panic!() };
         *messages = vec![Message::of(&sealed)];
         *states = vec![State::of("s", &[1; 32], b"noise")];
-        let entry = Entry::new(None, 4, &Row::Window(row)).unwrap();
+        let entry = Entry::new(None, 4, &Row::Window(row), None).unwrap();
         let headers = headers_as_json(&sealed.headers);
         let sent = Sent { key: sealed.key, headers, bytes: sealed.bytes };
         let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };

@@ -1,18 +1,20 @@
 //! What is in a log: a fold over its records, from the first that it has. Pure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::body::{Body, Clear, Content, Opened, open};
 use super::key::Key;
 use super::pieces::Assembly;
+use super::snapshot::Snapshot;
 use crate::clock::Timestamp;
 use crate::ledger::chain::{Closed, Digest, Head, Outcome, Row};
+use crate::ledger::entry::Entry;
 
 /// Of so many rows the marks are known. The newest one says what all of them say.
 const MARKS: usize = 1024;
 
 /// What is known of the row with some digest.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub sequence: u64,
     pub previous: Option<Digest>,
@@ -24,6 +26,28 @@ pub(super) struct Known {
     pub states: usize,
     /// When its messages were due; `None` if it has none.
     pub due: Option<Timestamp>,
+    /// The offset of the first piece of all its bodies.
+    pub first: i64,
+}
+
+/// A checkpoint that is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    /// The row that it stands at.
+    pub row: Head,
+    /// It is good for chains that have this row too.
+    pub from: Head,
+    /// The offset of its first piece.
+    pub first: i64,
+}
+
+/// What a ledger can be built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The checkpoint before the rows; without one they begin with the first.
+    pub base: Option<Point>,
+    /// In sequence.
+    pub rows: Vec<(Head, Known)>,
 }
 
 /// What is in a log.
@@ -31,9 +55,12 @@ pub(super) struct Known {
 pub(super) struct Contents {
     pieces: Assembly,
     rows: HashMap<Digest, Known>,
+    points: Vec<Point>,
     marks: BTreeMap<u64, HashSet<Digest>>,
     /// Rows of which there are bodies that another key opens.
     closed: HashSet<Digest>,
+    /// The witnesses of the ledgers whose first rows are there.
+    witnesses: BTreeSet<String>,
     /// How many bytes were read.
     pub bytes: u64,
 }
@@ -41,14 +68,15 @@ pub(super) struct Contents {
 /// A body that a record has made whole.
 pub(super) enum Whole {
     Row(Box<Body>),
+    Checkpoint(Box<Snapshot>),
     Other,
 }
 
 impl Contents {
-    /// Takes the next record; the body that is whole now.
-    pub fn take(&mut self, key: &Key, record: &[u8]) -> Option<Whole> {
+    /// Takes the next record, that at `offset`; the body that is whole now.
+    pub fn take(&mut self, key: &Key, offset: i64, record: &[u8]) -> Option<Whole> {
         self.bytes += record.len() as u64;
-        let whole = self.pieces.take(record)?;
+        let (first, whole) = self.pieces.take(offset, record)?;
         match open(key, &whole) {
             Opened::Foreign => None,
             Opened::Closed(clear) => {
@@ -60,8 +88,13 @@ impl Contents {
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::Row(body)) => {
-                self.know(clear, &body);
+                self.know(clear, &body, first);
                 Some(Whole::Row(body))
+            }
+            Opened::Open(_, Content::Checkpoint(snapshot)) => {
+                self.know_witness(&snapshot.genesis);
+                self.points.push(Point { row: snapshot.row.head, from: snapshot.from, first });
+                Some(Whole::Checkpoint(snapshot))
             }
         }
     }
@@ -73,16 +106,31 @@ impl Contents {
         }
     }
 
-    fn know(&mut self, clear: Clear, body: &Body) {
+    fn know(&mut self, clear: Clear, body: &Body, first: i64) {
         let Clear::Row { sequence, digest, previous } = clear else { return };
         let due = match body.entry.row() {
             Ok(Row::Window(Closed { outcome: Outcome::Released { publish_at, .. }, .. })) => Some(publish_at),
             _ => None,
         };
-        let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, ..Known::default() });
+        if previous.is_none() {
+            self.know_witness(&body.entry);
+        }
+        let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, first, ..Known::default() });
         known.copies += 1;
+        known.first = known.first.min(first);
         known.has_messages |= body.messages.is_some() || due.is_none();
         known.states = known.states.max(body.states.len());
+    }
+
+    fn know_witness(&mut self, first: &Entry) {
+        if let Ok(Row::Genesis(genesis)) = first.row() {
+            self.witnesses.insert(genesis.witness);
+        }
+    }
+
+    /// Whether there are rows of a pipeline with another witness, or that another key opens: whose these are is not known.
+    pub fn is_shared(&self, witness: &str) -> bool {
+        !self.closed.is_empty() || self.witnesses.iter().any(|known| known != witness)
     }
 
     pub fn row(&self, digest: &Digest) -> Option<&Known> {
@@ -99,6 +147,21 @@ impl Contents {
         self.rows.retain(|_, known| known.sequence > sequence);
     }
 
+    /// Where the first piece of all bodies of rows stands that are not forgotten.
+    pub fn first(&self) -> Option<i64> {
+        self.rows.values().map(|known| known.first).min()
+    }
+
+    /// The checkpoints, void ones too.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// Forgets the checkpoints of rows before number `sequence`.
+    pub fn forget_points_before(&mut self, sequence: u64) {
+        self.points.retain(|point| point.row.sequence >= sequence);
+    }
+
     /// How many rows there are, void ones too.
     pub fn rows(&self) -> usize {
         self.rows.len()
@@ -113,24 +176,32 @@ impl Contents {
         self.marks.get(&head.sequence).is_some_and(|digests| digests.contains(&head.digest))
     }
 
+    /// Whether it says that anything was published.
     pub fn has_marks(&self) -> bool {
-        !self.marks.is_empty()
+        !self.marks.is_empty() || !self.points.is_empty()
     }
 
-    /// The rows from the first up to `head`, by their previous digests: a row of a void branch is none of them.
+    /// The rows up to `head` from the newest checkpoint or the first row on, by their previous digests: neither a row nor a checkpoint of a
+    /// void branch is one of them.
     ///
     /// # Errors
     ///
     /// The newest one that is not there.
-    pub fn chain(&self, head: Head) -> Result<Vec<(Head, Known)>, Head> {
-        let (mut chain, mut next) = (Vec::new(), Some(head));
+    pub fn chain(&self, head: Head) -> Result<Chain, Head> {
+        let (mut rows, mut next, mut passed) = (Vec::new(), Some(head), HashSet::new());
+        let mut base = None;
         while let Some(head) = next {
+            passed.insert(head.digest);
+            base = self.points.iter().find(|point| point.row == head && passed.contains(&point.from.digest)).copied();
+            if base.is_some() {
+                break;
+            }
             let known = self.rows.get(&head.digest).filter(|known| known.sequence == head.sequence).ok_or(head)?;
-            chain.push((head, *known));
+            rows.push((head, *known));
             next = known.previous.map(|digest| Head { sequence: head.sequence.wrapping_sub(1), digest });
         }
-        chain.reverse();
-        Ok(chain)
+        rows.reverse();
+        Ok(Chain { base, rows })
     }
 }
 
@@ -139,7 +210,6 @@ mod tests {
     use super::super::body::{seal_mark, seal_row};
     use super::super::pieces::split;
     use super::*;
-    use crate::ledger::entry::Entry;
     use crate::ledger::fixtures::{genesis, price, released, span};
 
     const KEY: [u8; 32] = [1; 32];
@@ -154,7 +224,7 @@ mod tests {
                 Some(_) => Row::Window(released(span(0, 10), &[(span(0, 10), price(5))])),
             };
             let sequence = before.map_or(0, |before| before.head.sequence + 1);
-            let entry = Entry::new(before.map(Entry::link), sequence, &row).unwrap();
+            let entry = Entry::new(before.map(Entry::link), sequence, &row, None).unwrap();
             let body = Body { entry: entry.clone(), messages: None, states: vec![] };
             let whole = seal_row(&Key::new(&KEY), &body, before.map(|before| before.head.digest)).unwrap();
             made.push((entry, split(&whole, 300)));
@@ -164,8 +234,8 @@ mod tests {
 
     fn read(records: impl IntoIterator<Item = Vec<u8>>) -> Contents {
         let mut contents = Contents::default();
-        for record in records {
-            contents.take(&Key::new(&KEY), &record);
+        for (offset, record) in (0..).zip(records) {
+            contents.take(&Key::new(&KEY), offset, &record);
         }
         contents
     }
@@ -181,7 +251,7 @@ mod tests {
         let rest = accepted.iter().chain(&void).flat_map(|(_, records)| records.clone());
         let contents = read(mixed.chain(rest));
         let head = accepted[3].0.head;
-        let chain: Vec<Head> = contents.chain(head).unwrap().into_iter().map(|(head, _)| head).collect();
+        let chain: Vec<Head> = contents.chain(head).unwrap().rows.into_iter().map(|(head, _)| head).collect();
         assert_eq!(chain, accepted.iter().map(|(entry, _)| entry.head).collect::<Vec<_>>());
         assert_eq!(contents.rows(), 7);
     }
@@ -196,7 +266,7 @@ mod tests {
         }
         let another = Key::new(&[2; 32]);
         let mut contents = Contents::default();
-        all.iter().flat_map(|(_, records)| records).for_each(|record| drop(contents.take(&another, record)));
+        all.iter().flat_map(|(_, records)| records).for_each(|record| drop(contents.take(&another, 0, record)));
         assert!(contents.is_closed(&all[3].0.head.digest) && contents.rows() == 0);
     }
 

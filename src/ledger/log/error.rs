@@ -51,6 +51,11 @@ pub enum Error {
     )]
     NoClaims { name: String },
     #[error(
+        "the ledger log {name} has rows of another pipeline, or that another key opens, and nothing is deleted from it: give every \
+         pipeline, and every key, a topic of its own (ledger.log)"
+    )]
+    Shared { name: String },
+    #[error(
         "the key of the ledger log, {path}, {why}; `head -c 32 /dev/urandom` makes one, which every worker of the pipeline needs"
     )]
     KeyFile { path: PathBuf, why: String },

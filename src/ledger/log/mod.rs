@@ -9,11 +9,14 @@
 //! - [`body`]: what a body says; [`pieces`]: bodies in records that a broker takes, put together in any order.
 //! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
-//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`restore`]: a new file of what is there.
+//! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
+//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
+//!   any more. [`restore`]: a new file of what is there.
 //!
 //! # What a reader of the topic without the key can see
 //!
-//! In the clear stand the number of a row, its digest and the digest before it: what the witness shows too. Message digests are not
+//! In the clear stand the number of a row, its digest and the digest before it, and of a checkpoint its row and the one that was the newest
+//! then: what the witness shows too. Message digests are not
 //! there: that of a draw that was never published could be tested by guessing. Sizes and times can be seen. The offsets of a row, which
 //! count records, are written as wide as they can be, so that no size depends on their digits. The rest of a body is what was
 //! published of its window and the states of its noise, whose sizes follow from the configuration, but for numbers that are written in
@@ -24,9 +27,12 @@
 mod body;
 mod contents;
 mod error;
+mod fields;
 mod key;
 mod pieces;
 mod restore;
+mod retention;
+mod snapshot;
 mod topic;
 mod upkeep;
 

@@ -38,14 +38,16 @@ pub(super) struct Assembly {
 
 #[derive(Debug, Default)]
 struct Open {
+    /// Where the first of them stands.
+    first: i64,
     parts: BTreeMap<u32, Vec<u8>>,
     /// When the newest of them came.
     newest: u64,
 }
 
 impl Assembly {
-    /// Takes a record; the body, if it is whole now. What is no piece is ignored.
-    pub fn take(&mut self, record: &[u8]) -> Option<Vec<u8>> {
+    /// Takes the record at `offset`; the body, if it is whole now, and where its first piece stands. What is no piece is ignored.
+    pub fn take(&mut self, offset: i64, record: &[u8]) -> Option<(i64, Vec<u8>)> {
         let rest = record.strip_prefix(MAGIC)?;
         let (id, rest) = rest.split_first_chunk::<32>()?;
         let (part, rest) = rest.split_first_chunk::<4>()?;
@@ -56,15 +58,15 @@ impl Assembly {
         }
         self.taken += 1;
         if count == 1 {
-            return (Digest::of(bytes) == id).then(|| bytes.to_vec());
+            return (Digest::of(bytes) == id).then(|| (offset, bytes.to_vec()));
         }
-        let open = self.open.entry((id, count)).or_default();
+        let open = self.open.entry((id, count)).or_insert_with(|| Open { first: offset, ..Open::default() });
         open.newest = self.taken;
         open.parts.insert(part, bytes.to_vec());
         if open.parts.len() as u64 == u64::from(count) {
             let open = self.open.remove(&(id, count))?;
             let whole = open.parts.into_values().collect::<Vec<_>>().concat();
-            return (Digest::of(&whole) == id).then_some(whole);
+            return (Digest::of(&whole) == id).then_some((open.first, whole));
         }
         if self.open.len() > MOST_OPEN
             && let Some(oldest) = self.open.iter().min_by_key(|(_, open)| open.newest).map(|(key, _)| *key)
@@ -85,7 +87,7 @@ mod tests {
 
     fn whole(records: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
         let mut assembly = Assembly::default();
-        records.into_iter().filter_map(|record| assembly.take(&record)).collect()
+        records.into_iter().filter_map(|record| assembly.take(0, &record)).map(|(_, whole)| whole).collect()
     }
 
     #[test]
@@ -117,10 +119,11 @@ mod tests {
     fn bodies_that_never_become_whole_are_given_up() {
         let mut assembly = Assembly::default();
         for seed in 0..200 {
-            assert!(assembly.take(&split(&body(seed), 200)[0]).is_none());
+            assert!(assembly.take(0, &split(&body(seed), 200)[0]).is_none());
         }
         assert!(assembly.open.len() <= MOST_OPEN);
         let pieces = split(&body(201), 200);
-        assert!(pieces.iter().filter_map(|piece| assembly.take(piece)).eq([body(201)]));
+        let whole = (7..).zip(&pieces).filter_map(|(offset, piece)| assembly.take(offset, piece));
+        assert!(whole.eq([(7, body(201))]), "it begins with its first piece");
     }
 }

@@ -1,4 +1,5 @@
-//! Building a ledger from its log: a new file with all rows up to the one that the witness has accepted.
+//! Building a ledger from its log: a new file with the rows up to the one that the witness has accepted, from the newest checkpoint on, or
+//! from the first row.
 //!
 //! The rows are those of the chain that ends there; every one is verified as one that is appended, and the whole file again when it is
 //! opened. It takes the place of an older one by a rename, and nothing is taken out of a file in place: until the rename the old file
@@ -9,9 +10,11 @@ use std::fs;
 
 use rusqlite::{Transaction, params};
 
-use super::body::{Body, Noise};
-use super::contents::Known;
+use super::body::Body;
+use super::contents::{Chain, Known, Point, Whole};
 use super::error::Error;
+use super::fields::Noise;
+use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
 use crate::ledger;
@@ -27,6 +30,8 @@ use crate::ledger::store;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
     pub rows: usize,
+    /// The row of the checkpoint that it begins with after the first, if it does.
+    pub checkpoint: Option<u64>,
     pub newest: u64,
     /// How many rows have messages that are not known to be published.
     pub unpublished: usize,
@@ -34,9 +39,9 @@ pub struct Restored {
     pub bytes: u64,
 }
 
-/// What is to be built: rows in sequence.
+/// What is to be built.
 struct Plan {
-    chain: Vec<(Head, Known)>,
+    chain: Chain,
     /// The messages of rows up to this number were published, and are dropped.
     pruned: u64,
     /// The messages of rows up to this number were published.
@@ -54,7 +59,7 @@ impl LedgerLog {
         Ok(self.restored(&self.plan(params, accepted, now)?))
     }
 
-    /// Builds the ledger with all rows up to `accepted`, the head of the witness, in the place of the one that is in the folder.
+    /// Builds the ledger with the rows up to `accepted`, the head of the witness, in the place of the one that is in the folder.
     /// Messages that are not marked as published are to be published; the others are kept as long as the ledger would have.
     ///
     /// # Errors
@@ -71,7 +76,7 @@ impl LedgerLog {
         let created = store::create(&params.path, |transaction| {
             transaction.execute("INSERT INTO kept VALUES (?1)", [i64::try_from(plan.pruned).unwrap_or(i64::MAX)])?;
             let mut builder = Builder::new(transaction, params, &plan, now);
-            read = self.read_all(|body| builder.take(body));
+            read = self.read_all(|whole| builder.take(whole));
             outcome = builder.finish(&self.name());
             // Otherwise nothing is committed.
             if outcome.is_ok() && read.is_ok() { Ok(()) } else { Err(rusqlite::Error::ExecuteReturnedResults) }
@@ -84,10 +89,14 @@ impl LedgerLog {
 
     fn restored(&self, plan: &Plan) -> Restored {
         let is_unpublished = |(head, known): &&(Head, Known)| head.sequence > plan.published && known.due.is_some();
+        let Chain { base, rows } = &plan.chain;
+        let base = base.map(|base| base.row.sequence);
         Restored {
-            rows: plan.chain.len(),
-            newest: plan.chain.last().map_or(0, |(head, _)| head.sequence),
-            unpublished: plan.chain.iter().filter(is_unpublished).count(),
+            // The first one, and that of the checkpoint.
+            rows: rows.len() + base.map_or(0, |_| 2),
+            checkpoint: base,
+            newest: rows.last().map(|(head, _)| head.sequence).or(base).unwrap_or(0),
+            unpublished: rows.iter().filter(is_unpublished).count(),
             bytes: self.contents().bytes,
         }
     }
@@ -99,16 +108,19 @@ impl LedgerLog {
                 true => Error::OtherKey { name, sequence },
                 false => Error::Absent { name, sequence, digest },
             })?;
-        let first = chain.first().map_or(0, |(head, _)| head.sequence);
-        let marked = chain.iter().rev().find(|(head, _)| contents.is_marked(head)).map(|(head, _)| head.sequence);
+        let Chain { base, rows } = &chain;
+        // Up to its row everything was published when a checkpoint was written.
+        let base = base.map(|base| base.row.sequence);
+        let first = base.or(rows.first().map(|(head, _)| head.sequence)).unwrap_or(0);
+        let marked = rows.iter().rev().find(|(head, _)| contents.is_marked(head)).map(|(head, _)| head.sequence);
         // Whoever dropped the messages of a row had published them, and those of all rows before.
-        let dropped = chain.iter().rev().find(|(_, known)| !known.has_messages).map(|(head, _)| head.sequence);
+        let dropped = rows.iter().rev().find(|(_, known)| !known.has_messages).map(|(head, _)| head.sequence);
         let published = marked.max(dropped).unwrap_or(first);
         let keep_from = now.minus(params.keep_published);
         let is_old = |(head, known): &&(Head, Known)| {
             Some(head.sequence) <= dropped || head.sequence <= published && known.due.is_none_or(|due| due < keep_from)
         };
-        let pruned = chain.iter().take_while(is_old).last().map_or(first, |(head, _)| head.sequence);
+        let pruned = rows.iter().take_while(is_old).last().map_or(first, |(head, _)| head.sequence);
         Ok(Plan { chain, pruned, published })
     }
 }
@@ -127,7 +139,7 @@ fn settle_old_file(params: &Params) -> Result<(), ledger::Error> {
     }
 }
 
-/// Fills a new file with the bodies of the chain, in sequence, however they come.
+/// Fills a new file with the checkpoint and the bodies of the chain, in sequence, however they come.
 struct Builder<'b> {
     transaction: &'b Transaction<'b>,
     params: &'b Params,
@@ -145,12 +157,27 @@ struct Builder<'b> {
 
 impl<'b> Builder<'b> {
     fn new(transaction: &'b Transaction<'b>, params: &'b Params, plan: &'b Plan, now: Timestamp) -> Self {
-        let places = plan.chain.iter().enumerate().map(|(place, (head, _))| (head.digest, place)).collect();
+        let places = plan.chain.rows.iter().enumerate().map(|(place, (head, _))| (head.digest, place)).collect();
         let (waiting, failure) = (BTreeMap::new(), None);
         Builder { transaction, params, plan, now, places, waiting, written: 0, state: None, failure }
     }
 
-    fn take(&mut self, body: Box<Body>) {
+    fn take(&mut self, whole: Whole) {
+        match whole {
+            Whole::Row(body) => self.take_row(body),
+            Whole::Checkpoint(snapshot) => {
+                let is_base = |base: &Point| base.row == snapshot.row.head && base.from == snapshot.from;
+                if self.state.is_none() && self.failure.is_none() && self.plan.chain.base.as_ref().is_some_and(is_base)
+                {
+                    self.failure = self.begin(*snapshot).err();
+                }
+            }
+            Whole::Other => return,
+        }
+        self.write_next();
+    }
+
+    fn take_row(&mut self, body: Box<Body>) {
         let Some(&place) = self.places.get(&body.entry.head.digest) else { return };
         if place < self.written || self.failure.is_some() {
             return;
@@ -163,8 +190,15 @@ impl<'b> Builder<'b> {
                 *copies += 1;
             }
         }
+    }
+
+    /// Writes the rows that can follow, once the checkpoint is there.
+    fn write_next(&mut self) {
+        if self.failure.is_some() || (self.state.is_none() && self.plan.chain.base.is_some()) {
+            return;
+        }
         while let Some(next) = self.waiting.first_entry().filter(|next| *next.key() == self.written) {
-            let copies = self.plan.chain.get(self.written).map_or(0, |(_, known)| known.copies);
+            let copies = self.plan.chain.rows.get(self.written).map_or(0, |(_, known)| known.copies);
             let (body, read) = next.get();
             if *read < copies && !body.is_full() {
                 break;
@@ -176,6 +210,27 @@ impl<'b> Builder<'b> {
             }
             self.written += 1;
         }
+    }
+
+    /// Writes the first row, the gap, and the row of a checkpoint with what is after it.
+    fn begin(&mut self, snapshot: Snapshot) -> Result<(), ledger::Error> {
+        let file = store::file_in(&self.params.path);
+        let sqlite = |error| ledger::Error::sqlite(&file, error);
+        let Snapshot { genesis, row, gap, states, .. } = snapshot;
+        self.write(&Body { entry: genesis, messages: None, states: Vec::new() })?;
+        gap.insert(self.transaction).map_err(sqlite)?;
+        if let Some(state) = &mut self.state {
+            state.gap = Some(gap);
+        }
+        self.write(&Body { entry: row, messages: None, states: Vec::new() })?;
+        let Some(state) = &self.state else { return Ok(()) };
+        let mut insert = self.transaction.prepare("INSERT INTO states VALUES (?1, ?2, ?3, ?4)").map_err(sqlite)?;
+        for Noise { slot, salt, bytes } in &states {
+            let written = state.account.states.get(slot).map_or(0, |(written, _)| *written);
+            let written = i64::try_from(written).unwrap_or(i64::MAX);
+            insert.execute(params![slot, written, salt.as_slice(), bytes]).map_err(sqlite)?;
+        }
+        Ok(())
     }
 
     /// Verifies a row as one that is appended, and writes it.
@@ -228,15 +283,18 @@ impl<'b> Builder<'b> {
             return Err(failure);
         }
         let absent = |Head { sequence, digest }: Head| Error::Absent { name: name.to_owned(), sequence, digest };
-        if let Some((head, _)) = self.plan.chain.get(self.written) {
+        if let Some((head, _)) = self.plan.chain.rows.get(self.written) {
             return Err(absent(*head).into());
         }
-        let Some(state) = self.state else { return Ok(()) };
+        let Some(state) = self.state else {
+            return self.plan.chain.base.map_or(Ok(()), |base| Err(absent(base.row).into()));
+        };
         let file = store::file_in(&self.params.path);
         let stored = states::all(self.transaction).map_err(|error| ledger::Error::sqlite(&file, error))?;
         // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
         check_states(&stored, &file, &state.account).map_err(|error| {
-            let of = |(written, _): &(u64, Digest)| self.plan.chain.iter().find(|(head, _)| head.sequence == *written);
+            let of =
+                |(written, _): &(u64, Digest)| self.plan.chain.rows.iter().find(|(head, _)| head.sequence == *written);
             let first = state.account.states.values().filter_map(of).map(|(head, _)| *head).next();
             first.map_or(error, |head| absent(head).into())
         })

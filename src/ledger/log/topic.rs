@@ -1,5 +1,6 @@
 //! The topic of a ledger log.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -43,7 +44,8 @@ pub trait Reader {
     /// What follows is the first record that the log has; forget what was taken before.
     fn begin(&mut self);
 
-    fn take(&mut self, record: &[u8]);
+    /// Takes the record at `offset`.
+    fn take(&mut self, offset: i64, record: &[u8]);
 }
 
 /// A place that records are appended to and read from.
@@ -70,6 +72,13 @@ pub trait Log: Send {
     ///
     /// If some may not have been written.
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error>;
+
+    /// Deletes the records before `offset`, if there are some.
+    ///
+    /// # Errors
+    ///
+    /// If they may still be there.
+    fn delete_before(&mut self, offset: i64) -> Result<(), Error>;
 }
 
 /// A topic, read by an assigned consumer.
@@ -175,7 +184,7 @@ impl Log for KafkaLog {
             match self.consumer.poll(REQUEST_TIMEOUT) {
                 Some(Ok(message)) => {
                     next = message.offset() + 1;
-                    reader.take(message.payload().unwrap_or_default());
+                    reader.take(message.offset(), message.payload().unwrap_or_default());
                 }
                 Some(Err(error)) => {
                     use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
@@ -206,6 +215,16 @@ impl Log for KafkaLog {
         let record = |payload| Record { partition: Some(PARTITION), payload, ..Record::default() };
         let sent = self.producer.send_all(records.iter().map(|payload| record(payload.as_slice())));
         sent.map_err(|undelivered| self.failed(&undelivered.error))
+    }
+
+    fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
+        let (broker, name) = (&self.records.broker, &self.records.topic);
+        // What was read is of the topic with this id, and offsets of another one say nothing.
+        if self.id()? != self.id {
+            return Err(self.anew());
+        }
+        topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
+            .map_err(|error| Error::of(name, error.into()))
     }
 }
 

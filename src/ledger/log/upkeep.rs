@@ -1,20 +1,23 @@
 //! Keeping a log: whatever the ledger claims is in it before.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
-use super::body::{Body, Noise, Sent, seal_mark, seal_row};
-use super::contents::{Contents, Known, Whole};
+use super::body::{Body, Sent, seal_mark, seal_row};
+use super::contents::{Contents, Known, Point, Whole};
 use super::error::Error;
+use super::fields::Noise;
 use super::key::Key;
 use super::pieces::split;
 use super::topic::{KafkaLog, Log, Params, Reader};
 use crate::ledger;
 use crate::ledger::chain::{Closed, Head, Outcome, Row};
 use crate::ledger::entry::Entry;
+use crate::ledger::gap::Gap;
 use crate::ledger::pages;
 
 /// So many bytes of bodies are appended at once.
@@ -23,14 +26,28 @@ const BYTES: usize = 8 << 20;
 const ROWS: usize = 1024;
 /// How long the rows that are missing are appended for before the caller does something else.
 const LONGEST: Duration = Duration::from_secs(20);
+/// How often a log is read where nothing is claimed: one that has lost records gets them again.
+const WATCH: Duration = Duration::from_secs(20);
 
 /// A log and what is in it.
 pub struct LedgerLog {
-    topic: Box<dyn Log>,
-    key: Key,
-    contents: Contents,
-    /// This row of the ledger, and all before it, were seen in the log.
-    settled: Option<Head>,
+    pub(super) topic: Box<dyn Log>,
+    pub(super) key: Key,
+    pub(super) contents: Contents,
+    /// This row of the ledger, and all before it since `base`, were seen in the log.
+    pub(super) settled: Option<Head>,
+    /// The rows of the ledger up to this one need not be there: of two usable checkpoints the older one, or the only one.
+    pub(super) base: Option<Point>,
+    /// Of two usable checkpoints the newer one.
+    pub(super) newer: Option<Point>,
+    /// Where the first piece of each row after the base stands, up to the one that is settled.
+    pub(super) held: BTreeMap<u64, i64>,
+    /// Deleted, or not to be asked for again: everything before the rows after this one.
+    pub(super) trimmed: Option<Head>,
+    /// Why records were not deleted.
+    pub(super) refusal: Option<Error>,
+    /// When it was last seen to hold all rows.
+    seen: Option<Instant>,
     /// The newest mark that was appended.
     marked: Option<Head>,
 }
@@ -49,15 +66,15 @@ struct Fold<'l, F> {
     each: F,
 }
 
-impl<F: FnMut(Box<Body>)> Reader for Fold<'_, F> {
+impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
     fn begin(&mut self) {
         *self.contents = Contents::default();
         self.has_begun = true;
     }
 
-    fn take(&mut self, record: &[u8]) {
-        if let Some(Whole::Row(body)) = self.contents.take(self.key, record) {
-            (self.each)(body);
+    fn take(&mut self, offset: i64, record: &[u8]) {
+        if let Some(whole) = self.contents.take(self.key, offset, record) {
+            (self.each)(whole);
         }
     }
 }
@@ -75,7 +92,9 @@ impl LedgerLog {
 
     /// A log of which nothing was read yet.
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
-        LedgerLog { topic, key, contents: Contents::default(), settled: None, marked: None }
+        let (contents, held) = (Contents::default(), BTreeMap::new());
+        let (settled, base, newer, trimmed, refusal, seen, marked) = (None, None, None, None, None, None, None);
+        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked }
     }
 
     pub(super) fn name(&self) -> String {
@@ -84,6 +103,11 @@ impl LedgerLog {
 
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
+    }
+
+    /// Whether what was read is enough to build the ledger with the newest row `accepted`.
+    pub(in crate::ledger) fn can_build(&self, accepted: &Head) -> bool {
+        self.contents.chain(*accepted).is_ok()
     }
 
     /// Reads what was added.
@@ -100,16 +124,18 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub(super) fn read_all(&mut self, each: impl FnMut(Box<Body>)) -> Result<(), Error> {
+    pub(super) fn read_all(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
         self.topic.rewind();
         self.read_each(each)
     }
 
-    fn read_each(&mut self, each: impl FnMut(Box<Body>)) -> Result<(), Error> {
+    fn read_each(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
         let mut fold = Fold { key: &self.key, contents: &mut self.contents, has_begun: false, each };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
-            (self.settled, self.marked) = (None, None);
+            (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);
+            (self.trimmed, self.seen) = (None, None);
+            self.held.clear();
         }
         read
     }
@@ -119,7 +145,8 @@ impl LedgerLog {
         self.contents.has_marks()
     }
 
-    /// Returns once all rows of the ledger up to `head`, its newest, were read in the log: what is missing is appended.
+    /// Returns once all rows of the ledger from a checkpoint up to `head`, its newest, were read in the log: what is missing is appended,
+    /// a checkpoint too.
     ///
     /// # Errors
     ///
@@ -130,12 +157,48 @@ impl LedgerLog {
         file: &Path,
         head: Head,
     ) -> Result<(), ledger::Error> {
-        let begun = Instant::now();
         self.read()?;
+        self.choose_base(connection, file, head.sequence)?;
+        if self.base.is_none() {
+            self.add_checkpoint(connection, file, head)?;
+        }
+        if self.base.is_none() && Gap::read(connection).map_err(|error| ledger::Error::sqlite(file, error))?.is_some() {
+            return Err(ledger::Error::damaged(file, "it has no checkpoint after the rows that are missing in it"));
+        }
+        self.fill(connection, file, head)?;
+        self.add_checkpoint(connection, file, head)?;
+        self.seen = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Appends every row of a ledger that is replaced, and that may be the last one to have it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hold`](Self::hold).
+    pub(in crate::ledger) fn fill_with(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        (head, has_gap): (Head, bool),
+    ) -> Result<(), ledger::Error> {
+        self.read()?;
+        // Of the rows in the gap only a checkpoint can take the place. Elsewhere it might be of no use: its states of noise may be those of
+        // rows that were not accepted.
+        match has_gap {
+            true => self.hold(connection, file, head),
+            false => self.fill(connection, file, head),
+        }
+    }
+
+    /// Appends the rows after the base that are not there.
+    fn fill(&mut self, connection: &Connection, file: &Path, head: Head) -> Result<(), ledger::Error> {
+        let begun = Instant::now();
         loop {
             let missing = self.missing(connection, file)?;
             let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
-                self.contents.forget_to(head.sequence);
+                // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
+                self.base.iter().for_each(|base| self.contents.forget_to(base.row.sequence));
                 return Ok(());
             };
             let (first, last) = (first.0, last.0);
@@ -153,6 +216,11 @@ impl LedgerLog {
         }
     }
 
+    /// Whether it is to be read again, although nothing is claimed.
+    pub(in crate::ledger) fn is_unwatched(&self) -> bool {
+        self.seen.is_none_or(|seen| seen.elapsed() > WATCH)
+    }
+
     /// The first rows that are not in the log, encrypted.
     fn missing(&mut self, connection: &Connection, file: &Path) -> Result<Vec<(Head, Vec<u8>)>, ledger::Error> {
         let (mut missing, mut bytes, mut previous) = (Vec::new(), 0, self.settled);
@@ -160,9 +228,13 @@ impl LedgerLog {
         let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
             let head = entry.head;
             let body = stored(connection, entry).map_err(|error| ledger::Error::sqlite(file, error))?;
-            let is_there = self.contents.row(&head.digest).is_some_and(|known| has(known, &body));
-            if is_there && missing.is_empty() {
+            let known = self.contents.row(&head.digest).filter(|known| has(known, &body)).copied();
+            let is_there = known.is_some();
+            if let Some(known) = known
+                && missing.is_empty()
+            {
                 self.settled = Some(head);
+                self.held.insert(head.sequence, known.first);
                 self.contents.forget(&head.digest);
             } else if !is_there {
                 let whole = seal_row(&self.key, &body, previous.map(|head| head.digest));
@@ -179,13 +251,14 @@ impl LedgerLog {
         }
     }
 
-    /// The rows of the ledger up to `head` that are not in the log, at most some hundred of them.
+    /// The rows of the ledger up to `head` that are not in the log and should be, at most some hundred of them.
     pub(in crate::ledger) fn lacks(
         &mut self,
         connection: &Connection,
         file: &Path,
         head: Head,
     ) -> Result<Vec<Head>, ledger::Error> {
+        self.choose_base(connection, file, head.sequence)?;
         let missing = self.missing(connection, file)?.into_iter().map(|(head, _)| head);
         Ok(missing.filter(|row| row.sequence <= head.sequence).collect())
     }

@@ -1,9 +1,9 @@
 //! The steps of a worker with the log: bodies, checkpoints, and what is built from them.
 
 use super::setup::Clause;
-use super::state::{Checkpoint, Ledger, NONE, Set, State, UNREAD, bit, each};
+use super::state::{Checkpoint, Ledger, NONE, ROWS, Set, State, UNREAD, bit, each};
 use super::topics;
-use super::worker::{Arrival, Run};
+use super::worker::{Arrival, Run, Violation};
 
 impl Run<'_> {
     /// What the log needs to have before the newest row is claimed.
@@ -24,7 +24,12 @@ impl Run<'_> {
         let wanted = match self.process.view {
             UNREAD => return None,
             _ if self.is_recognised() => self.needed()?,
-            view if self.setup.holds(Clause::OldFile) => self.state.chain(view) & !self.process.seen,
+            view if self.setup.holds(Clause::OldFile) => {
+                match topics::walk(self.state, view, self.process.seen, self.setup) {
+                    Ok(_) => 0,
+                    Err(_) => self.state.chain(view) & !self.process.seen,
+                }
+            }
             _ => return None,
         };
         if (wanted & ledger.bytes) & bit(body) == 0 {
@@ -69,13 +74,12 @@ impl Run<'_> {
         if !self.process.has_read_log {
             return None;
         }
+        let row = self.newest_published(ledger.head)?;
         let account = match self.setup.holds(Clause::OneSnapshot) {
-            true => ledger.account,
+            true => ledger.account & self.state.chain(row),
             false => self.process.draft.take()?,
         };
-        let marks = self.disk().marks;
-        let pending = if self.setup.holds(Clause::PendingBytes) { ledger.bytes & !marks } else { 0 };
-        let body = self.state.make_checkpoint(Checkpoint { row: ledger.head, account, pending })?;
+        let body = self.state.make_checkpoint(Checkpoint { row, account, from: ledger.head })?;
         if self.process.seen & bit(body) != 0 {
             return None;
         }
@@ -85,8 +89,26 @@ impl Run<'_> {
         self.put_body(body, arrival)
     }
 
+    /// The newest row up to `head` up to which all are known to be published.
+    fn newest_published(&mut self, head: u8) -> Option<u8> {
+        if !self.setup.holds(Clause::AfterPublishing) {
+            return Some(head);
+        }
+        let marks = self.disk().marks;
+        let is_published = |row: u8| self.state.row(row).window == NONE || marks & bit(row) != 0;
+        let mut row = head;
+        while row != NONE && !each(self.state.chain(row)).all(is_published) {
+            row = self.state.row(row).parent;
+        }
+        (row != NONE).then_some(row)
+    }
+
     /// Deletes what is before `kept`, the oldest body that is needed, if there is something.
-    pub fn delete(&mut self, kept: u8) -> Option<()> {
+    ///
+    /// # Errors
+    ///
+    /// If what is left is not enough when the checkpoints of the newest row are lost too, and was before.
+    pub fn delete(&mut self, kept: u8) -> Option<Result<(), Violation>> {
         let (view, is_tested) = (self.process.view, self.setup.holds(Clause::AcceptedCheckpoint));
         if !self.setup.retention || (is_tested && (!self.is_recognised() || view == NONE)) {
             return None;
@@ -95,24 +117,49 @@ impl Run<'_> {
         let mut usable: Vec<_> = each(seen).filter_map(|body| Some((body, self.state.checkpoint(body)?))).collect();
         if is_tested {
             usable.retain(|(_, checkpoint)| self.state.chain(view) & bit(checkpoint.row) != 0);
+            usable.retain(|(_, checkpoint)| topics::has_noise(self.state, checkpoint, view));
         }
         usable.sort_by_key(|(_, checkpoint)| std::cmp::Reverse(State::length(checkpoint.row)));
-        usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
+        if self.setup.holds(Clause::TwoRows) {
+            usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
+        }
         let (body, checkpoint) = *usable.get(usize::from(self.setup.holds(Clause::SecondNewest)))?;
         let later = match is_tested {
             true => self.state.chain(view) & !self.state.chain(checkpoint.row),
             false => 0,
         };
-        if later & !seen != 0 {
+        let pieces = self.state.log.items();
+        // A checkpoint is known from reading the log up to it.
+        let place = pieces.iter().position(|piece| piece / 2 == body)?;
+        if later & !seen != 0 || pieces[..place].iter().any(|piece| seen & bit(piece / 2) == 0) {
             return None;
         }
-        let needed = later | bit(body);
-        let first = self.state.log.items().iter().position(|piece| needed & bit(piece / 2) != 0)?;
-        if self.state.log.items()[first] / 2 != kept || first == 0 {
+        let is_later = |row: &u8| usize::from(*row) < ROWS && State::length(*row) > State::length(checkpoint.row);
+        let others = match is_tested {
+            true => each(seen).filter(is_later).fold(0, |rows, row| rows | bit(row)),
+            false => 0,
+        };
+        let needed = later | others | bit(body);
+        let first = pieces.iter().position(|piece| needed & bit(piece / 2) != 0)?;
+        if pieces[first] / 2 != kept || first == 0 {
             return None;
         }
+        let newest = usable.first().map(|(_, checkpoint)| checkpoint.row)?;
+        let was_enough = self.is_enough_without(newest);
         (0..first).for_each(|_| _ = self.state.log.remove(0));
-        Some(())
+        if was_enough && !self.is_enough_without(newest) {
+            return Some(Err("what is left is not enough if the newest checkpoint is lost".to_owned()));
+        }
+        Some(Ok(()))
+    }
+
+    /// Whether the accepted ledger can be built without the checkpoints of a row.
+    fn is_enough_without(&self, row: u8) -> bool {
+        let of_row = each(topics::whole(self.state, self.setup))
+            .filter(|body| self.state.checkpoint(*body).is_some_and(|checkpoint| checkpoint.row == row));
+        let lost = of_row.fold(0, |bodies, body| bodies | bit(body));
+        let whole = topics::whole(self.state, self.setup) & !lost;
+        topics::walk(self.state, topics::accepted(self.state, self.setup), whole, self.setup).is_ok()
     }
 
     pub fn restore(&mut self) -> Option<()> {
@@ -125,13 +172,14 @@ impl Run<'_> {
         }
         let readable = self.process.seen & topics::whole(self.state, self.setup);
         let restored = topics::walk(self.state, view, readable, self.setup).ok()?;
-        let (account, pending, known) = match restored.checkpoint {
-            Some((_, checkpoint)) => (checkpoint.account, checkpoint.pending, checkpoint.account & !checkpoint.pending),
-            None => (0, 0, 0),
-        };
+        let account = restored.checkpoint.map_or(0, |(_, checkpoint)| checkpoint.account);
+        if restored.checkpoint.is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, view)) {
+            // What is not the noise that its row wrote is never gone on with.
+            return None;
+        }
         let marks = self.state.log_marks;
-        self.disk().marks |= marks | known;
-        let ledger = Ledger { head: view, account: account | restored.rows, bytes: pending | restored.rows };
+        self.disk().marks |= marks | account;
+        let ledger = Ledger { head: view, account: account | restored.rows, bytes: restored.rows };
         self.disk().ledger = Some(ledger);
         Some(())
     }

@@ -9,15 +9,18 @@ pub enum Clause {
     BodyBeforeClaim,
     /// 4: what is in the log is known from reading it. Without: a durable mark says so.
     ReadTheLog,
-    /// 5: a checkpoint holds the bytes of rows that are not known to be published.
-    PendingBytes,
+    /// 5: a checkpoint is written when everything up to its row was published. Without: its bytes are in no checkpoint.
+    AfterPublishing,
+    /// 5: a checkpoint counts only for chains that have the row at which it was written. Without: what that row has replaced of the noise
+    /// is lost with it.
+    Replaced,
     /// 5: a checkpoint is one snapshot, and its account is the one whose digest is in its row.
     OneSnapshot,
     /// 6: a checkpoint counts only on the chain of the accepted head.
     ChainTest,
     /// 6: a new file is built. Without: rows that lost are discarded first.
     NewFile,
-    /// 6: before that, the log is given what it lacks and the old file has.
+    /// 6: before that, the log is given what the old file has, if it lacks what the accepted ledger is built from.
     OldFile,
     /// 7: a missing body waits. Without: it is taken for lost, and the worker goes on behind it.
     Wait,
@@ -31,6 +34,8 @@ pub enum Clause {
     AcceptedCheckpoint,
     /// 9: below the second-newest row with a checkpoint. Without: below the newest.
     SecondNewest,
+    /// 9: and those are two rows. Without: two checkpoints of one row will do.
+    TwoRows,
     /// 10: "published" is marked after the acknowledgement of the sink.
     MarkAfter,
     /// 11: a claim with no mark is overdue. Without: it is left to whoever made it.

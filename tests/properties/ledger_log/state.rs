@@ -170,8 +170,8 @@ const NO_ROW: Row = Row { parent: FREE, window: NONE, settings: NONE };
 pub struct Checkpoint {
     pub row: u8,
     pub account: Set,
-    /// Rows whose bytes it has, because they were not known to be published.
-    pub pending: Set,
+    /// The newest row when it was written. If that is a later one, it has replaced the noise that goes on after `row`.
+    pub from: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -291,7 +291,7 @@ impl State {
         for place in 0..CHECKPOINTS {
             match self.checkpoints[place] {
                 Some(checkpoint) if bodies & bit((ROWS + place) as u8) != 0 => {
-                    used |= bit(checkpoint.row) | checkpoint.account | checkpoint.pending;
+                    used |= bit(checkpoint.row) | bit(checkpoint.from) | checkpoint.account;
                 }
                 _ => self.checkpoints[place] = None,
             }

@@ -84,10 +84,17 @@ pub struct Restored {
     pub rows: Set,
 }
 
+/// Whether the noise of a ledger up to `head` can be found if it is built from a checkpoint: what was replaced when that was written is in
+/// the body of the row that replaced it.
+pub fn has_noise(state: &State, checkpoint: &Checkpoint, head: u8) -> bool {
+    state.chain(head) & bit(checkpoint.from) != 0
+}
+
 /// Walks from `head` back to the first whole checkpoint of its chain or the first row. The error holds the rows on the way that
 /// are among `bodies`, and whether they are all that is needed is no.
 pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Restored, Set> {
     let chain = state.chain(head);
+    let is_whole = |checkpoint: &Checkpoint| !setup.holds(Clause::Replaced) || has_noise(state, checkpoint, head);
     if !setup.holds(Clause::ChainTest) {
         // Any checkpoint that is not behind the head will do.
         for body in (0..32).rev().filter(|&body| bodies & bit(body) != 0) {
@@ -106,7 +113,9 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
     let (mut rows, mut row) = (0, head);
     while row != NONE {
         let is_usable = |checkpoint: &Checkpoint| {
-            checkpoint.row == row && (checkpoint.account == state.chain(row) || !setup.holds(Clause::OneSnapshot))
+            checkpoint.row == row
+                && is_whole(checkpoint)
+                && (checkpoint.account == state.chain(row) || !setup.holds(Clause::OneSnapshot))
         };
         let bodies_of_checkpoints = super::state::each(bodies).filter_map(|body| Some((body, state.checkpoint(body)?)));
         let mut usable = bodies_of_checkpoints.filter(|(_, checkpoint)| is_usable(checkpoint));

@@ -129,7 +129,7 @@ impl Run<'_> {
             Step::Mark(row, arrives) => self.mark(row, arrives),
             Step::Draft => self.draft(),
             Step::Checkpoint(arrival) => self.checkpoint(arrival),
-            Step::Delete(body) => self.delete(body),
+            Step::Delete(body) => return self.delete(body),
             Step::Restore => self.restore(),
             Step::Discard => self.discard(),
             Step::GiveUp => self.give_up(),

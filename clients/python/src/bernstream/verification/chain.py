@@ -17,6 +17,7 @@ _LEFT_OUT = ["sequence", "digest", "row"]
 _WHOLE = ["sequence", "digest", "salt", "row"]
 _PUBLIC = ["sequence", "digest", "commitment", "row"]
 _SECRET = ["sequence", "digest", "salt", "secret", "row"]
+_GAP = ["first", "last", "form", "digest"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,31 @@ class Link:
 
     form: int = NOTHING
     digest: bytes = bytes(32)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Rows that an export does not have, because its ledger was built from a checkpoint, and what the next one follows."""
+
+    first: int
+    last: int
+    before: Link
+
+    @classmethod
+    def read(cls, text: str) -> Optional[Gap]:
+        """Reads a line; None if it is that of a row. Raises ``ValueError`` unless it is written in the only way it can be."""
+        found = json.loads(text, parse_float=_refuse, parse_constant=_refuse)
+        if not isinstance(found, dict) or list(found) != ["gap"]:
+            return None
+        said = found["gap"]
+        if not isinstance(said, dict) or list(said) != _GAP or canonical(found) != text:
+            raise ValueError("its gap is not canonical JSON with the fields " + ", ".join(_GAP))
+        first, last, form = (said[name] for name in _GAP[:3])
+        if any(type(number) is not int for number in (first, last, form)) or not 0 < first <= last < 2**64 - 1:
+            raise ValueError("its gap is not one of rows")
+        if form not in (WHOLE, SPLIT):
+            raise ValueError(f"its gap ends with a row of form {form}")
+        return cls(first, last, Link(form, bytes.fromhex(digits(said["digest"]))))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..errors import SynopsisError
-from .chain import SPLIT, WHOLE, Line, Link
+from .chain import SPLIT, WHOLE, Gap, Line, Link
 from .composition import Span, name, newest, paid_for, span
 from .prices import Price, add, price, show, within
 from .report import Findings
@@ -33,6 +33,9 @@ class Export:
     loose: Optional[int] = None
     #: The last row that an older program wrote.
     older: Optional[int] = None
+    #: The rows that the ledger does not have, and when the first window after them starts.
+    gap: Optional[Gap] = None
+    goes_on: Optional[datetime] = None
     computed: set[int] = field(default_factory=set)
     spent: dict[Span, list[tuple[int, Price]]] = field(default_factory=dict)
     #: Where the next window starts.
@@ -49,6 +52,9 @@ class Export:
     matched: int = 0
     by_bytes: int = 0
     by_belief: int = 0
+    #: How many are of rows in the gap, and of how many others it says what some blocks had spent in part.
+    in_gap: int = 0
+    by_part: int = 0
     #: How many are of other ledgers.
     others: int = 0
 
@@ -65,6 +71,10 @@ class Export:
         for number, text in enumerate(lines, 1):
             where = f"line {number} of the export"
             try:
+                if (gap := Gap.read(text)) is not None:
+                    export._pass_gap(gap, where, found)
+                    before = gap.before
+                    continue
                 line = Line.read(text)
                 export._link(line, before, where, found)
                 export._take(line, where, found)
@@ -77,9 +87,17 @@ class Export:
         export._say(found)
         return export
 
+    def _pass_gap(self, gap: Gap, where: str, found: Findings) -> None:
+        """A ledger that was built from a checkpoint has its first row, and goes on after the gap."""
+        if len(self.rows) != 1 or gap.first != max(self.rows) + 1:
+            found.wrong(f"{where}: a gap of the rows {gap.first} to {gap.last} can only follow the first row")
+        # Neither the first row nor what blocks had spent by then is tied to what follows.
+        self.gap, self.loose, self.next_window = gap, gap.last, None
+        self.digests[gap.last] = gap.before.digest.hex()
+
     def _link(self, line: Line, before: Link, where: str, found: Findings) -> None:
         """Whether a row is in its place, and what its digest says."""
-        row, last = line.sequence, max(self.rows, default=None)
+        row, last = line.sequence, max(self.digests, default=None)
         if last is not None and row != last + 1:
             found.wrong(f"{where}: row {last + 1} is missing, or not in its place: this is row {row}")
         if line.form == WHOLE and before.form == SPLIT:
@@ -110,7 +128,7 @@ class Export:
         elif isinstance(row, Configuration):
             if self.next_window is not None and row.first < self.next_window:
                 found.wrong(f"{where}: row {sequence} changes the settings of windows that are closed")
-            self.next_window = row.first
+            self.goes_on, self.next_window = self.goes_on or row.first, row.first
             if row.until is not None:
                 self._end_share(row.until, sequence, where, found)
         else:
@@ -123,7 +141,9 @@ class Export:
         self.until = until if self.until is None else min(until, self.until)
 
     def _close_window(self, sequence: int, row: Window, where: str, found: Findings) -> None:
-        if row.at[0] != self.next_window:
+        if self.next_window is None and self.goes_on is None:
+            self.goes_on = row.at[0]
+        elif row.at[0] != self.next_window:
             found.wrong(f"{where}: the window of row {sequence} is not the next one")
         self.next_window = row.at[1]
         if row.charges is None:
@@ -163,16 +183,28 @@ class Export:
         if self.loose is None:
             found.holds(f"{ledger}: rows {first} to {last} of the export are chained without a gap, up to the digest {head}")
         else:
-            found.believe(
-                f"{ledger}: what the rows {first} to {self.loose} say, {self.loose + 1 - first} of {len(self.rows)}: older "
-                "programs wrote them, and a public export does not tie them to the newest digest"
-            )
+            self._say_loose(ledger, first, found)
             if (tied := self.loose + 1) <= last:
                 found.holds(
                     f"{ledger}: rows {tied} to {last} are chained to the digest of row {tied - 1}, up to the digest {head}"
                 )
         if self.previous is not None:
             found.believe(f"{ledger}: what the ledger before it has charged, which ended with row {self.previous[0]}")
+
+    def _say_loose(self, ledger: str, first: int, found: Findings) -> None:
+        """What is not tied to the newest digest, and why."""
+        if (gap := self.gap) is not None:
+            found.believe(
+                f"{ledger}: what the rows {gap.first} to {gap.last} said, and what blocks had spent by then: the ledger was "
+                "built from a checkpoint of its log and does not have them"
+            )
+            found.believe(f"{ledger}: that row {first} is its first one, which no row of the export is chained to")
+        if (loose := self.loose) is not None and (gap is None or loose > gap.last):
+            before = first if gap is None else gap.last + 1
+            found.believe(
+                f"{ledger}: what the rows {before} to {loose} say, {loose + 1 - before} of {len(self.rows)}: older "
+                "programs wrote them, and a public export does not tie them to the newest digest"
+            )
 
     def witnessed(self, witness: Optional[Witness], found: Findings) -> None:
         """Compares the digests with those that the witness has accepted."""
@@ -205,7 +237,8 @@ class Export:
             return
         for sequence in sorted(self.computed & {head[0] for head in ours}):
             if self.loose is not None and sequence < self.loose:
-                found.holds(f"{ledger}: the witness has accepted row {sequence}, of an older program, as the export shows it")
+                what = "its first one" if self.gap is not None else "of an older program"
+                found.holds(f"{ledger}: the witness has accepted row {sequence}, {what}, as the export shows it")
         newest_of_ours, digest = ours[-1]
         if self.digests.get(newest_of_ours) == digest:
             if self._is_tied(newest_of_ours):
@@ -238,6 +271,9 @@ class Export:
                 found.wrong(f"{where}: it names the ledger {entry['id']}, and that row is one of the ledger {self.ledger}")
             return
         self.ours += 1
+        if self.gap is not None and self.gap.first <= sequence <= self.gap.last:
+            self.in_gap += 1
+            return
         row = self.rows.get(sequence)
         if not isinstance(row, Window) or row.charges is None:
             found.wrong(f"{where}: the export has no such row, or it released nothing")
@@ -271,11 +307,18 @@ class Export:
         for block in privacy["blocks"]:
             at, spent, total = span(block), price(block["spent"]), price(block["total"])
             history = dict(self.spent.get(at, ()))
-            if history.get(sequence) != spent:
+            if self._is_charged_before(at) and sequence in history and within(history[sequence], spent):
+                # What it had spent before is not in the export.
+                self.by_part += 1
+            elif history.get(sequence) != spent:
                 told = show(history[sequence]) if sequence in history else "nothing"
                 yield f"it says that the {name(at)} has spent {show(spent)}, by the export it was {told}"
             if total != self.total:
                 yield f"it says that the total of the {name(at)} is {show(total)}, by the export {show(self.total)}"
+
+    def _is_charged_before(self, block: Span) -> bool:
+        """Whether a row in the gap may have charged a block."""
+        return self.gap is not None and (self.goes_on is None or block[0] < self.goes_on)
 
     def _keys(self, document: Mapping[str, Any]) -> list[str]:
         """The key of its message; the first programs did not name the release in it."""
@@ -296,8 +339,10 @@ class Export:
         sums = f"no block has spent more than its total, at most {show(most)} of {show(self.total)}"
         if self.loose is None:
             found.holds(f"{ledger}: {sums}")
-        else:
+        elif self.gap is None:
             found.believe(f"{ledger}: that {sums}, for that rests on rows that have to be believed")
+        else:
+            found.believe(f"{ledger}: that {sums} by these rows, and no more together with the rows before them")
         if tied := self.matched - self.by_belief:
             what = "window, key and blocks" + (", and what these had spent and may spend" if self.loose is None else "")
             found.holds(f"{ledger}: {tied} synopses say what its export says: their {what}")
@@ -307,6 +352,10 @@ class Export:
             found.believe(f"{ledger}: what else {tied - self.by_bytes} synopses say, whose bytes are not here to compare")
         if self.by_belief:
             found.believe(f"{ledger}: that {self.by_belief} synopses were paid for, whose rows have to be believed")
+        if self.in_gap:
+            found.believe(f"{ledger}: that {self.in_gap} synopses were paid for, whose rows are not in the export")
+        if self.by_part:
+            found.believe(f"{ledger}: what {self.by_part} blocks that synopses name had spent before the rows that are there")
         if self.others:
             found.believe(f"{ledger}: {self.others} synopses of other ledgers, which its export cannot show")
             if not self.ours:

@@ -49,7 +49,9 @@ def row_of(line: Line) -> Row:
     if kind not in ("genesis", "configuration", "window"):
         raise ValueError(f"its kind is {kind}")
     if line.secret is not None:
-        _fields(line.secret, ["ends"] if kind == "window" else [])
+        _fields(line.secret, ["ends"] if kind == "window" else [], ["account"])
+        if "account" in line.secret:
+            digits(line.secret["account"])
         _ends(line.secret.get("ends", {}))
     if kind == "genesis":
         return _genesis(said)
