@@ -72,7 +72,8 @@ impl Collected {
             return Added::Nothing;
         }
         // It will be unpacked beside the others, and until then its pieces are there, and the places of those that are not.
-        let needs = piece.size.max(partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64));
+        let needs =
+            piece.size.max(partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64));
         if others.saturating_add(needs) > self.most {
             return Added::Full;
         }

@@ -323,7 +323,8 @@ fn what_is_held_of_a_window_is_bounded() {
     // Nor are there places for any number of pieces that never come.
     let mut collected = Collected::new(&announcement, 3 * 24 * 2_000);
     let claims = (0..5).map(|partition| {
-        let piece = pieces(&Partial { bytes: vec![0], ..partial(&announcement, partition, 1) }).expect("pieces").remove(0);
+        let piece =
+            pieces(&Partial { bytes: vec![0], ..partial(&announcement, partition, 1) }).expect("pieces").remove(0);
         collected.add(Piece { of: 2_000, ..piece })
     });
     let found: Vec<_> = claims.collect();
