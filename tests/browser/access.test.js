@@ -198,6 +198,7 @@ test("names of keys and columns are text, whatever they hold", async () => {
   }));
   await page.check("#table-switch");
   await page.locator("#about-open").click();
+  await page.locator("#about[open]").waitFor();
   assert.ok((await page.locator("#about").textContent()).includes(harm));
   assert.equal(await page.locator("main img, dialog img, main script, dialog script").count(), 0);
   assert.notEqual(await page.title(), "taken");
@@ -211,6 +212,7 @@ test("names of keys and columns are text, whatever they hold", async () => {
 test("the drawer says all that the promise rests on, and never 'anonymous'", async () => {
   const { page, synopses, end } = await look("curve");
   await page.locator("#about-open").click();
+  await page.locator("#about[open]").waitFor();
   const text = await page.locator("#about").textContent();
   for (const words of [synopses[0].privacy.in_words, "Whose privacy", "One record.", "What is hidden", "pure differential privacy", "Price of this window", "ε = 1", "ε 1 of 1, until 11 Jun 2013", "What is not protected", ...synopses[0].not_protected, "Laplace noise", "95\u00a0%", "Noise was added on purpose; differences smaller than the band are not evidence"]) {
     assert.ok(text.includes(words) || text.includes(words.replace("\u00a0", " ")), `${words} is not in: ${text}`);

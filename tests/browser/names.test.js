@@ -35,6 +35,7 @@ test("a curve has its title, its unit and its records by their names, and a file
   assert.equal(await text(page, "#range-head"), "Flights in a range");
   assert.deepEqual(await page.locator("#range-found dt").allTextContents(), ["Flights", "Share of all flights"]);
   await page.locator("#about-open").click();
+  await page.locator("#about[open]").waitFor();
   assert.match(await text(page, "#about"), /Flights per minute of departure delay; divide by/);
   await page.locator("#about-close").click();
   await shoot(page, "names");

@@ -55,6 +55,7 @@ for (const name of GOLDEN) {
     const { page, problems, synopsis, end } = await look(given(name));
     await isFunction(page, synopsis, {});
     await page.locator("#about-open").click();
+    await page.locator("#about[open]").waitFor();
     assert.match(await text(page, "#about"), /Every function, count and quantile on this page is read from them/);
     assert.deepEqual(problems, []);
     await end();
@@ -105,6 +106,7 @@ test("an expected label is drawn with its band, and where there may be no record
   const further = Math.max(own - simultaneous[0], simultaneous[1] - own);
   assert.ok(Math.abs(value - own) <= further / 10 && Math.abs(half - further) <= further / 10, `${value} ± ${half}, not ${own} ± ${further}`);
   await page.locator("#about-open").click();
+  await page.locator("#about[open]").waitFor();
   assert.match(await text(page, "#about"), /Counts of records on a grid of 70 steps, in 2 tables by their label/);
   assert.deepEqual(problems, []);
   await end();

@@ -58,6 +58,7 @@ test("cells are told as what they are, and their best reading where it is anothe
   for (const name of CELLS) {
     const { page, problems, end, last } = await look(name);
     await page.locator("#about-open").click();
+    await page.locator("#about[open]").waitFor();
     const told = await page.locator("#about").textContent();
     const { spline, steps } = last.basis.cells;
     assert.ok(told.includes(`Counts of records on a grid of ${steps.join(" \u00d7 ")} steps, each with its own noise`), told);
