@@ -13,7 +13,7 @@ use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::shares::{self, Beginner};
-use crate::cli::{alone, settings};
+use crate::cli::{alone, sampled, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
@@ -33,6 +33,10 @@ pub struct Arguments {
     /// Do not contact any broker, and do not look for the input.
     #[arg(long)]
     offline: bool,
+    /// Try this many of the newest messages of each partition (100 without a number). What is printed counts messages and records as
+    /// they are, without noise: it is not for publication
+    #[arg(long, value_name = "MESSAGES", num_args = 0..=1, require_equals = true, default_missing_value = "100", conflicts_with = "offline")]
+    sample: Option<u32>,
     /// Print all of it as JSON, and nothing else; docs/reference/commands.md says what the fields are
     #[arg(long)]
     json: bool,
@@ -79,6 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.offline {
         true => checked.not_looked_at = Some(unseen(&settings)),
         false => checked.checks = during("checking the brokers", || online(&settings)),
+    }
+    // Of a broker that does not answer this is told already.
+    if let (Some(most), false) = (arguments.sample, checked.checks.iter().any(|check| check.is_unanswered)) {
+        checked.checks.extend(during("trying messages", || sampled::checks(&settings, most)));
     }
     if arguments.json {
         report(as_json(&checked)? + "\n")?;

@@ -34,6 +34,7 @@ mod resources;
 pub mod run;
 pub mod runtime;
 pub mod sample;
+mod sampled;
 mod settings;
 mod shares;
 mod shell;

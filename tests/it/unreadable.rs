@@ -144,3 +144,60 @@ fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up()
     });
     stops_there_and_goes_on(&setup, first, last, 3000.0);
 }
+
+/// All that is broken is told at once, and what to do depends on whether everything is.
+#[test]
+fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 2);
+    setup.begin(Duration::from_secs(60));
+    let check = |arguments: &[&str]| {
+        let output =
+            setup.bernstream(&[&["check"], arguments].concat()).arg(setup.configuration()).output().expect("it runs");
+        let told = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&told).into_owned())
+    };
+    let (is_sound, told) = check(&["--sample=7"]);
+    assert!(is_sound && told.contains("has no messages yet: none was tried"), "{told}");
+
+    let good = crowd(&setup, 3);
+    let producer = setup.producer(&[]);
+    send(&setup, &producer, &[&good, b"not Arrow", &good, &good[..100], &good]);
+    let (is_sound, told) = check(&["--sample=100"]);
+    assert!(!is_sound && told.contains("2 of 5 cannot: offset 1 of partition 0: "), "{told}");
+    assert!(told.contains("{ partition = 0, offset = 1 }, { partition = 0, offset = 3 }"), "{told}");
+    assert!(told.contains("records in them have \"value\": 9 of 9"), "{told}");
+    assert!(!check(&[]).1.contains("can be read"), "nobody asked");
+    // Older messages are not looked at.
+    let (is_sound, told) = check(&["--sample=1"]);
+    assert!(is_sound && told.contains("the newest 1 message of"), "{told}");
+
+    // What is skipped is broken no more; a column that no record has is found in the message.
+    setup.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }, { partition = 0, offset = 3 }]\nclock_slack");
+    assert!(check(&["--sample=100"]).0, "{}", check(&["--sample=100"]).1);
+    setup.edit("column = \"value\"", "column = \"delay\"");
+    let (is_sound, told) = check(&["--sample=100"]);
+    assert!(
+        !is_sound && told.contains("correct `format` and the names of columns first") && told.contains("'delay'"),
+        "{told}"
+    );
+
+    // A record in JSON that lacks a field is none that is broken: only the count tells.
+    let setup = Setup::new(&servers, 2);
+    setup.begin(Duration::from_secs(60));
+    setup.edit("clock_slack", "format = \"json\"\nclock_slack");
+    setup.edit("time = \"time\"", "time = \"time\"\ntime_format = \"rfc3339\"");
+    setup.edit("column = \"key\"", "column = \"key\", type = \"text\"");
+    let record: &[u8] = br#"{"time":"2025-01-01T00:00:30Z","key":"a","delay":5}"#;
+    send(&setup, &setup.producer(&[]), &[record, record, b"{"]);
+    let output = setup.bernstream(&["check", "--sample"]).arg(setup.configuration()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    for words in [
+        "1 of 3 cannot: offset 2 of partition 0",
+        "each is one record, and is dropped by itself",
+        "records in them have \"time\": 2 of 2",
+        "records in them have \"value\": 0 of 2: none has it",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}

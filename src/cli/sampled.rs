@@ -1,0 +1,72 @@
+//! `check --sample`: whether the newest messages of the input can be read with this configuration.
+
+use crate::cli::figures::counted;
+use crate::config::{Input, Settings};
+use crate::kafka::check::Check;
+use crate::source::kafka::{Params, Sample, sample};
+use crate::source::record::Format;
+
+/// How many broken messages are listed.
+const SHOWN: usize = 20;
+
+/// Reads the newest `most` messages of each partition: what was found, and what is wrong with it.
+pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
+    let Input::Kafka(kafka) = &settings.input else {
+        let what = "the newest messages of the input can be read".to_owned();
+        return vec![Check::new(what, false, "files have no messages", "leave out --sample")];
+    };
+    match sample(kafka, &settings.columns, most) {
+        Ok(found) => found_in(kafka, &found),
+        Err(error) => {
+            let what = format!("the newest messages of {} can be read", kafka.topic);
+            vec![Check::new(what, false, error.to_string(), "correct what the message names, and try again")]
+        }
+    }
+}
+
+fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
+    let Sample { messages, broken, records, lacking, unpacked } = found;
+    let topic = &kafka.topic;
+    if *messages == 0 && unpacked.is_none() {
+        return vec![Check::passed(format!("{topic} has no messages yet: none was tried"))];
+    }
+    let tried = format!("the newest {} of {topic} can be read", counted(*messages, "message"));
+    let mut checks = vec![match (broken.as_slice(), unpacked) {
+        (_, Some(why)) => {
+            let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
+            Check::new(tried, false, format!("a batch cannot be unpacked: {why}"), remedy)
+        }
+        ([], None) => Check::passed(tried),
+        (broken, None) => Check::new(tried, false, why(broken, *messages), remedy(kafka, broken, *messages)),
+    }];
+    for (column, without) in lacking.iter().filter(|_| *records > 0) {
+        checks.push(Check::new(
+            format!("records in them have {column:?}: {} of {records}", records - without),
+            without < records,
+            "none has it: it is missing or null, or of another type than is declared",
+            "correct the name of the column, or its type",
+        ));
+    }
+    checks
+}
+
+fn why(broken: &[(i32, i64, String)], messages: u64) -> String {
+    let one =
+        |(partition, offset, why): &(i32, i64, String)| format!("offset {offset} of partition {partition}: {why}");
+    let listed: Vec<String> = broken.iter().take(SHOWN).map(one).collect();
+    let more = broken.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{} of {messages} cannot: {}{more}", broken.len(), listed.join("; "))
+}
+
+fn remedy(kafka: &Params, broken: &[(i32, i64, String)], messages: u64) -> String {
+    if broken.len() as u64 == messages {
+        return "correct `format` and the names of columns first: no message fits them".to_owned();
+    }
+    if !matches!(kafka.format, Format::Arrow) {
+        return "nothing has to be done: each is one record, and is dropped by itself".to_owned();
+    }
+    let one = |(partition, offset, _): &(i32, i64, String)| format!("{{ partition = {partition}, offset = {offset} }}");
+    let listed: Vec<String> = broken.iter().take(SHOWN).map(one).collect();
+    format!("to continue without them, add to 'skip' in [input.kafka]: {}", listed.join(", "))
+}

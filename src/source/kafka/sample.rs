@@ -1,0 +1,151 @@
+//! The newest messages of a topic, tried against a configuration: for whoever asks whether the worker could read them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use arrow_array::Array;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaError;
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use super::params::Params;
+use super::partition_consumer::{SETTINGS, is_unreadable};
+use super::topic_inspector::TopicInspector;
+use crate::clock::Timestamp;
+use crate::kafka::topic;
+use crate::source::decode::ArrowDecoder;
+use crate::source::record::{Format, Gather, RecordReader};
+use crate::source::{Batch, Columns, Error};
+
+/// How long nothing may arrive before the rest counts as read: transaction markers and aborted messages are never returned.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// What was found in the newest messages of a topic. Counts of records, without noise.
+#[derive(Debug, Default)]
+pub struct Sample {
+    /// Those that were tried: what is given up is not.
+    pub messages: u64,
+    /// Messages that the worker could not read: partition, offset, why.
+    pub broken: Vec<(i32, i64, String)>,
+    pub records: u64,
+    /// How many records lack a column that is read: the event time, the key, the user, the values.
+    pub lacking: BTreeMap<String, u64>,
+    /// Why a batch of messages could not be unpacked, and nothing after it was looked at.
+    pub unpacked: Option<String>,
+}
+
+/// Reads the newest `most` messages of each partition as the worker would.
+///
+/// # Errors
+///
+/// If a type that records need is not declared, or the cluster does not answer or refuses.
+pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, Error> {
+    let topic = topic::describe(&params.broker, &params.topic)?;
+    let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+    let failed = |error: KafkaError| Error::from(params.broker.failed(&params.topic, &error));
+    let (mut list, mut ends) = (TopicPartitionList::new(), BTreeMap::new());
+    for partition in inspector.partitions(&topic.id)? {
+        let (low, high) = inspector.watermarks(partition)?;
+        let from = low.max(high - i64::from(most));
+        if from < high {
+            list.add_partition_offset(&params.topic, partition, Offset::Offset(from)).map_err(failed)?;
+            ends.insert(partition, high);
+        }
+    }
+    let mut trial = Trial::new(params, columns)?;
+    if ends.is_empty() {
+        return Ok(trial.found);
+    }
+    let consumer = params.broker.consumer(&SETTINGS).map_err(failed)?;
+    consumer.assign(&list).map_err(failed)?;
+    let mut heard = Instant::now();
+    while !ends.is_empty() && heard.elapsed() < IDLE {
+        match consumer.poll(Duration::from_millis(100)) {
+            None => continue,
+            Some(Ok(message)) => {
+                let (partition, offset) = (message.partition(), message.offset());
+                if let Some(end) = ends.get(&partition).copied() {
+                    if offset < end {
+                        trial.take(&message);
+                    }
+                    if offset + 1 >= end {
+                        ends.remove(&partition);
+                    }
+                }
+            }
+            Some(Err(error)) if is_unreadable(&error) => {
+                trial.found.unpacked = Some(error.to_string());
+                break;
+            }
+            Some(Err(_)) => continue,
+        }
+        heard = Instant::now();
+    }
+    // Closing may wait for the broker.
+    std::thread::spawn(move || drop(consumer));
+    Ok(trial.found)
+}
+
+struct Trial<'a> {
+    params: &'a Params,
+    columns: &'a Columns,
+    arrow: ArrowDecoder,
+    /// Where messages are single records.
+    reader: Option<RecordReader>,
+    found: Sample,
+}
+
+impl<'a> Trial<'a> {
+    fn new(params: &'a Params, columns: &'a Columns) -> Result<Self, Error> {
+        let reader = match &params.format {
+            Format::Records { form, declared } => Some(RecordReader::new(form, columns, declared)?),
+            Format::Arrow => None,
+        };
+        Ok(Trial { params, columns, arrow: ArrowDecoder::new(columns.clone()), reader, found: Sample::default() })
+    }
+
+    fn take(&mut self, message: &impl Message) {
+        let (partition, offset) = (message.partition(), message.offset());
+        if self.params.skip.contains(&(partition, offset)) || self.params.lost_until(partition, offset).is_some() {
+            return;
+        }
+        self.found.messages += 1;
+        let time = message.timestamp().to_millis().map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+        let read = match (time, message.payload()) {
+            (None, _) => Err("it has no timestamp".to_owned()),
+            (_, None) => Err("it is empty".to_owned()),
+            (Some(_), Some(payload)) => match &mut self.reader {
+                Some(reader) => reader.read(payload).map_err(|broken| broken.to_string()).map(|row| {
+                    let mut gather = Gather::new(self.columns);
+                    gather.push(partition, offset, time, Some(row));
+                    gather.take()
+                }),
+                None => {
+                    let batch = self.arrow.decode(payload, partition, offset, time);
+                    batch.map(Some).map_err(|broken| broken.to_string())
+                }
+            },
+        };
+        match read {
+            Ok(batch) => batch.iter().for_each(|batch| self.count(batch)),
+            Err(why) => self.found.broken.push((partition, offset, why)),
+        }
+    }
+
+    fn count(&mut self, batch: &Batch) {
+        let Columns { time, key, unit, values } = self.columns;
+        let mut lacking = |column: &str, nulls: usize| {
+            *self.found.lacking.entry(column.to_owned()).or_default() += nulls as u64;
+        };
+        self.found.records += batch.times.len() as u64;
+        lacking(time, batch.times.null_count());
+        for (name, ids) in [(key, &batch.keys), (unit, &batch.units)] {
+            if let (Some(name), Some(ids)) = (name, ids) {
+                lacking(name, (0..batch.times.len()).filter(|row| ids.get(*row).is_none()).count());
+            }
+        }
+        for (name, column) in values.iter().zip(&batch.values) {
+            lacking(name, column.null_count());
+        }
+    }
+}
