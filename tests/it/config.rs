@@ -875,6 +875,19 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
 #[test]
 fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     let reading = |text: &str| Settings::parse(text, "f").unwrap().reading();
+    // A partial has what was read for each release in the order of the file, and names none of them.
+    let release = |name: &str, column: &str| {
+        format!(
+            "[[release]]\nname = \"{name}\"\nepsilon = 0.5\ndegree = 20\norder = 2\n\
+             domain = [{{ column = \"{column}\", min = 0, max = 100, outside = \"clamp\" }}]\n[release.density]\nbandwidths = [10]\n\n"
+        )
+    };
+    let (head, rest) = FLIGHTS.split_once("[release]").expect("a release");
+    let (_, tail) = rest.split_once("[output.kafka]").expect("an output");
+    let [x, y] = [release("x", "x"), release("y", "y")];
+    let [one, swapped] = [format!("{x}{y}"), format!("{y}{x}")].map(|both| format!("{head}{both}[output.kafka]{tail}"));
+    assert_eq!(Settings::parse(&one, "f").unwrap().digest(), Settings::parse(&swapped, "f").unwrap().digest());
+    assert_ne!(reading(&one), reading(&swapped), "the same guarantee, and another order");
     let scale = |rest: &str| format!("[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n{rest}\n[ledger]");
     let one = with(FLIGHTS, "[ledger]", &scale(""));
     let same = [

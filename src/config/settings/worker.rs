@@ -49,10 +49,12 @@ impl Settings {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// SHA-256 of what decides how records are read, in hexadecimal digits: all of [`Settings::normalised`], and the messages that are
-    /// given up.
+    /// SHA-256 of what decides how records are read, in hexadecimal digits: all of [`Settings::normalised`], the order of the releases,
+    /// in which a partial has what was read for them, and the messages that are given up.
     pub fn reading(&self) -> String {
         let mut digest = Sha256::new().chain_update(&self.normalised);
+        let names: Vec<&str> = self.releases.iter().map(|release| release.name.as_str()).collect();
+        digest.update(serde_json::json!(names).to_string());
         if let Input::Kafka(kafka) = &self.input {
             let lost: Vec<_> = kafka.lost.iter().map(|lost| (lost.partition, lost.from, lost.to)).collect();
             digest.update(serde_json::json!([kafka.skip, lost]).to_string());
