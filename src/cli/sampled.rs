@@ -25,10 +25,12 @@ pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
 }
 
 fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
-    let Sample { messages, broken, records, lacking, unpacked } = found;
+    let Sample { messages, broken, records, lacking, unpacked, silent } = found;
     let topic = &kafka.topic;
-    if *messages == 0 && unpacked.is_none() {
-        return vec![Check::passed(format!("{topic} has no messages yet: none was tried"))];
+    if *messages == 0 && unpacked.is_none() && silent.is_empty() {
+        return vec![Check::passed(format!(
+            "{topic} has no messages to try: it is empty, or all of them are given up"
+        ))];
     }
     let tried = format!("the newest {} of {topic} can be read", counted(*messages, "message"));
     let mut checks = vec![match (broken.as_slice(), unpacked) {
@@ -39,6 +41,15 @@ fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
         ([], None) => Check::passed(tried),
         (broken, None) => Check::new(tried, false, why(broken, *messages), remedy(kafka, broken, *messages)),
     }];
+    if unpacked.is_none() && !silent.is_empty() {
+        let numbers = silent.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        checks.push(Check::new(
+            format!("all that was asked for has arrived from {topic}"),
+            false,
+            format!("of partitions {numbers} the last messages did not come within some seconds"),
+            "try again; if it stays so, a transaction is open there, or the broker that leads them does not answer",
+        ));
+    }
     for (column, without) in lacking.iter().filter(|_| *records > 0) {
         checks.push(Check::new(
             format!("records in them have {column:?}: {} of {records}", records - without),

@@ -17,7 +17,7 @@ use crate::source::decode::ArrowDecoder;
 use crate::source::record::{Format, Gather, RecordReader};
 use crate::source::{Batch, Columns, Error};
 
-/// How long nothing may arrive before the rest counts as read: transaction markers and aborted messages are never returned.
+/// How long nothing may arrive before the rest is given up.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// What was found in the newest messages of a topic. Counts of records, without noise.
@@ -32,6 +32,8 @@ pub struct Sample {
     pub lacking: BTreeMap<String, u64>,
     /// Why a batch of messages could not be unpacked, and nothing after it was looked at.
     pub unpacked: Option<String>,
+    /// The partitions of which not all arrived in time.
+    pub silent: Vec<i32>,
 }
 
 /// Reads the newest `most` messages of each partition as the worker would.
@@ -61,7 +63,16 @@ pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, E
     let mut heard = Instant::now();
     while !ends.is_empty() && heard.elapsed() < IDLE {
         match consumer.poll(Duration::from_millis(100)) {
-            None => continue,
+            None => {
+                // The client moves past what is never returned: the markers of transactions, and what was aborted.
+                for at in consumer.position().map_err(failed)?.elements() {
+                    let is_done = |end: &i64| matches!(at.offset(), Offset::Offset(next) if next >= *end);
+                    if ends.get(&at.partition()).is_some_and(is_done) {
+                        ends.remove(&at.partition());
+                    }
+                }
+                continue;
+            }
             Some(Ok(message)) => {
                 let (partition, offset) = (message.partition(), message.offset());
                 if let Some(end) = ends.get(&partition).copied() {
@@ -81,6 +92,7 @@ pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, E
         }
         heard = Instant::now();
     }
+    trial.found.silent = ends.into_keys().collect();
     // Closing may wait for the broker.
     std::thread::spawn(move || drop(consumer));
     Ok(trial.found)
