@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_array::{Array, Float64Array};
 use arrow_buffer::NullBuffer;
 
-use super::accumulator::Record;
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::counts::Refusal;
 use super::histogram::Place;
 use super::rules::{Axis, Form, Label, Outside};
@@ -114,6 +114,17 @@ impl Records {
     #[inline]
     pub fn refusal(&self, row: usize) -> Option<Refusal> {
         self.refusals.get(row).copied().flatten()
+    }
+
+    /// Adds `rows` of the chunk, none of which is dropped, to an accumulator of the kind `spec`: the same as one after another.
+    pub fn add_to(&self, spec: &AccumulatorSpec, accumulator: &mut Accumulator, rows: Range<usize>) {
+        match (spec, accumulator) {
+            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
+                let coordinates = self.coordinates.each_ref().map(|axis| axis.get(rows.clone()).unwrap_or_default());
+                histogram.deposit_all(nodes, coordinates);
+            }
+            (spec, accumulator) => rows.for_each(|row| spec.add(accumulator, self.get(row))),
+        }
     }
 
     /// A row of the chunk as it is kept.

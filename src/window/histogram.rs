@@ -241,11 +241,37 @@ impl Histogram {
     /// histogram was made with.
     #[inline]
     pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
-        nodes.share(place, |first, grains| {
-            if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
-                cells.iter_mut().zip(grains).for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
+        nodes.share(place, |first, grains| self.add(first, grains));
+    }
+
+    /// The same for many records, each column of coordinates one axis; those of an axis that is not there are not looked at.
+    pub(super) fn deposit_all(&mut self, nodes: &Nodes, [x, y, z]: [&[u32]; 3]) {
+        match (nodes.spline, &nodes.per_axis[..]) {
+            (Spline::Quadratic, [_]) => {
+                for x in x {
+                    let (first, grains) = Place([*x, 0, 0]).spread();
+                    self.add(first, &grains);
+                }
             }
-        });
+            (Spline::Quadratic, [_, m]) => {
+                let width = *m as usize + 3;
+                for (x, y) in x.iter().zip(y) {
+                    share_2(width, Stencil::at(*x), Stencil::at(*y), |first, grains| self.add(first, grains));
+                }
+            }
+            _ => {
+                for ((x, y), z) in x.iter().zip(y).zip(z) {
+                    self.deposit(nodes, Place([*x, *y, *z]));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, first: usize, grains: &[u64]) {
+        if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
+            cells.iter_mut().zip(grains).for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
+        }
     }
 
     /// Adds `part / 2^31` of one record, each share rounded down to whole grains, and the rest to `rest`; `part` is at most `2^31`.
@@ -282,7 +308,7 @@ impl Nodes {
                         let (first, grains) = place.spread();
                         to(first, &grains);
                     }
-                    [_, m] => share_2(m as usize + 3, Stencil::at(x), Stencil::at(y), to),
+                    [_, m] => share_2(m as usize + 3, Stencil::at(x), Stencil::at(y), |first, row| to(first, row)),
                     [_, m, n] => {
                         let widths = [m as usize + 3, n as usize + 3];
                         share_3(widths, Stencil::at(x), Stencil::at(y), Stencil::at(z), to);
@@ -329,7 +355,7 @@ impl Nodes {
 }
 
 #[inline]
-fn share_2(width: usize, x: Stencil, y: Stencil, mut to: impl FnMut(usize, &[u64])) {
+fn share_2(width: usize, x: Stencil, y: Stencil, mut to: impl FnMut(usize, &[u64; 3])) {
     let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
     let sum: u64 = grains.iter().flatten().sum();
     grains[1][1] += GRAINS - sum;
@@ -471,6 +497,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn many_records_at_once_are_one_after_another(
+            per_axis in prop::collection::vec(1_u32..9, 1..=3),
+            points in prop::collection::vec(prop::array::uniform3(-0.1..=1.1_f64), 0..50),
+        ) {
+            for spline in Spline::ALL {
+                let nodes = Nodes::shared_by(spline, &per_axis).unwrap();
+                let (mut each, mut all) = (Histogram::new(&nodes), Histogram::new(&nodes));
+                let places: Vec<_> = points.iter().map(|x| nodes.place(x)).collect();
+                places.iter().for_each(|place| each.deposit(&nodes, *place));
+                let axes = [0, 1, 2].map(|axis| places.iter().map(|place| place.0[axis]).collect::<Vec<_>>());
+                all.deposit_all(&nodes, axes.each_ref().map(Vec::as_slice));
+                prop_assert!(each == all);
+            }
+        }
+
         #[test]
         fn every_record_deposits_exactly_its_grains_around_itself(
             axes in prop::collection::vec((1_u32..40, 0.0..=1.0_f64), 1..=3)

@@ -99,6 +99,14 @@ impl Open {
         records: &Records,
     ) {
         let spec = &form.accumulator;
+        // Rows of one key that follow one another, of which none is dropped.
+        if let ([first, .., last], None) = (rows, cap)
+            && records.are_all_sound()
+            && last.row - first.row == rows.len() - 1
+            && let [Held::Sum(sum)] = &mut self.groups[..]
+        {
+            return sum.add_all(spec, self.room, records, first.row - start..last.row + 1 - start);
+        }
         let sound = rows.iter().map(|routed| (*routed, routed.row - start));
         let sound = sound.filter(|(_, at)| records.refusal(*at).is_none());
         match cap {

@@ -1,6 +1,9 @@
 //! A sum over records that can take many of them at once.
 
+use std::ops::Range;
+
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::chunk::Records;
 
 /// Where the sums of all keys take more than this, they do not stay in a processor's cache.
 const CACHE: u64 = 4 << 20;
@@ -44,6 +47,14 @@ impl Sum {
         if self.waiting.len() >= room {
             self.settle(spec);
         }
+    }
+
+    /// Adds `rows` of a chunk, none of which is dropped.
+    pub fn add_all(&mut self, spec: &AccumulatorSpec, room: usize, records: &Records, rows: Range<usize>) {
+        if room == 0 {
+            return records.add_to(spec, self.total.get_or_insert_with(|| spec.empty()), rows);
+        }
+        rows.for_each(|row| self.add(spec, room, records.get(row)));
     }
 
     fn settle(&mut self, spec: &AccumulatorSpec) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 use crate::harness::kafka;
 use crate::harness::running::Running;
@@ -187,18 +188,21 @@ fn what_is_wrong_is_told_in_words_by_every_command() {
         ("no file", Way { sasl: with(&right, "bernstream", &missing), ..right }, &["the password in", "No such file"]),
         ("no password", Way { sasl: with(&right, "bernstream", &empty), ..right }, &["empty is empty"]),
     ];
-    for (case, way, words) in lasting {
-        refused(&secure, case, &way, words, Some(78));
-    }
     // A broker that shuts down closes connections in the same way, so these are retried.
     let passing: [(&str, Way<'_>, &[&str]); 3] = [
         ("plain text", Way { ca: None, sasl: None, ..right }, &["closed a plaintext connection", "set `tls`"]),
         ("no password", Way { sasl: None, ..right }, &["closed the connection at the first request", "set `sasl`"]),
         ("tls to plain text", Way { brokers: &secure.plain, ..right }, &["the port does not speak TLS"]),
     ];
-    for (case, way, words) in passing {
-        refused(&secure, case, &way, words, None);
-    }
+    let lasting = lasting.iter().map(|(case, way, words)| (*case, way, *words, Some(78)));
+    let cases = lasting.chain(passing.iter().map(|(case, way, words)| (*case, way, *words, None)));
+    // All at once: each of them mostly waits for a broker.
+    thread::scope(|scope| {
+        for (case, way, words, code) in cases {
+            let secure = &secure;
+            scope.spawn(move || refused(secure, case, way, words, code));
+        }
+    });
 }
 
 fn with<'a>(way: &Way<'a>, user: &'a str, file: &'a Path) -> Option<(&'a str, &'a str, &'a Path)> {
