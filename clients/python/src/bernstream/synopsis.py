@@ -114,6 +114,7 @@ class Synopsis(CellReadings):
 
     @property
     def release(self) -> str:
+        """The name of the release in the configuration."""
         return str(self._document["release"])
 
     @property
