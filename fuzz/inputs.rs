@@ -23,6 +23,7 @@ use bernstream::synopsis::query::{Query, example};
 pub fn message(bytes: &[u8]) {
     let columns = Columns {
         time: "t".to_owned(),
+        time_format: None,
         key: Some("k".to_owned()),
         unit: Some("u".to_owned()),
         values: vec!["x".to_owned()],
@@ -58,6 +59,7 @@ pub fn record(bytes: &[u8]) {
     let form = &forms[usize::from(*first) % forms.len()];
     let columns = Columns {
         time: "at".to_owned(),
+        time_format: None,
         key: Some("ride.city".to_owned()),
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],

@@ -38,6 +38,10 @@ export class Synopsis {
   mass(): number;
   /** How far the form is from the density itself at most, everywhere at once: add it to a half-width; null where it is not known. */
   formError(): number | null;
+  /** The integral over a box, at the recommended order, for a density the number of records there, and how far it can be off. */
+  integrate(box: Box): Integral;
+  /** `formError` of `integrate` alone, which is found faster. */
+  formErrorOf(box: Box): number | null;
   /** The half-width of the simultaneous band at a point, at the recommended order: the noise, not the approximation error. */
   halfWidth(point: Point): number;
   /** The same on a product grid, row-major, the last axis fastest. */
@@ -58,6 +62,13 @@ export class Synopsis {
   weights(f: (...point: number[]) => number, options?: QueryOptions): Weights;
   /** The sum of a function over the records; only for moments. `f` takes one number per axis, in natural units. */
   query(query: ((...point: number[]) => number) | Weights, options?: QueryOptions): Answer;
+}
+
+export interface Integral {
+  readonly value: number;
+  readonly noise: NoiseError;
+  /** What the form adds to the noise at most, wherever the records are; null where it is not known. */
+  readonly formError: number | null;
 }
 
 /** One reading of a synopsis, ready for many points. */

@@ -452,9 +452,35 @@ export class Synopsis {
    * is not known.
    */
   formError() {
-    const { meta: { form_error: error, band }, values } = this;
-    if (error === undefined || error === null) return null;
-    return error * Math.max(0, values.reduce((sum, value) => sum + value, 0) + band.pointwise * Math.sqrt(values.length));
+    const { meta: { form_error: error } } = this;
+    return error === undefined || error === null ? null : error * mostOfSum(this);
+  }
+
+  /**
+   * The integral over a box, `[low, high]` per axis, at the recommended order, for a density the number of records there: its `value`,
+   * the `noise` in it, and `formError`, what the form adds to that at most, wherever the records are, or null where that is not known.
+   * With it both hold in at least 9 of 10 windows. Kernels are integrated by the midpoint rule.
+   */
+  integrate(box) {
+    const { meta } = this;
+    const value = this.evaluator().integrate(box);
+    const sides = unitBox(meta.domain, box);
+    const weights = integralWeights(meta, sides);
+    const volume = volumeOf(meta.domain);
+    const form = formErrorOfIntegral(meta, sides, weights);
+    return {
+      value,
+      noise: weightedNoise(meta.noise, Float64Array.from(weights, (weight) => volume * weight)),
+      formError: form === null ? null : volume * form * mostOfSum(this),
+    };
+  }
+
+  /** `formError` of `integrate` alone: what it takes from the values is their sum, so that a box is looked at once for all windows. */
+  formErrorOf(box) {
+    const { meta } = this;
+    if (meta.form_error === undefined || meta.form_error === null) return null;
+    const sides = unitBox(meta.domain, box);
+    return volumeOf(meta.domain) * formErrorOfIntegral(meta, sides) * mostOfSum(this);
   }
 
   /**
@@ -586,6 +612,17 @@ function unitPoint(domain, point) {
 /** A point of the domain as a product grid of the unit cube. */
 const oneOf = (domain, point) => unitPoint(domain, point).map((y) => Float64Array.of(y));
 
+/** A box of the domain, an interval per axis, in the unit cube. */
+function unitBox(domain, box) {
+  const sides = domain.length === 1 && typeof box?.[0] === "number" ? [box] : box;
+  if (sides?.length !== domain.length || sides.some((side) => side?.length !== 2)) {
+    throw new SynopsisError(`a box of this synopsis has ${domain.length} pairs of bounds`);
+  }
+  const unit = domain.map((axis, i) => [...sides[i]].map((bound) => toUnit(axis, bound)));
+  if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a box ends before it begins");
+  return unit;
+}
+
 function unitAxes(domain, axes) {
   if (axes?.length !== domain.length || axes.some((axis) => typeof axis === "number")) {
     throw new SynopsisError(`a grid of this synopsis has ${domain.length} lists of coordinates`);
@@ -660,12 +697,7 @@ export class Evaluator {
   /** The integral over a box, `[low, high]` per axis: exact, except for kernels, which use the midpoint rule. */
   integrate(box) {
     const domain = this.#domain;
-    const sides = domain.length === 1 && typeof box?.[0] === "number" ? [box] : box;
-    if (sides?.length !== domain.length || sides.some((side) => side?.length !== 2)) {
-      throw new SynopsisError(`a box of this synopsis has ${domain.length} pairs of bounds`);
-    }
-    const unit = domain.map((axis, i) => sides[i].map((bound) => toUnit(axis, bound)));
-    if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a box ends before it begins");
+    const unit = unitBox(domain, box);
     if (this.#form.integral) return volumeOf(domain) * this.#form.integral(unit);
     const volume = unit.reduce((product, [low, high]) => product * (high - low), volumeOf(domain));
     return volume * meanOf(this.#form.on(midpoints(unit)));
@@ -759,18 +791,8 @@ class Polynomial {
     return meanOf(this.coefficients);
   }
 
-  /** The integral of `b_j` up to `x` is the sum of the later ones of the next degree over `k + 1`. */
   integral(box) {
-    const upTo = (x) => {
-      const next = bernstein(this.degree + 1, x);
-      for (let j = this.degree; j >= 0; j--) next[j] += next[j + 1];
-      return next;
-    };
-    const weights = box.map(([low, high]) => {
-      const [below, above] = [upTo(low), upTo(high)];
-      return Float64Array.from({ length: this.degree + 1 }, (_, j) => (above[j + 1] - below[j + 1]) / (this.degree + 1));
-    });
-    return product(this.coefficients, weights);
+    return product(this.coefficients, box.map((side) => bernsteinIntegrals(this.degree, side)));
   }
 }
 
@@ -866,6 +888,10 @@ class CellSum {
     if (!this.kernels.along) return Float64Array.from(pointsOf(axes), (point) => this.at(point));
     return onGrid(this.counts, this.kernels.columns(axes));
   }
+
+  integral(box) {
+    return dot(this.kernels.integrals(box), this.counts);
+  }
 }
 
 /** Cells by one of their readings. */
@@ -884,7 +910,7 @@ function cellSum(meta, values, by) {
 class NodeKernels {
   constructor(cells) {
     const { value, along } = kernelOf({ gaussian: { precision: cells.precision } });
-    Object.assign(this, { value, along, nodes: nodesOf(cells) });
+    Object.assign(this, { value, along, nodes: nodesOf(cells), widths: cells.precision.map((row, axis) => row[axis] ** -0.5) });
     if (!along) this.points = pointsOf(this.nodes);
   }
 
@@ -903,6 +929,12 @@ class NodeKernels {
     return this.nodes.map((nodes, axis) => matrixOf(axes[axis].length, nodes.length, (i, j) => this.along(axis, axes[axis][i] - nodes[j])));
   }
 
+  /** The integrals over a box: those of a full matrix by the midpoint rule. */
+  integrals(box) {
+    if (!this.along) return meanOver(box, this.points.length, (y) => this.at(y));
+    return productOf(this.nodes.map((nodes, axis) => Float64Array.from(nodes, (p) => bumpIntegral(p, this.widths[axis], box[axis]))));
+  }
+
   /** The length of `at`. */
   length(y) {
     if (!this.along) return root(this.at(y));
@@ -917,6 +949,129 @@ class NodeKernels {
 }
 
 const root = (vector) => Math.sqrt(dot(vector, vector));
+
+// ---- Integrals ------------------------------------------------------------------------------------------------------
+
+/** The sum of the exact values at most, with the probability that one value of the noise stays within its pointwise band. */
+const mostOfSum = ({ meta: { band }, values }) => Math.max(0, sumOf(values) + band.pointwise * Math.sqrt(values.length));
+
+/** The integral over a box of the unit cube of functions that `at(y)` lists, by the midpoint rule. */
+function meanOver(box, count, at) {
+  const sums = new Float64Array(count);
+  const points = pointsOf(midpoints(box));
+  const part = box.reduce((size, [low, high]) => size * (high - low), 1) / points.length;
+  for (const y of points) at(y).forEach((value, i) => (sums[i] += part * value));
+  return sums;
+}
+
+/** What each value that noise was added to counts in the integral over a box of the unit cube. */
+function integralWeights({ basis, degree, order }, box) {
+  switch (basisName({ basis })) {
+    case "bernstein": return operatorOf(degree).influence(box.map((side) => bernsteinIntegrals(degree, side)), order);
+    case "affine": {
+      const size = box.reduce((product, [low, high]) => product * (high - low), 1);
+      return [1, ...box.map(([low, high]) => low + high - 1)].map((weight) => size * weight);
+    }
+    case "cells": return new NodeKernels(basis.cells).integrals(box);
+    case "kernel": {
+      const newton = Newton.on(basis.kernel);
+      return meanOver(box, basis.kernel.points.length, (y) => newton.at(y));
+    }
+    default: throw new SynopsisError("it holds tables of cells: ask tables() for the count of a range instead of an integral");
+  }
+}
+
+/** That of `b_j` up to `x` is the sum of the later ones of the next degree, over `k + 1`. */
+function bernsteinIntegrals(degree, [low, high]) {
+  const upTo = (x) => {
+    const next = bernstein(degree + 1, x);
+    for (let j = degree; j >= 0; j--) next[j] += next[j + 1];
+    return next;
+  };
+  const [below, above] = [upTo(low), upTo(high)];
+  return Float64Array.from({ length: degree + 1 }, (_, j) => (above[j + 1] - below[j + 1]) / (degree + 1));
+}
+
+/** `2 / sqrt(pi)` times the integral of `exp(-t^2)` up to `x`: a series without cancellation. */
+function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let sum = 1;
+  for (let n = 1, term = 1; term > 1e-17 * sum; n++) sum += term *= (2 * x * x) / (2 * n + 1);
+  return ((2 * x) / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+/** The integral of `exp(-(y - x)^2 / 2 width^2)` over an interval. */
+const bumpIntegral = (x, width, [low, high]) =>
+  width * Math.sqrt(Math.PI / 2) * (erf((high - x) / (width * Math.SQRT2)) - erf((low - x) / (width * Math.SQRT2)));
+
+/** What the largest over places misses between them; what a value of a lattice and the shares of cells are off (`FORMAT.md`). */
+const [BETWEEN_PLACES, OF_A_VALUE, ROUNDED] = [1.01, 4.44e-4, 1e-4];
+const IN_A_CELL = 24;
+
+/**
+ * What the form of a density adds to the integral over a box of the unit cube at most, as a part of the sum of the exact values; null
+ * where it is not known. Of one record, wherever it lies; and never more than to the curve, times the size of the box.
+ */
+function formErrorOfIntegral(meta, box, weights = undefined) {
+  const { form_error: error, basis, degree, domain, target } = meta;
+  if (error === undefined || error === null) return null;
+  const bandwidths = target.density.kernel.bandwidths;
+  const everywhere = error * box.reduce((size, [low, high]) => size * (high - low), 1);
+  if (!bandwidths) return everywhere;
+  if (basisName({ basis }) === "cells") return Math.min(everywhere, recordOnCells(basis.cells, box));
+  if (domain.length > 1) return everywhere;
+  const width = bandwidths[0] / (domain[0].max - domain[0].min);
+  return Math.min(everywhere, recordOnLattice(degree, width, box[0], weights ?? integralWeights(meta, box)));
+}
+
+function recordOnLattice(degree, width, side, weights) {
+  const places = 4 * degree * Math.max(1, Math.ceil(Math.ceil(16 / width) / (4 * degree)));
+  const ofValues = OF_A_VALUE * weights.reduce((sum, weight) => sum + Math.abs(weight), 0);
+  let most = 0;
+  for (let i = 0; i <= places; i++) {
+    let [read, sum] = [0, 0];
+    for (let j = 0; j <= degree; j++) {
+      const value = Math.exp(-(((j / degree - i / places) / width) ** 2) / 2);
+      read += value * weights[j];
+      sum += value;
+    }
+    most = Math.max(most, (Math.abs(read - bumpIntegral(i / places, width, side)) + ofValues) / sum);
+  }
+  return BETWEEN_PLACES * most;
+}
+
+/** On several axes integrals are products: what one axis does to them is at most its error, times the largest of the others. */
+function recordOnCells(cells, box) {
+  const { spline, steps } = cells;
+  const kernels = new NodeKernels(cells);
+  const widths = cellBandwidths(cells);
+  const along = steps.map((count, axis) => {
+    const [narrow, wide] = [kernels.widths[axis], widths[axis]];
+    const read = Array.from(kernels.nodes[axis], (node) => bumpIntegral(node, narrow, box[axis]));
+    const most = { read: Math.max(...read), exact: 0, error: 0 };
+    for (let cell = 0; cell < count; cell++) {
+      for (let i = 0; i <= IN_A_CELL; i++) {
+        const [from, shares] = recordShares(spline, cell, i / IN_A_CELL);
+        const found = shares.reduce((sum, share, j) => sum + share * read[from + j], 0);
+        const exact = (narrow / wide) * bumpIntegral((cell + i / IN_A_CELL) / count, wide, box[axis]);
+        most.exact = Math.max(most.exact, exact);
+        most.error = Math.max(most.error, Math.abs(found - exact));
+      }
+    }
+    return most;
+  });
+  const others = (axis) => along.reduce((product, { read, exact }, i) => product * (i < axis ? read : i > axis ? exact : 1), 1);
+  const error = along.reduce((sum, own, axis) => sum + own.error * others(axis), 0);
+  return BETWEEN_PLACES * error + ROUNDED * along.reduce((product, own) => product * own.read, 1);
+}
+
+/** The first node that a record has a share in, a part `f` into a cell, and its shares in that and the next ones. */
+function recordShares(spline, cell, f) {
+  if (spline === "box") return [cell, [1]];
+  if (spline === "linear") return f < 1 ? [cell, [1 - f, f]] : [cell + 1, [1]];
+  const [from, d] = f < 0.5 ? [cell, f] : [cell + 1, f - 1];
+  return [from, [(0.5 - d) ** 2 / 2, 0.75 - d * d, (0.5 + d) ** 2 / 2]];
+}
 
 // ---- Bernstein polynomials ------------------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ const POSTERIOR: f64 = 1e-7;
 const INTERPOLATION: f64 = 1e-5;
 /// Where a line is fitted, and where an interval is the root of a difference.
 const READING: f64 = 1e-9;
+/// Of an integral, whose noise and form are those of sums that cancel.
+const INTEGRAL: f64 = 1e-9;
 /// The length of `L^-1 k_P(x)`.
 const LENGTH: f64 = 1e-10;
 
@@ -43,12 +45,13 @@ pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
         ("refused", refused(case).to_string()),
         ("half_widths", half_widths(case)?.to_string()),
         ("form_error", json!(case.synopsis.form_error()).to_string()),
+        ("integrals", integrals(case)?.to_string()),
         ("readings", readings_of_tables(case)?.to_string()),
         ("queries", queries(case)?.to_string()),
         ("proper", proper(case)?.to_string()),
     ] {
         // Other forms have none, and their files stay what they were.
-        if ["form_error", "readings"].contains(&name) && value == "null" {
+        if ["form_error", "integrals", "readings"].contains(&name) && value == "null" {
             continue;
         }
         let comma = if name == "proper" { "" } else { "," };
@@ -156,6 +159,35 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
         "pointwise": pointwise,
         "tolerance": tolerance,
     }))
+}
+
+/// Integrals over boxes that are found without a midpoint rule: clients differ in how fine theirs are.
+fn integrals(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let about = case.synopsis.description();
+    let is_exact = match &about.basis {
+        Basis::Bernstein | Basis::Affine => true,
+        Basis::Cells(basis) => basis.is_diagonal(),
+        Basis::Kernel(_) | Basis::Tables(_) | Basis::Cosine { .. } => false,
+    };
+    if !is_exact {
+        return Ok(Value::Null);
+    }
+    let mut integrals = Vec::new();
+    for parts in [[0.0, 1.0], [0.0, 0.31], [0.25, 0.5], [0.93, 0.94]] {
+        let side = |axis: &Axis| parts.map(|part| axis.min + part * (axis.max - axis.min));
+        let sides: Vec<[f64; 2]> = about.domain.iter().map(side).collect();
+        let found = case.synopsis.integrate(&sides)?;
+        integrals.push(json!({
+            "box": sides,
+            "value": found.value,
+            "noise_deviation": found.noise.deviation,
+            "noise_half_width": found.noise.half_width,
+            "form_error": found.form_error,
+            "tolerance": INTEGRAL,
+            "half_width_tolerance": 2e-3,
+        }));
+    }
+    Ok(json!(integrals))
 }
 
 /// What is read from tables of cells, at the smallest bandwidths and at twice those.

@@ -15,6 +15,7 @@ use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::log::LedgerLog;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Configuration, Genesis, Ledger};
+use crate::metrics::Detail;
 use crate::pipeline::NoiseSeries;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -127,7 +128,8 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
         // Absorbers read, and the worker what they do not.
         Input::Kafka(_) if settings.scale.is_some() => Ok(Vec::new()),
         Input::Kafka(params) => {
-            let shares = Kafka::open(params.clone(), columns, Timestamp::now)?.shared();
+            let input = Kafka::open(params.clone(), columns, Timestamp::now)?;
+            let shares = input.listing_broken(settings.detail == Detail::Operator).shared();
             Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect())
         }
         Input::Files(params) => Ok(vec![Box::new(Files::open(params, columns)?)]),

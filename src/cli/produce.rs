@@ -171,7 +171,7 @@ impl Clock {
     fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
-        let times = rows::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let times = rows::times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
         if let Some(newest) = times.iter().flatten().max() {
             self.wait_until(newest);
         }

@@ -9,13 +9,13 @@ use crate::cli::figures::{above_noise, ten_digits, two_digits};
 use crate::cli::newest::Topic;
 use crate::cli::print::{line, print};
 use crate::cli::progress::during;
-use crate::synopsis::description::{Basis, Description};
+use crate::synopsis::description::{Axis, Basis, Density, Description, Smoothing, Target};
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use crate::synopsis::tables::{self, Estimate, Interval, Questions, Sides};
 use crate::synopsis::{self, Synopsis};
 
-/// Estimates, from one synopsis, sums and means of functions over the records (moments), or counts, shares, means and quantiles
-/// (tables of cells).
+/// Estimates, from one synopsis, sums and means of functions over the records (moments), counts, shares, means and quantiles
+/// (tables of cells), or counts of ranges (other densities).
 ///
 /// Of moments the question is a function: an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
 /// name that is not a single word stands in double quotes. Allowed are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
@@ -32,8 +32,8 @@ pub struct Arguments {
     topic: Option<Topic>,
     #[command(flatten)]
     cluster: Option<Cluster>,
-    /// Of tables of cells, how many records lie in a range, which share of all they are, and what their label is: an
-    /// interval for each axis, such as 10..20 or 10..20,5..7; can be repeated
+    /// Of a density or tables of cells, how many records lie in a range; of tables also which share of all they are, and what their
+    /// label is: an interval for each axis, such as 10..20 or 10..20,5..7; can be repeated
     #[arg(long, value_name = "LOW..HIGH[,LOW..HIGH]", allow_hyphen_values = true)]
     range: Vec<Sides>,
     /// Of tables of cells on one axis, where this part of the records, from 0 to 1, lies below; can be repeated
@@ -93,7 +93,7 @@ impl Arguments {
         let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
         match function {
             Some(function) if asks_tables => Err(Failure::Configuration(format!(
-                "--range and --quantile ask tables of cells, '{function}' asks moments: give one of them"
+                "--range and --quantile ask tables of cells and densities, '{function}' asks moments: give one of them"
             ))),
             None if !asks_tables => Err(Failure::Configuration(
                 "what is asked? Give a function of the columns, in quotes, or --range or --quantile".to_owned(),
@@ -143,20 +143,32 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
 
 /// An answer with its interval, in a line.
 fn of_tables(answer: &tables::Answer) -> String {
-    let tables::Answer { of, estimate: Estimate { value, interval }, .. } = answer;
+    let tables::Answer { of, estimate: Estimate { value, interval }, form_error, .. } = answer;
     match interval {
         Some(Interval { lower, upper }) => {
             let half = (upper - lower) / 2.0;
-            let [value, lower, upper] = [*value, *lower, *upper].map(|x| above_noise(x, half));
-            format!("{of}: {value}, from {lower} to {upper} with 95 % probability\n")
+            let [shown, from, to] = [*value, *lower, *upper].map(|x| above_noise(x, half));
+            let text = format!("{of}: {shown}, from {from} to {to} with 95 % probability\n");
+            let Some(form) = form_error else { return text };
+            let [from, to] = [lower - form, upper + form].map(|x| above_noise(x, half));
+            let form = two_digits(*form);
+            text + &format!(
+                "  what the form cannot follow is at most {form}, wherever the records are: with the noise from {from} to {to} in at least 9 \
+                 of 10 windows\n"
+            )
         }
         None => format!("{of}: unknown, the noise may be as large as the number of records\n"),
     }
 }
 
-/// What the intervals of tables of cells do not cover, and what less of it would cost: a count sums up as many nodes as a range has, so that
+/// What intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
 fn blurred(about: &Description) -> String {
+    if let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &about.target {
+        let of_axis = |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
+        let widths = about.domain.iter().zip(bandwidths).map(of_axis).collect::<Vec<_>>().join(", ");
+        return format!("\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n");
+    }
     let Basis::Tables(basis) = &about.basis else { return String::new() };
     let steps =
         about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {

@@ -4,10 +4,6 @@ use crate::cli::figures::counted;
 use crate::config::{Input, Settings};
 use crate::kafka::check::Check;
 use crate::source::kafka::{Params, Sample, sample};
-use crate::source::record::Format;
-
-/// How many broken messages are listed.
-const SHOWN: usize = 20;
 
 /// Reads the newest `most` messages of each partition: what was found, and what is wrong with it.
 pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
@@ -39,7 +35,7 @@ fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
             Check::new(tried, false, format!("a batch cannot be unpacked: {why}"), remedy)
         }
         ([], None) => Check::passed(tried),
-        (broken, None) => Check::new(tried, false, why(broken, *messages), remedy(kafka, broken, *messages)),
+        (_, None) => Check::new(tried, false, found.reasons(), found.remedy(&kafka.format)),
     }];
     if unpacked.is_none() && !silent.is_empty() {
         let numbers = silent.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -59,25 +55,4 @@ fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
         ));
     }
     checks
-}
-
-fn why(broken: &[(i32, i64, String)], messages: u64) -> String {
-    let one =
-        |(partition, offset, why): &(i32, i64, String)| format!("offset {offset} of partition {partition}: {why}");
-    let listed: Vec<String> = broken.iter().take(SHOWN).map(one).collect();
-    let more = broken.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{} of {messages} cannot: {}{more}", broken.len(), listed.join("; "))
-}
-
-fn remedy(kafka: &Params, broken: &[(i32, i64, String)], messages: u64) -> String {
-    if broken.len() as u64 == messages {
-        return "correct `format` and the names of columns first: no message fits them".to_owned();
-    }
-    if !matches!(kafka.format, Format::Arrow) {
-        return "nothing has to be done: each is one record, and is dropped by itself".to_owned();
-    }
-    let one = |(partition, offset, _): &(i32, i64, String)| format!("{{ partition = {partition}, offset = {offset} }}");
-    let listed: Vec<String> = broken.iter().take(SHOWN).map(one).collect();
-    format!("to continue without them, add to 'skip' in [input.kafka]: {}", listed.join(", "))
 }

@@ -30,6 +30,7 @@ pub fn ledger(text: &str, name: &str) -> Option<Params> {
 pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
     let form_place = format::place(&file);
     let form = format::format(document, &mut file);
+    let time_format = format::of_columns(&file, form.as_ref().ok());
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
@@ -131,7 +132,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
             values.push(column.clone());
         }
     }
-    let columns = Columns { time: input.time, key, unit, values };
+    let columns = Columns { time: input.time, time_format, key, unit, values };
     if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
         && let Format::Records { form, .. } = &kafka.format
     {

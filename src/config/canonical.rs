@@ -105,7 +105,13 @@ pub fn json(settings: &Settings) -> String {
 fn declared(settings: &Settings, normalised: &mut Value) {
     let (form, declared) = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
-            Format::Arrow => return,
+            Format::Arrow => {
+                // What was not declared is not there, as in the digests of files that were written before it could be.
+                if let Some(format) = settings.columns.time_format {
+                    normalised["ledger"]["input"]["time_format"] = json!(format);
+                }
+                return;
+            }
             Format::Records { form, declared } => (Some(form), declared),
         },
         Input::Files(files) if files.declared == Declared::default() => return,

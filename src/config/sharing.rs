@@ -48,7 +48,7 @@ impl Settings {
             input,
             unit,
             time: self.columns.time.clone(),
-            time_format: self.declared().map(|declared| declared.time),
+            time_format: self.declared().map(|declared| declared.time).or(self.columns.time_format),
             blocks: self.blocks.into(),
             adjacency,
             total: budget.whole,

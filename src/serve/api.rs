@@ -15,10 +15,10 @@ use super::state::ServerState;
 use super::table::{Cell, Table};
 use crate::clock::Timestamp;
 use crate::feed::CachedSynopsis;
-use crate::synopsis::Synopsis;
 use crate::synopsis::description::Description;
 use crate::synopsis::query;
 use crate::synopsis::tables::{Questions, Sides, in_context};
+use crate::synopsis::{Evaluator, Synopsis};
 
 /// Rows in one response.
 const MAX_ROWS: u64 = 20_000;
@@ -144,6 +144,8 @@ async fn compute<T: Send + 'static>(
 struct Summary<'a> {
     pipeline: &'a str,
     release: &'a str,
+    /// What people call the release: its name where the configuration says nothing else.
+    title: &'a str,
     key: Option<&'a str>,
     window: crate::window::grid::Span,
     published: Timestamp,
@@ -156,6 +158,7 @@ impl<'a> Summary<'a> {
         Summary {
             pipeline: &about.pipeline,
             release: &about.release,
+            title: about.names.as_ref().and_then(|names| names.title.as_deref()).unwrap_or(&about.release),
             key: about.key.as_deref(),
             window: about.window,
             published: about.published,
@@ -167,14 +170,27 @@ impl<'a> Summary<'a> {
 
 /// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
 fn axes(about: &Description) -> impl Iterator<Item = String> {
-    let taken = |column: &str| ["value", "lower", "upper"].contains(&column);
+    let taken = |column: &str| VALUES.contains(&column);
     about
         .domain
         .iter()
         .map(move |axis| if taken(&axis.column) { format!("at.{}", axis.column) } else { axis.column.clone() })
 }
 
-const VALUES: [&str; 3] = ["value", "lower", "upper"];
+const VALUES: [&str; 5] = ["value", "lower", "upper", "total_lower", "total_upper"];
+
+/// The value, the ends of its simultaneous band, and those of noise and form together, where it is known what the form adds.
+fn at_point(
+    synopsis: &Synopsis,
+    evaluator: &Evaluator,
+    point: &[f64],
+) -> Result<[Cell; VALUES.len()], crate::synopsis::Error> {
+    let half = synopsis.half_width(point)?;
+    let [lower, upper] = evaluator.interval(point, half)?.map(Cell::Number);
+    let total = synopsis.form_error().map(|form| evaluator.interval(point, half + form)).transpose()?;
+    let [total_lower, total_upper] = total.map_or([const { Cell::Unknown }; 2], |ends| ends.map(Cell::Number));
+    Ok([Cell::Number(evaluator.evaluate(point)?), lower, upper, total_lower, total_upper])
+}
 
 fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> {
     let about = synopsis.description();
@@ -187,9 +203,8 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
         )));
     }
     let row = |point: Vec<f64>| {
-        let value = evaluator.evaluate(&point)?;
-        let [lower, upper] = evaluator.interval(&point, synopsis.half_width(&point)?)?;
-        Ok(point.into_iter().chain([value, lower, upper]).map(Cell::Number).collect())
+        let values = at_point(synopsis, &evaluator, &point)?;
+        Ok(point.into_iter().map(Cell::Number).chain(values).collect())
     };
     let rows = about.even_points(points).into_iter().map(row).collect::<Result<_, crate::synopsis::Error>>()?;
     Ok(Table { columns: axes(about).chain(VALUES.map(str::to_owned)).collect(), rows })
@@ -199,17 +214,16 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
 fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
     let row = |synopsis: &Synopsis| {
         let about = synopsis.description();
-        let evaluator = synopsis.evaluator(about.order)?;
-        let value = evaluator.evaluate(point)?;
-        let [lower, upper] = evaluator.interval(point, synopsis.half_width(point)?)?;
-        let times = [about.published, about.window.start].map(|time| Cell::Text(time.to_string()));
-        Ok(times.into_iter().chain([value, lower, upper].map(Cell::Number)).collect())
+        let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
+        // Windows that were published late, all at once, stand where they ended.
+        let times = [about.window.end, about.window.start, about.published].map(|time| Cell::Text(time.to_string()));
+        Ok(times.into_iter().chain(values).collect())
     };
     let mut rows: Vec<Result<Vec<Cell>, crate::synopsis::Error>> =
         synopses.iter().map(|cached| row(&cached.synopsis)).collect();
     if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
         return Err(error.into());
     }
-    let columns = ["time", "window_start"].into_iter().chain(VALUES).map(str::to_owned).collect();
+    let columns = ["time", "window_start", "published"].into_iter().chain(VALUES).map(str::to_owned).collect();
     Ok(Table { columns, rows: rows.into_iter().flatten().collect() })
 }

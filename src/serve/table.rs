@@ -4,12 +4,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, Serializer};
 
-/// A number, or a time.
+/// A number, a time, or nothing: `null`, and empty in CSV.
 #[derive(Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum Cell {
     Number(f64),
     Text(String),
+    Unknown,
 }
 
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl Cell {
         match self {
             Cell::Number(number) => number.to_string(),
             Cell::Text(text) => quoted(text),
+            Cell::Unknown => String::new(),
         }
     }
 }

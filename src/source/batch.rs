@@ -5,13 +5,17 @@ use std::fmt;
 use arrow_array::{Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
+use crate::source::record::TimeFormat;
 use crate::source::text::Text;
 
 /// The columns named by the configuration; all others are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// Event time; any Arrow timestamp.
+    /// Event time; any Arrow timestamp or date.
     pub time: String,
+    /// How a column of event times is written that has no type of its own for them, if that is declared; of records it is
+    /// [`Declared::time`](crate::source::record::Declared).
+    pub time_format: Option<TimeFormat>,
     /// Group key; text or integers.
     pub key: Option<String>,
     /// Privacy unit; text or integers.

@@ -15,6 +15,7 @@ use arrow_select::concat::concat;
 use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, names};
+use crate::source::record::TimeFormat;
 use crate::source::text::Text;
 
 /// Where a batch comes from.
@@ -28,7 +29,7 @@ pub(crate) struct Place {
 /// The role of a column, which decides the types it may have.
 #[derive(Clone, Copy)]
 enum Role {
-    Time,
+    Time(Option<TimeFormat>),
     Key,
     Unit,
     Value,
@@ -37,22 +38,38 @@ enum Role {
 impl Role {
     fn accepts(self, kind: &DataType) -> bool {
         match self {
-            Role::Time => matches!(kind, DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64),
-            Role::Key | Role::Unit => match kind {
-                DataType::Dictionary(_, values) => is_bytes(values),
-                kind => is_bytes(kind) || kind.is_integer(),
+            Role::Time(declared) => match declared {
+                _ if matches!(kind, DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64) => true,
+                None => false,
+                Some(TimeFormat::Rfc3339) => is_text(kind),
+                Some(_) => kind.is_integer() || is_text(kind),
             },
+            Role::Key | Role::Unit => is_text(kind) || kind.is_integer(),
             Role::Value => kind.is_numeric() || *kind == DataType::Boolean,
         }
     }
 
     fn requirement(self) -> &'static str {
         match self {
-            Role::Time => "the event time must be a timestamp or a date",
+            Role::Time(None) => {
+                "the event time must be a timestamp or a date, or input.time_format must say how it is written"
+            }
+            Role::Time(Some(TimeFormat::Rfc3339)) => {
+                "the event time must be a timestamp, a date or, as input.time_format says, text"
+            }
+            Role::Time(Some(_)) => "the event time must be a timestamp, a date or, as input.time_format says, integers",
             Role::Key => "a key must be text, bytes or integers",
             Role::Unit => "a privacy unit must be text, bytes or integers",
             Role::Value => "a value must be a number or a boolean",
         }
+    }
+}
+
+/// Text or bytes, also as a dictionary.
+fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, values) => is_bytes(values),
+        kind => is_bytes(kind),
     }
 }
 
@@ -73,7 +90,8 @@ fn is_bytes(kind: &DataType) -> bool {
 pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, Broken> {
     let mut indices = BTreeSet::new();
     let values = columns.values.iter().map(|name| (name, Role::Value));
-    let named = [Some((&columns.time, Role::Time)), columns.key.as_ref().map(|name| (name, Role::Key))];
+    let named =
+        [Some((&columns.time, Role::Time(columns.time_format))), columns.key.as_ref().map(|name| (name, Role::Key))];
     let unit = columns.unit.as_ref().map(|name| (name, Role::Unit));
     for (name, role) in named.into_iter().flatten().chain(unit).chain(values) {
         let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
@@ -117,7 +135,7 @@ pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> R
         partition,
         offset,
         message_time,
-        times: times(column(&columns.time)?)?,
+        times: times(column(&columns.time)?, columns.time_format)?,
         keys: columns.key.as_ref().map(|name| Text::new(column(name)?)).transpose()?,
         units: columns.unit.as_ref().map(|name| Text::new(column(name)?)).transpose()?,
         values: columns.values.iter().map(|name| numbers(column(name)?)).collect::<Result<_, _>>()?,
@@ -151,8 +169,8 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
     })
 }
 
-/// Microseconds, rounded down, and midnight in UTC of a date; null on overflow.
-pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
+/// Microseconds, rounded down, and midnight in UTC of a date; null on overflow, and where a text is no time as declared.
+pub(crate) fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Array, Broken> {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             Ok(column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000)))
@@ -170,8 +188,20 @@ pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
             Ok(column.as_primitive::<Date32Type>().unary_opt(|days| i64::from(days).checked_mul(86_400_000_000)))
         }
         DataType::Date64 => Ok(column.as_primitive::<Date64Type>().unary_opt(|t| t.checked_mul(1_000))),
-        other => Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time.requirement()))),
+        kind => match declared {
+            Some(format) if kind.is_integer() => written(column.as_ref(), format),
+            Some(format) if is_text(kind) => Ok(Text::new(column)?.translated(|text| format.read(text)).into()),
+            _ => Err(Broken::new(format_args!("a column is {kind}, but {}", Role::Time(declared).requirement()))),
+        },
     }
+}
+
+/// Integers since 1970.
+fn written(column: &dyn Array, format: TimeFormat) -> Result<Int64Array, Broken> {
+    Ok(downcast_integer_array! {
+        column => column.iter().map(|count| format.micros(i128::from(count?))).collect(),
+        other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time(Some(format)).requirement()))),
+    })
 }
 
 /// The nearest `f64`; `true` is 1 and `false` is 0.

@@ -25,6 +25,8 @@ pub enum Error {
         "it holds no tables of cells: densities, shares and quantiles at other bandwidths are read from [release.cells]"
     )]
     NoTables,
+    #[error("it holds tables of cells: ask for the count of a range with `range` instead of an integral")]
+    AskTables,
     #[error("its label is not a number: ask for the probability of a class")]
     NoNumber,
     #[error("its label has no classes: naive Bayes and ratios of densities need `above` or `values`")]

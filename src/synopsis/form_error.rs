@@ -20,11 +20,13 @@ use crate::window::histogram::Spline;
 /// The most multiplications for which a lattice is looked at, so that a worker starts within seconds.
 const WORK: usize = 100_000_000;
 /// What the largest on a grid of places may miss.
-const BETWEEN_PLACES: f64 = 1.01;
+pub(super) const BETWEEN_PLACES: f64 = 1.01;
 /// The steps of the histogram that the values of a lattice are computed from, in bandwidths, at most.
 const HISTOGRAM: f64 = 1.0 / 3.0;
+/// What that does to a value at most, in units of the largest value of one record; `FORMAT.md` has it.
+pub(super) const OF_A_VALUE: f64 = 4.44e-4;
 /// The shares of a record are whole grains: at most 27 of them are each off by less than two, of a million.
-const ROUNDED: f64 = 1e-4;
+pub(super) const ROUNDED: f64 = 1e-4;
 
 /// The error of the form of a density, as a part of the sum of its exact values; `None` of everything else, of cells whose kernel is
 /// correlated over the axes, and of lattices on several axes or too large to be looked at.
@@ -85,14 +87,29 @@ fn gaussian(z: f64) -> f64 {
 }
 
 impl Synopsis {
+    /// The sum of the exact values at most, with the probability that one value of the noise stays within its pointwise band.
+    pub(super) fn most_of_sum(&self) -> Option<f64> {
+        let noise = self.description.band.pointwise? * (self.values.len() as f64).sqrt();
+        Some((self.values.iter().sum::<f64>() + noise).max(0.0))
+    }
+
     /// How far the exact values' function at the recommended order is from the function itself, everywhere at once: at most this, with
     /// the probability that one value of the noise stays within its pointwise band. `None` where nothing is known of it.
     ///
     /// Add it to a [`super::band::Band`]. It is reached where all records lie in the place that the form follows least; of records that are
     /// spread the form is far closer.
     pub fn form_error(&self) -> Option<f64> {
-        let (about, values) = (&self.description, &self.values);
-        let noise = about.band.pointwise? * (values.len() as f64).sqrt();
-        about.form_error.map(|error| error * (values.iter().sum::<f64>() + noise).max(0.0))
+        Some(self.description.form_error? * self.most_of_sum()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_format_says_of_a_value_is_what_its_histogram_does() {
+        let found = cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
+        assert!(found < OF_A_VALUE && OF_A_VALUE < 1.001 * found, "{found}");
     }
 }

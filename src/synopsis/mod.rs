@@ -43,6 +43,7 @@ mod eigen;
 mod error;
 pub mod evaluator;
 pub mod form_error;
+pub mod integral;
 mod message;
 mod newton;
 pub(crate) mod noise;

@@ -43,6 +43,9 @@ for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flight
       isNear(row.upper - row.lower, upper - lower, size, "the band");
       const [low, high] = synopsis.evaluator().interval(at, pointwise.halfWidth(at));
       isNear(row.pointwise_upper - row.pointwise_lower, high - low, size, "the narrow band");
+      const form = synopsis.formError();
+      assert.equal(row.total_upper === undefined, form === null, "noise and form, where the form is known");
+      if (form !== null) isNear(row.total_upper - row.total_lower, upper - lower + 2 * form, size + form, "noise and form");
     }
     const json = JSON.parse((await saved(page, "#save-json")).content);
     assert.deepEqual(json.values, [...synopsis.values]);
@@ -339,6 +342,40 @@ test("what no band covers is said: what the form cannot follow, and where a fit 
     assert.ok(words.includes(reading ?? ""), words);
     const isKnown = name === "density-1d" || name === "density-cells-1d-box";
     assert.equal(/with what the form cannot follow \u00b1\u00a0[\d.]+/.test(words), isKnown, words);
+    await page.check("#table-switch");
+    assert.equal((await page.locator("#table th").allTextContents()).includes("with the form"), isKnown, name);
+    assert.equal((await page.locator("#table caption").textContent()).includes("noise and form stay within together"), isKnown);
+    assert.deepEqual(problems, []);
+    await end();
+  }
+});
+
+test("a count of a range and the value over time say what the form adds, as the client reckons it", async () => {
+  for (const name of ["curve", "rho", "density-1d", "density-cells-1d-quadratic", "density-points-1d"]) {
+    const { page, problems, end, last } = await look(name);
+    const { domain: [{ min, max }] } = last;
+    await page.getByRole("button", { name: "select a range" }).click();
+    const [from, to] = [0, 1].map((i) => page.locator("#range-body input[type=number]").nth(i));
+    await from.fill(String(min + 0.3 * (max - min)));
+    await from.press("Enter");
+    await to.fill(String(min + 0.6 * (max - min)));
+    await to.press("Enter");
+    const [release, key, start] = await shown(page);
+    const synopsis = parse(given(name).filter((one) => one.release === release && one.key === key && one.window.start === start).pop());
+    const found = synopsis.integrate([min + 0.3 * (max - min), min + 0.6 * (max - min)]);
+    const told = await page.locator("#range-found dd").first().textContent();
+    const [, half, total] = told.match(/\u00b1\u00a0([\d.]+)(?: \u00b7 with what the form cannot follow \u00b1\u00a0([\d.]+))?$/);
+    assert.equal(total !== undefined, found.formError !== null, `${name}: ${told}`);
+    if (total !== undefined) {
+      // Rounded to two digits, and of a width that is up to 8 % above the exact quantile.
+      const most = Number(half) + found.formError;
+      assert.ok(Math.abs(Number(total) - most) < 0.06 * most, `${name}: ${told}, ${found.formError}`);
+      assert.ok(Math.abs(Number(half) - found.noise.halfWidth) < 0.12 * found.noise.halfWidth, told);
+    }
+    if (await page.locator("#overtime").isVisible()) {
+      const hint = await page.locator("#overtime-hint").textContent();
+      assert.equal(/what the form cannot follow are within \u00b1\u00a0[\d.]+ in at least 9 of 10/.test(hint), found.formError !== null, hint);
+    }
     assert.deepEqual(problems, []);
     await end();
   }

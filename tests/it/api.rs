@@ -282,6 +282,8 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
         let value = synopsis.evaluate(point).expect("a value");
         let half = synopsis.half_width(point).expect("a width");
         assert_eq!([&row["value"], &row["lower"], &row["upper"]].map(number), [value, value - half, value + half]);
+        let total = synopsis.form_error().map(|form| [value - (half + form), value + (half + form)]);
+        assert_eq!([&row["total_lower"], &row["total_upper"]].map(Value::as_f64), [0, 1].map(|end| Some(total?[end])));
     };
     let curve = dashboard.get("/api/v1/curve?release=delay&key=JFK&points=31");
     assert_eq!(curve.as_array().expect("rows").len(), 31);
@@ -305,12 +307,19 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
         let synopsis = open(file);
         assert_row(row, &[15.0], &synopsis);
         assert_eq!(row["window_start"], synopsis.description().window.start.to_string());
-        assert_eq!(row["time"], synopsis.description().published.to_string());
+        assert_eq!(row["time"], synopsis.description().window.end.to_string());
+        assert_eq!(row["published"], synopsis.description().published.to_string());
     }
+    let (range, found) = ("/api/v1/query?release=delay&key=JFK&range=15..180", newest.integrate(&[[15.0, 180.0]]));
+    let (counted, found) = (&dashboard.get(range)["answers"][0], found.expect("an integral"));
+    assert_eq!(number(&counted["value"]), found.value);
+    assert_eq!(number(&counted["interval"]["upper"]), found.value + found.noise.half_width);
+    assert_eq!(counted["form_error"].as_f64(), found.form_error);
+    assert_eq!(newest.form_error().is_some(), found.form_error.is_some());
     let csv = dashboard.ask("GET", "/api/v1/curve?release=delay&key=JFK&points=2&format=csv");
     assert!(csv.headers.contains("content-type: text/csv"), "{}", csv.headers);
     let lines: Vec<&str> = csv.body.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("dep_delay,value,lower,upper", 3));
+    assert_eq!((lines[0], lines.len()), ("dep_delay,value,lower,upper,total_lower,total_upper", 3));
     assert!(lines[1].starts_with(&format!("-30,{},", evaluator.evaluate(&[-30.0]).expect("a value"))), "{}", lines[1]);
     let moments = open(&synopses(&out, "summary", "EWR")[3]);
     let asked = dashboard.get("/api/v1/query?release=summary&key=EWR&ask=exp(-(dep_delay/60)%5E2)");
@@ -385,7 +394,11 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
     assert_eq!(dashboard.get(&format!("/api/v1/synopses/latest?{asked}"))["key"], hostile);
     assert_eq!(number(&dashboard.get(&format!("/api/v1/curve?{asked}&points=2"))[1]["=cmd(),\"value\""]), 180.0);
     let csv = dashboard.ask("GET", &format!("/api/v1/curve?{asked}&points=2&format=csv"));
-    assert!(csv.body.starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper\r\n"), "{}", csv.body);
+    assert!(
+        csv.body.starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper,total_lower,total_upper\r\n"),
+        "{}",
+        csv.body
+    );
 
     for (path, status, word) in [
         ("/api/v1/synopses/latest", 400, "several releases or keys"),
@@ -404,7 +417,9 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
         ("/api/v1/history?key=JFK&at=1000", 400, "outside the domain -30 to 180"),
         ("/api/v1/query?key=JFK&ask=dep_delay", 400, "function of a point"),
         ("/api/v1/query?key=JFK", 400, "needs 'ask'"),
-        ("/api/v1/query?key=JFK&range=0..10", 400, "no tables of cells"),
+        ("/api/v1/query?key=JFK&range=0..10&quantile=0.5", 400, "no tables of cells"),
+        ("/api/v1/query?key=JFK&range=0..10,2..3", 400, "two ends on each axis"),
+        ("/api/v1/query?key=JFK&range=0..1000", 400, "outside the domain -30 to 180"),
         ("/api/v1/query?key=JFK&range=0-10", 400, "not a range such as 10..20"),
         ("/api/v2", 404, "nothing here"),
         ("/../Cargo.toml", 404, "nothing here"),

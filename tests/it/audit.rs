@@ -200,7 +200,7 @@ fn a_ledger_that_would_have_to_be_changed_is_not_verified_and_not_changed() {
             }
         }
         let text = fs::read_to_string("config/flights.toml").expect("a configuration");
-        let text = text.replace("path = \"ledger\"", &format!("path = \"{}\"", path.display()));
+        let text = text.replace("path = \"ledger/flights\"", &format!("path = \"{}\"", path.display()));
         let file = folder.path().join("audited.toml");
         fs::write(&file, text).expect("it can be written");
         let content = || {

@@ -66,6 +66,42 @@ fn a_file_of_lines_needs_the_type_of_its_key_before_anybody_looks_at_it() {
     assert_eq!(faults(&reads("flights.parquet")), Vec::<String>::new(), "its columns have types");
 }
 
+/// Somebody who tries two examples in one folder gets two ledgers, and two outputs.
+#[test]
+fn no_two_examples_write_into_the_same_place() {
+    let mut places = std::collections::BTreeMap::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir("config").unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        count += 1;
+        let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let output = &table["output"];
+        let kafka = output.get("kafka");
+        let outputs = [kafka.map(|kafka| &kafka["topic"]), kafka.map(|kafka| &kafka["witness"])];
+        let files = output.get("files").map(|files| &files["path"]);
+        for (kind, place) in [
+            ("topic", outputs[0]),
+            ("topic", outputs[1]),
+            ("folder", files),
+            ("folder", Some(&table["ledger"]["path"])),
+        ] {
+            let Some(place) = place else { continue };
+            let other = places.insert((kind, place.as_str().unwrap().to_owned()), path.clone());
+            assert_eq!(other, None, "{}: {kind} {place:?}", path.display());
+        }
+    }
+    assert!(count >= 10, "{count}");
+    // None lies in another one.
+    let folders: Vec<&String> = places.keys().filter(|(kind, _)| *kind == "folder").map(|(_, place)| place).collect();
+    for one in &folders {
+        let inside = folders.iter().find(|other| other.starts_with(&format!("{one}/")));
+        assert!(inside.is_none(), "{one}: {inside:?}");
+    }
+}
+
 #[test]
 fn the_reference_says_what_the_defaults_are() {
     let text = include_str!("../../config/reference.toml");
@@ -494,11 +530,16 @@ fn each_rule_has_its_message() {
             "files = { path = \"x\" }\nkafka = {}",
             "input: has both `kafka` and `files`",
         ),
-        (FILES, "files = { path = \"out\" }", "", "output: has neither `kafka` nor `files`"),
-        (FILES, "files = { path = \"out\" }", "files = { path = \"flights\" }", "output.files: is the input path"),
+        (FILES, "files = { path = \"out/files\" }", "", "output: has neither `kafka` nor `files`"),
         (
             FILES,
-            "files = { path = \"out\" }",
+            "files = { path = \"out/files\" }",
+            "files = { path = \"flights\" }",
+            "output.files: is the input path",
+        ),
+        (
+            FILES,
+            "files = { path = \"out/files\" }",
             "kafka = { topic = \"a\", witness = \"b\" }",
             "output.kafka.brokers: missing",
         ),
@@ -837,7 +878,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
             "brokers = \"localhost:9092\"",
             "brokers = \"elsewhere:9092\"\ntls = {}\nsasl = { mechanism = \"PLAIN\", username = \"u\", password_file = \"/p\" }",
         ),
-        ("path = \"ledger\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
+        ("path = \"ledger/flights\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
         ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:1\"\ndetail = \"operator\""),
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
         ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
@@ -893,7 +934,7 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     let same = [
         ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\"".to_owned()),
         ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nreaders = 7".to_owned()),
-        ("path = \"ledger\"", "path = \"elsewhere\"".to_owned()),
+        ("path = \"ledger/flights\"", "path = \"elsewhere\"".to_owned()),
         ("[ledger]", scale("group = \"others\"\ndeadline = \"1s\"\nmost_megabytes = 9")),
     ];
     for (old, new) in same {
@@ -1254,6 +1295,16 @@ fn the_form_of_records_and_their_types_are_part_of_the_promise() {
         digest(&with(RIDES, "time = \"started_at\"", "time_format = \"rfc3339\"\ntime = \"started_at\"")),
         digest(RIDES)
     );
+    // Arrow whose times have a type of their own promises what it did before they could be written.
+    let arrow =
+        with(RIDES, "format = \"json\"", "").replace(" type = \"text\",", "").replace(" type = \"integer\",", "");
+    let declared = |format: &str| {
+        with(&arrow, "time = \"started_at\"", &format!("time_format = \"{format}\"\ntime = \"started_at\""))
+    };
+    let digests = [arrow.clone(), declared("rfc3339"), declared("seconds")].map(|text| digest(&text));
+    assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
+    let normalised = Settings::parse(&arrow, "f").unwrap().normalised;
+    assert!(!normalised.contains("time_format"), "{normalised}");
 }
 
 /// What files say of records is read with the configuration: faults in them are faults of it, and their contents are in the digest.

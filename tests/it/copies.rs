@@ -15,7 +15,8 @@ fn configuration(days: u32, witness: Option<&Path>) -> String {
     let witness = witness.map_or(String::new(), |file| format!(", witness = \"{}\"", file.display()));
     text.replace("2014-01-01T05", &format!("2013-01-0{}T05", days + 1))
         .replace("path = \"flights\"", &format!("path = \"{}\"", flights.display()))
-        .replace("{ path = \"out\" }", &format!("{{ path = \"out\"{witness} }}"))
+        .replace("path = \"ledger/files\"", "path = \"ledger\"")
+        .replace("{ path = \"out/files\" }", &format!("{{ path = \"out\"{witness} }}"))
 }
 
 fn run(folder: &Path, days: u32, witness: Option<&Path>) -> Output {

@@ -7,6 +7,10 @@ use std::path::Path;
 fn gather(folder: &Path, endings: &[&str], found: &mut String) {
     for entry in fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a name").path()) {
         let is_source = entry.extension().is_some_and(|ending| endings.iter().any(|wanted| ending == *wanted));
+        // Packages that the JavaScript client is packed with.
+        if entry.ends_with("node_modules") {
+            continue;
+        }
         if entry.is_dir() {
             gather(&entry, endings, found);
         } else if is_source {

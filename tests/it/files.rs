@@ -14,7 +14,7 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use bernstream::clock::Timestamp;
 use bernstream::source::files::{Files, Params};
-use bernstream::source::record::{Declared, IdType};
+use bernstream::source::record::{Declared, IdType, TimeFormat};
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel};
@@ -22,7 +22,13 @@ use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
 fn columns() -> Columns {
-    Columns { time: "time".to_owned(), key: Some("key".to_owned()), unit: None, values: vec!["x".to_owned()] }
+    Columns {
+        time: "time".to_owned(),
+        time_format: None,
+        key: Some("key".to_owned()),
+        unit: None,
+        values: vec!["x".to_owned()],
+    }
 }
 
 fn table(key: ArrayRef, values: [f64; 2]) -> RecordBatch {
@@ -212,9 +218,25 @@ fn a_parquet_file_with_gzip_dates_and_booleans_is_read() {
 }
 
 #[test]
+fn a_parquet_file_whose_times_are_integers_is_read_where_their_unit_is_declared() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.parquet");
+    let time: ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1, 2]));
+    let batch =
+        RecordBatch::try_from_iter([("time", time), ("key", text(["a", "b"])), ("x", text(["1", "2"]))]).unwrap();
+    write_parquet(&path, &batch);
+    let params = Params { path: path.clone(), declared: Declared::default() };
+    let columns = |time_format| Columns { time_format, values: Vec::new(), ..columns() };
+    let read = read_all(&mut Files::open(&params, columns(Some(TimeFormat::Milliseconds))).unwrap()).unwrap();
+    assert_eq!(read[0].times.values().to_vec(), [1_000, 2_000]);
+    assert!(reason(&path).contains("input.time_format must say how it is written"), "{}", reason(&path));
+}
+
+#[test]
 fn the_flights_of_2013_are_read_whole() {
     let columns = Columns {
         time: "time".to_owned(),
+        time_format: None,
         key: Some("origin".to_owned()),
         unit: None,
         values: vec!["dep_delay".to_owned(), "distance".to_owned()],

@@ -112,7 +112,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         .replace("\"flights-synopses\"", &format!("\"{output}\""))
         .replace("\"flights-witness\"", &format!("\"{witness}\""))
         .replace("topic = \"flights\"", &format!("topic = \"{input}\""))
-        .replace("path = \"ledger\"", &format!("path = \"{}\"", folder.path().join("ledger").display()))
+        .replace("path = \"ledger/flights\"", &format!("path = \"{}\"", folder.path().join("ledger").display()))
         .replace("clock_slack = \"45s\"", "clock_slack = \"200ms\"")
         .replace("publish_delay = \"1m\"", "publish_delay = \"300ms\"")
         .replace("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:0\"");

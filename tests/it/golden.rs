@@ -144,6 +144,20 @@ fn bands_and_answers_are_what_is_stated() {
         if let Some(form) = synopsis.form_error() {
             assert_near(&[form], &[file["form_error"].as_f64().expect("a number")], 1e-12, &name);
         }
+        for stated in file["integrals"].as_array().into_iter().flatten() {
+            let sides: Vec<[f64; 2]> = serde_json::from_value(stated["box"].clone()).expect("a box");
+            let found = synopsis.integrate(&sides).expect(&name);
+            let number = |field: &str| stated[field].as_f64().expect(field);
+            let tolerance = number("tolerance");
+            assert_near(&[found.value], &[number("value")], tolerance, &name);
+            assert_near(&[found.noise.deviation], &[number("noise_deviation")], tolerance, &name);
+            assert_near(&[found.noise.half_width], &[number("noise_half_width")], tolerance, &name);
+            assert_eq!(found.form_error.is_some(), stated["form_error"].is_number(), "{name}");
+            assert_eq!(found.form_error.is_some(), synopsis.form_error().is_some(), "{name}");
+            if let Some(form) = found.form_error {
+                assert_near(&[form], &[number("form_error")], tolerance, &name);
+            }
+        }
         for stated in file["queries"].as_array().expect("a list") {
             let query = Query::expression(stated["function"].as_str().expect("text"), &synopsis).expect(&name);
             let answer = synopsis.answer(&query).expect(&name);

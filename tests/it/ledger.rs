@@ -660,7 +660,7 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = fs::read_to_string(root.join("config/files.toml")).unwrap();
-    let config = config.replace("2014-01-01T05", "2013-01-04T05");
+    let config = config.replace("2014-01-01T05", "2013-01-04T05").replace("/files\"", "\"");
     fs::write(folder.path().join("config.toml"), config).unwrap();
     fs::create_dir(folder.path().join("flights")).unwrap();
     fs::copy(root.join("tests/data/flights.parquet"), folder.path().join("flights/flights.parquet")).unwrap();

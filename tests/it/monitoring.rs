@@ -186,7 +186,9 @@ fn questions() -> Vec<Question> {
         Question { url: fill(target["url"].as_str().expect("an address")), columns: selected.collect() }
     };
     let targets = |panel: Value| panel["targets"].as_array().cloned().unwrap_or_default();
-    panels(&dashboard).into_iter().flat_map(targets).map(|target| question(&target)).collect()
+    let variables = dashboard["templating"]["list"].as_array().expect("variables").iter();
+    let listed = variables.map(|one| one["query"]["infinityQuery"].clone()).filter(Value::is_object);
+    panels(&dashboard).into_iter().flat_map(targets).chain(listed).map(|target| question(&target)).collect()
 }
 
 /// What the panels of synopses ask, by the JSON endpoint of the dashboard.
@@ -208,13 +210,27 @@ fn the_synopses_are_asked_for_as_the_endpoint_has_them() {
             asked.insert(path.to_owned());
             let columns = target["columns"].as_array().expect("columns");
             let selected: Vec<&str> = columns.iter().filter_map(|column| column["selector"].as_str()).collect();
-            let is_band = ["value", "lower", "upper"].iter().all(|name| selected.contains(name));
+            let is_band =
+                ["value", "lower", "upper", "total_lower", "total_upper"].iter().all(|name| selected.contains(name));
             assert!(is_band || path == "/api/v1/synopses", "{url}: {selected:?}");
             let fills = panel.to_string().contains(r#"{"id":"custom.fillBelowTo","value":"lower"}"#);
             assert_eq!(fills, is_band, "{url}: the band is filled");
         }
     }
     assert_eq!(asked.len(), 3);
+    // A release is chosen by its title, and asked for by its name.
+    let dashboard = json(SYNOPSES);
+    let mut variables = dashboard["templating"]["list"].as_array().expect("variables").iter();
+    let release = variables.find(|one| one["name"] == "release").expect("it is a variable");
+    let listed = &release["query"]["infinityQuery"];
+    let columns = listed["columns"].as_array().expect("columns").iter();
+    let named: Vec<[&Value; 2]> = columns.map(|column| [&column["text"], &column["selector"]]).collect();
+    assert_eq!(
+        (&listed["url"], named),
+        (&"/api/v1/synopses".into(), vec![[&"__text".into(), &"title".into()], [&"__value".into(), &"release".into()]])
+    );
+    let titles = panels(&dashboard).into_iter().take(2).filter(|panel| panel.to_string().contains("${release:text}"));
+    assert_eq!(titles.count(), 2);
 }
 
 fn test_rules(tools: &Path, folder: &Path) -> Output {

@@ -49,7 +49,7 @@ impl Setup {
     fn new(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let inside = |name: &str| folder.path().join(name).display().to_string();
-        let text = ["visits", "curves", "ledger"].iter().fold(configuration.to_owned(), |text, name| {
+        let text = ["visits", "out/sampled", "ledger/sampled"].iter().fold(configuration.to_owned(), |text, name| {
             with(&text, &format!("path = \"{name}\""), &format!("path = \"{}\"", inside(name)))
         });
         fs::write(folder.path().join("c.toml"), text).unwrap();
@@ -131,7 +131,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     setup.visitors();
     let run = setup.on(&["run"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
-    let files = synopses(&setup.path("curves"));
+    let files = synopses(&setup.path("out/sampled"));
     assert_eq!(files.len(), 2);
     let synopsis = Synopsis::open(&fs::read(&files[0]).unwrap()).unwrap();
     let about = synopsis.description();

@@ -24,7 +24,7 @@ use crate::harness::{PATIENCE, kafka, wait_for};
 
 /// Columns of the messages that these tests send.
 fn columns() -> Columns {
-    Columns { time: "time".to_owned(), key: None, unit: None, values: vec!["x".to_owned()] }
+    Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec!["x".to_owned()] }
 }
 
 fn message(values: &[f64]) -> Vec<u8> {
@@ -470,14 +470,44 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     assert!(!source.reached(&ends).unwrap());
     assert!(source.reached(&positions([(0, 1), (1, 50)])).unwrap() && !source.reached(&positions([(0, 2)])).unwrap());
 
-    let listed = Params { skip: BTreeSet::from([(0, 1)]), ..params(&servers, &topic) };
-    let mut source = opened(listed);
-    let why = loop {
-        if let Event::Stuck { why } = event(&mut source, Some(&ends)) {
-            break why;
+    let stops = |mut source: Kafka| {
+        let mut stuck = Vec::new();
+        while stuck.len() < 3 {
+            if let Event::Stuck { why } = event(&mut source, Some(&ends)) {
+                stuck.push(why);
+            }
         }
+        assert!(stuck.iter().all(|why| *why == stuck[0]), "{stuck:?}");
+        stuck.swap_remove(0)
     };
+    let listed = Params { skip: BTreeSet::from([(0, 1)]), ..params(&servers, &topic) };
+    let why = stops(opened(listed));
     assert!(why.contains("offset 3 of partition 0") && why.contains("is broken: it is empty"), "{why}");
+
+    // Operators are told of all that are broken, at once, and otherwise of nothing more.
+    let for_operators = |params: Params, columns: Columns| {
+        let mut source = Kafka::open(params, columns, Timestamp::now).unwrap().listing_broken(true);
+        source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+        stops(source)
+    };
+    let why = for_operators(params(&servers, &topic), columns());
+    assert!(why.starts_with(&expected), "{why}");
+    assert!(why.contains("; of the next messages, 3 of "), "{why}");
+    for offset in [1, 3, 4] {
+        assert!(why.contains(&format!("{{ partition = 0, offset = {offset} }}")), "{why}");
+    }
+    assert!(why.contains("offset 3 of partition 0: it is empty; offset 4 of partition 0: it is not an Arrow"), "{why}");
+    let alone = Params { skip: BTreeSet::from([(0, 1), (0, 3)]), ..params(&servers, &topic) };
+    assert!(!for_operators(alone, columns()).contains("of the next messages"), "one is told as it always was");
+    // Where nothing can be read, it is the configuration that does not fit.
+    let misspelt = Columns { values: vec!["delay".to_owned()], ..columns() };
+    let why = for_operators(params(&servers, &topic), misspelt);
+    assert!(why.starts_with("correct `format` and the names of columns first: no message fits them"), "{why}");
+    assert!(
+        why.contains("it has no column 'delay', only")
+            && why.contains("if it is only they that are wrong: the message"),
+        "{why}"
+    );
 
     let skipping = Params { on_bad_message: OnBadMessage::Skip, ..params(&servers, &topic) };
     let all = Params { skip: BTreeSet::from([(0, 1), (0, 3), (0, 4)]), ..params(&servers, &topic) };

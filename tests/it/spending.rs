@@ -15,6 +15,7 @@ fn configuration(days: u32, price: &str) -> String {
     let other = release.replace("epsilon = 1.0", "epsilon = 0.2").replace("departure-delay", "other");
     format!("{head}[[release]]{one}[[release]]{other}[output]{tail}")
         .replace("degree = 40", "degree = 10")
+        .replace("/files\"", "\"")
         .replace("2014-01-01T05", &format!("2013-01-0{}T05", days + 1))
         .replace("path = \"flights\"", &format!("path = \"{}\"", flights.display()))
         .replace(

@@ -132,7 +132,7 @@ def test_the_root_of_the_image_is_all_that_a_worker_needs(layout, tmp_path):
     text = text.replace('"flights" }', '"/tmp/flights.csv" }').replace("2014-01-01T05", "2013-01-02T05")
     # Where it may write.
     for name in ("out", "ledger"):
-        text = text.replace(f'path = "{name}"', f'path = "/tmp/{name}"')
+        text = text.replace(f'path = "{name}/files"', f'path = "/tmp/{name}"')
     (root / "etc/bernstream").mkdir()
     (root / "etc/bernstream/bernstream.toml").write_text(text)
     (root / "tmp/flights.csv").write_text(RECORDS)

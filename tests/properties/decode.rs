@@ -16,6 +16,7 @@ use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use bernstream::clock::Timestamp;
 use bernstream::source::decode::{ArrowDecoder, decode};
+use bernstream::source::record::TimeFormat;
 use bernstream::source::{Batch, Broken, Columns};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -25,6 +26,7 @@ use crate::memory;
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
+        time_format: None,
         key: Some("key".to_owned()),
         unit: Some("unit".to_owned()),
         values: vec!["x".to_owned(), "y".to_owned()],
@@ -101,8 +103,13 @@ fn a_sound_message_is_read_column_by_column() {
 
 #[test]
 fn only_what_the_configuration_names_is_read() {
-    let named =
-        Columns { time: "time".to_owned(), key: None, unit: None, values: vec!["y".to_owned(), "y".to_owned()] };
+    let named = Columns {
+        time: "time".to_owned(),
+        time_format: None,
+        key: None,
+        unit: None,
+        values: vec!["y".to_owned(), "y".to_owned()],
+    };
     let batch = decode(&encode(&[sound(vec![])]), &named, 0, 0, None).unwrap();
     assert!(batch.keys.is_none() && batch.units.is_none());
     assert_eq!(batch.values[0], batch.values[1], "one column may serve two axes");
@@ -220,6 +227,60 @@ fn times_of_every_unit_become_microseconds_rounded_down_and_null_where_they_over
     let zoned = TimestampMillisecondArray::from(vec![1, 2, 3]).with_timezone("America/New_York");
     let batch = read(&encode(&[sound(vec![("time", Arc::new(zoned))])])).unwrap();
     assert_eq!(batch.times, Int64Array::from(vec![1_000, 2_000, 3_000]));
+}
+
+/// As declared, and by the law of records that are no Arrow.
+#[test]
+fn integers_and_text_are_times_where_that_is_declared_and_only_as_it_is() {
+    use TimeFormat::{Microseconds, Milliseconds, Nanoseconds, Rfc3339, Seconds};
+    let read = |declared: Option<TimeFormat>, array: &ArrayRef| {
+        let columns = Columns { time_format: declared, ..columns() };
+        decode(&encode(&[sound(vec![("time", array.clone())])]), &columns, 3, 17, None)
+    };
+    let integers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1_999), None, Some(i64::MIN)]));
+    for (format, expected) in [
+        (Seconds, [Some(1_999_000_000), None, None]),
+        (Milliseconds, [Some(1_999_000), None, None]),
+        (Microseconds, [Some(1_999), None, Some(i64::MIN)]),
+        (Nanoseconds, [Some(1), None, Some(i64::MIN.div_euclid(1_000))]),
+    ] {
+        assert_eq!(read(Some(format), &integers).unwrap().times, Int64Array::from(expected.to_vec()), "{format:?}");
+    }
+    let large: ArrayRef = Arc::new(UInt64Array::from(vec![7, u64::MAX, 0]));
+    let expected = Int64Array::from(vec![Some(7), None, Some(0)]);
+    assert_eq!(read(Some(Microseconds), &large).unwrap().times, expected);
+    let small: ArrayRef = Arc::new(Int8Array::from(vec![7, -7, 0]));
+    assert_eq!(read(Some(Microseconds), &small).unwrap().times, Int64Array::from(vec![7, -7, 0]));
+
+    let text = [Some("1970-01-01T00:00:01.5Z"), Some("1970-01-01T01:00:00+01:00"), Some("1970-01-01T00:00:01")];
+    let [long, dictionary, views, bytes]: [ArrayRef; 4] = [
+        Arc::new(LargeStringArray::from(text.to_vec())),
+        Arc::new(text.into_iter().collect::<DictionaryArray<Int32Type>>()),
+        Arc::new(StringViewArray::from(text.to_vec())),
+        Arc::new(BinaryArray::from(vec![text[0].map(str::as_bytes), text[1].map(str::as_bytes), Some(b"\xff")])),
+    ];
+    for array in [&long, &dictionary, &views, &bytes] {
+        let expected = Int64Array::from(vec![Some(1_500_000), Some(0), None]);
+        assert_eq!(read(Some(Rfc3339), array).unwrap().times, expected, "{}", array.data_type());
+    }
+    let digits: ArrayRef = Arc::new(StringArray::from(vec!["7", "07", "7.0"]));
+    assert_eq!(read(Some(Seconds), &digits).unwrap().times, Int64Array::from(vec![Some(7_000_000), None, None]));
+
+    // A type that says what it is needs no declaration, and takes none.
+    let typed: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, 2, 3]));
+    for declared in [None, Some(Rfc3339), Some(Nanoseconds)] {
+        assert_eq!(read(declared, &typed).unwrap().times, Int64Array::from(vec![1_000_000, 2_000_000, 3_000_000]));
+    }
+    for (declared, array, why) in [
+        (None, &integers, "or input.time_format must say how it is written"),
+        (None, &long, "or input.time_format must say how it is written"),
+        (Some(Rfc3339), &integers, "as input.time_format says, text"),
+    ] {
+        let why_not = reason(read(declared, array));
+        assert!(why_not.starts_with("column 'time' is ") && why_not.ends_with(why), "{why_not}");
+    }
+    let float: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
+    assert!(reason(read(Some(Seconds), &float)).ends_with("as input.time_format says, integers"));
 }
 
 #[test]
@@ -390,8 +451,16 @@ fn a_wrong_schema_is_refused_by_column_and_type() {
     let inner = Arc::new(Field::new("item", DataType::Float64, true));
     let nested: ArrayRef = Arc::new(ListArray::new(inner, OffsetBuffer::from_lengths([1, 1, 1]), floats.clone(), None));
     let cases = [
-        ("time", dates, "column 'time' is Int64, but the event time must be a timestamp or a date"),
-        ("time", words.clone(), "column 'time' is Utf8, but the event time must be a timestamp or a date"),
+        (
+            "time",
+            dates,
+            "column 'time' is Int64, but the event time must be a timestamp or a date, or input.time_format must say how it is written",
+        ),
+        (
+            "time",
+            words.clone(),
+            "column 'time' is Utf8, but the event time must be a timestamp or a date, or input.time_format must say how it is written",
+        ),
         ("key", floats.clone(), "column 'key' is Float64, but a key must be text, bytes or integers"),
         ("unit", floats, "column 'unit' is Float64, but a privacy unit must be text, bytes or integers"),
         ("unit", flags, "column 'unit' is Boolean, but a privacy unit must be text, bytes or integers"),

@@ -1,6 +1,6 @@
 //! How far the form of a density is off at most, held to records that are counted and read as a worker and a reader do.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{SQRT_2, TAU};
 
 use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::noise::Generator;
@@ -83,6 +83,13 @@ impl Case {
         records.iter().map(|x| x.iter().zip(y).zip(&self.bandwidths).map(of_axis).product::<f64>()).sum()
     }
 
+    /// How many of these records, each blurred by its kernel, lie in a box.
+    fn count(&self, records: &[Vec<f64>], sides: &[[f64; 2]]) -> f64 {
+        let below = |z: f64| libm::erfc(-z / SQRT_2) / 2.0;
+        let of_axis = |((x, [low, high]), b): ((&f64, &[f64; 2]), &f64)| below((high - x) / b) - below((low - x) / b);
+        records.iter().map(|x| x.iter().zip(sides).zip(&self.bandwidths).map(of_axis).product::<f64>()).sum()
+    }
+
     fn points(&self) -> Vec<Vec<f64>> {
         let along = [241, 31, 11][self.bandwidths.len() - 1];
         let axis = move || (0..along).map(move |i| f64::from(i) / f64::from(along - 1));
@@ -130,6 +137,56 @@ fn no_records_are_further_from_their_form_and_some_come_near() {
         }
         println!("{}: {:.4} of the sum, of which {most:.3} is reached", case.name, about.form_error.unwrap_or(0.0));
         assert!(most >= case.reached, "{}: {most}", case.name);
+    }
+}
+
+/// The whole, halves, and boxes as wide as a kernel or narrower, anywhere.
+fn boxes(case: &Case, rng: &mut ChaCha12Rng) -> Vec<Vec<[f64; 2]>> {
+    let all = |side: [f64; 2]| vec![side; case.bandwidths.len()];
+    let mut boxes = vec![all([0.0, 1.0]), all([0.0, 0.5]), all([0.3, 1.0])];
+    for width in [0.03, 0.1, 0.25, 0.6] {
+        let mut side = || {
+            let low = rng.random_range(0.0..1.0 - width);
+            [low, low + width]
+        };
+        boxes.extend([(); 6].map(|()| case.bandwidths.iter().map(|_| side()).collect()));
+    }
+    boxes
+}
+
+#[test]
+fn no_integral_is_further_off_than_it_says_and_some_come_near() {
+    let mut rng = ChaCha12Rng::seed_from_u64(25);
+    for case in Case::all() {
+        let (about, unit, windows) = (case.about(), case.target.unit(), case.windows(&mut rng));
+        let synopses: Vec<Synopsis> = windows
+            .iter()
+            .map(|records| {
+                let values = case.exact(records).reveal().iter().map(|value| *value as f64 * unit).collect();
+                Synopsis::new(about.clone(), values).expect("a synopsis")
+            })
+            .collect();
+        let (mut most, mut least): (f64, f64) = (0.0, 1.0);
+        for sides in boxes(&case, &mut rng) {
+            let size: f64 = sides.iter().map(|[low, high]| high - low).product();
+            for (records, synopsis) in windows.iter().zip(&synopses) {
+                let found = synopsis.integrate(&sides).expect("an integral");
+                let form = found.form_error.expect("the form is known");
+                let part = (found.value - case.count(records, &sides)).abs() / form;
+                assert!(
+                    part <= 1.0,
+                    "{}: {} records in {sides:?} are off by {part} of what is said",
+                    case.name,
+                    records.len()
+                );
+                most = most.max(part);
+                least = least.min(form / (size * synopsis.form_error().expect("the form is known")));
+            }
+        }
+        println!("{}: {most:.3} of it is reached, and it is down to {least:.3} of that of the curve", case.name);
+        // On several axes the errors of the axes are added up, which no record reaches.
+        let reached = if case.bandwidths.len() == 1 { case.reached.min(0.8) } else { 0.25 };
+        assert!(most >= reached && least < 0.5, "{}: {most} {least}", case.name);
     }
 }
 

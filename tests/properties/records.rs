@@ -14,6 +14,7 @@ use crate::memory::peak_of;
 fn columns() -> Columns {
     Columns {
         time: "at".to_owned(),
+        time_format: None,
         key: Some("ride.city".to_owned()),
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],

@@ -130,6 +130,15 @@ for (const name of cases) {
     else assert.throws(() => synopsis.halfWidth(golden.synopsis.domain.map(({ min }) => min)), SynopsisError);
     if (golden.form_error) same([synopsis.formError()], [golden.form_error], 1e-12, "error of the form");
     else assert.equal(synopsis.formError(), null);
+    for (const { box, tolerance, ...expected } of golden.integrals ?? []) {
+      const { value, noise, formError } = synopsis.integrate(box);
+      same([value, noise.deviation], [expected.value, expected.noise_deviation], tolerance, `integral over ${box}`);
+      same([noise.halfWidth], [expected.noise_half_width], expected.half_width_tolerance, `its noise over ${box}`);
+      assert.equal(formError === null, expected.form_error === null);
+      if (formError !== null) {
+        same([formError, synopsis.formErrorOf(box)], [expected.form_error, expected.form_error], tolerance, `its form over ${box}`);
+      }
+    }
     golden.queries.forEach((query) => checkQuery(synopsis, query));
     (golden.readings ?? []).forEach((reading) => checkReading(synopsis, reading));
     if (golden.proper) checkProper(synopsis, golden.proper);

@@ -91,6 +91,24 @@ def test_the_error_of_the_form_agrees_with_rust(case: dict[str, Any]) -> None:
             assert synopsis.by(by).form_error is None
 
 
+@pytest.mark.parametrize("case", cases("integrals"))
+def test_integrals_and_their_errors_agree_with_rust(case: dict[str, Any]) -> None:
+    synopsis = read(case, "json")
+    for expected in case["integrals"]:
+        found, tolerance = synopsis.integrate(expected["box"]), expected["tolerance"]
+        assert found.noise is not None
+        close(np.array([found.value]), np.array([expected["value"]]), tolerance)
+        close(np.array([found.noise.deviation]), np.array([expected["noise_deviation"]]), tolerance)
+        assert abs(found.noise.half_width / expected["noise_half_width"] - 1.0) < expected["half_width_tolerance"]
+        if expected["form_error"] is None:
+            assert found.form_error is None
+        else:
+            assert found.form_error is not None and abs(found.form_error / expected["form_error"] - 1.0) < tolerance
+    if synopsis.form_error is not None:
+        assert str(synopsis.integrate()).count(" ± ") == 2
+        assert synopsis.by("posterior").integrate().form_error is None
+
+
 @pytest.mark.parametrize("case", cases("readings"))
 def test_what_is_read_from_cells_agrees_with_rust(case: dict[str, Any]) -> None:
     synopsis = read(case, "json")

@@ -113,8 +113,7 @@ pub struct Row {
 /// If it cannot be read, lacks a column, or has too few rows to tell anything.
 pub fn rows(path: &Path, settings: &Settings, release: &Release, label: &Label) -> Result<Vec<Row>, Failure> {
     let unavailable = |error: crate::source::Error| Failure::Unavailable(error.to_string());
-    let columns =
-        Columns { time: settings.columns.time.clone(), key: None, unit: None, values: release.columns.clone() };
+    let columns = Columns { key: None, unit: None, values: release.columns.clone(), ..settings.columns.clone() };
     let params = Params { path: path.to_owned(), declared: Declared::default() };
     let mut files = Files::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();

@@ -21,7 +21,7 @@ const BEFORE: &[Key] = &[
     ("input.time", r#"the name of the event-time column, such as "time""#),
     (
         "input.time_format",
-        r#""rfc3339", "seconds", "milliseconds", "microseconds" or "nanoseconds": how records write the event time"#,
+        r#""rfc3339", "seconds", "milliseconds", "microseconds" or "nanoseconds": how the event time is written"#,
     ),
     ("input.key", r#"a table such as { column = "origin", values = ["EWR", "JFK"] }"#),
     ("input.key.column", r#"the name of a column, such as "origin""#),

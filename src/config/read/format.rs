@@ -10,7 +10,7 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::source::record::avro::{Schema, Schemas};
-use crate::source::record::{Declared, Format, IdType, MessageType, RecordForm, is_integer};
+use crate::source::record::{Declared, Format, IdType, MessageType, RecordForm, TimeFormat, is_integer};
 use crate::source::{Columns, lines};
 
 /// How much is read of a file with a schema.
@@ -47,7 +47,6 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
         Ok(Some(_)) | Err(_) => Typed::Records,
     };
     let time = input.and_then(|input| input.time_format.clone());
-    refuse_on_arrow(document, typed, time.as_ref());
     let key = input.and_then(|input| input.key.as_ref()).map(|key| {
         let kind = kind(document, typed, key, |key| key.kind.clone());
         if let Ok(Some(IdType::Integer)) = kind {
@@ -70,6 +69,12 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
         nothing_stops_records(document, kafka);
     }
     Ok((Format::Records { form, declared }, declared))
+}
+
+/// How a column of event times is written, where the file says it of Arrow or of files; records have it among what is [`Declared`].
+pub fn of_columns(file: &file::File, form: Option<&(Format, Declared)>) -> Option<TimeFormat> {
+    let input = file.input.as_ref().map(Spanned::get_ref)?;
+    matches!(form, Some((Format::Arrow, _))).then(|| input.time_format.as_ref().map(|format| *format.get_ref()))?
 }
 
 /// Whether the input is one file of lines, by its name; what a folder holds is known when it is opened.

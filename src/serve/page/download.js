@@ -28,10 +28,10 @@ export function saveFrom(name, address) {
 }
 
 /**
- * The plots as laid out on the page, with their title above and their guarantee below: a picture in a data URL. As a blob it would come
+ * The plots as laid out on the page, with their title above, and `said`, what is off at the crosshair, and their guarantee below: a picture in a data URL. As a blob it would come
  * when the browser is idle, by when the click that asked for it may no longer allow a download.
  */
-export function png(home, meta) {
+export function png(home, meta, said) {
   const canvases = [...home.querySelectorAll("canvas")].filter((canvas) => canvas.width > 0 && !canvas.hidden);
   const ratio = Math.max(1, window.devicePixelRatio || 1);
   const boxes = canvases.map((canvas) => canvas.getBoundingClientRect());
@@ -40,7 +40,7 @@ export function png(home, meta) {
   const height = Math.max(...boxes.map((box) => box.bottom)) - top;
   const margin = 24;
   const sheet = document.createElement("canvas");
-  Object.assign(sheet, { width: Math.round((width + 2 * margin) * ratio), height: Math.round((height + 4 * margin + 46) * ratio) });
+  Object.assign(sheet, { width: Math.round((width + 2 * margin) * ratio), height: Math.round((height + 4 * margin + 46 + (said ? 20 : 0)) * ratio) });
   const pen = sheet.getContext("2d");
   pen.scale(ratio, ratio);
   const colours = theme();
@@ -61,5 +61,6 @@ export function png(home, meta) {
   const { short: kind } = definition(meta);
   pen.fillText(`${inSymbols(meta.privacy.price)} a window, ${unit(meta).short}, ${kind}. Noise was added on purpose; differences smaller than the band are not evidence.`,
     margin, height + 3 * margin + 34, width);
+  if (said) pen.fillText(said, margin, height + 3 * margin + 54, width);
   return sheet.toDataURL("image/png");
 }

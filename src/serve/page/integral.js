@@ -70,9 +70,24 @@ function makeNoise(synopsis) {
   return { sums: drawn.map(running), scale: 1 / Math.sqrt(DRAWS), factor };
 }
 
+/** What the form adds to the integral between `ends`, as a part of the sum of the values: the same in all windows of a release. */
+const forms = new Map();
+
+function formOver(synopsis, ends) {
+  const { meta } = synopsis;
+  if (synopsis.formError() === null) return null;
+  const name = JSON.stringify([meta.form_error, meta.basis, meta.degree, meta.order, meta.domain, meta.target, ends]);
+  if (!forms.has(name)) {
+    if (forms.size >= MOST_NOISES) forms.clear();
+    forms.set(name, synopsis.formErrorOf([ends]) / synopsis.formError());
+  }
+  return forms.get(name) * synopsis.formError();
+}
+
 /**
  * The curve between `ends`: `sum`, its integral, `mean`, its mean, and `share`, the part of the whole integral; each as
- * { value, half } with the half-width of its noise at the level of the band. `share` is null where the noise hides the whole.
+ * { value, half, form } with the half-width of its noise at the level of the band, and what the form adds to that at most, or null
+ * where it is not known. `share` is null where the noise hides the whole.
  */
 export function over(synopsis, ends) {
   const { min, max } = synopsis.meta.domain[0];
@@ -86,10 +101,11 @@ export function over(synopsis, ends) {
   const width = max - min;
   const noise = half((one) => between(one, places));
   const ratio = part / whole;
-  const isKnown = whole > 2 * half((one) => between(one, [0, 1]));
+  const ofWhole = half((one) => between(one, [0, 1]));
+  const form = formOver(synopsis, ends);
   return {
-    sum: { value: width * part, half: width * noise },
-    mean: { value: part / (places[1] - places[0]), half: noise / (places[1] - places[0]) },
-    share: isKnown ? { value: ratio, half: half((one) => between(one, places) - ratio * between(one, [0, 1])) / whole } : null,
+    sum: { value: width * part, half: width * noise, form },
+    mean: { value: part / (places[1] - places[0]), half: noise / (places[1] - places[0]), form: null },
+    share: whole > 2 * ofWhole ? { value: ratio, half: half((one) => between(one, places) - ratio * between(one, [0, 1])) / whole, form: null } : null,
   };
 }

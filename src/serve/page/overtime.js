@@ -10,7 +10,7 @@ import { records } from "./names.js";
 import { capital, placeOn } from "./sentence.js";
 import { stepOf } from "./store.js";
 import { isTables } from "./views.js";
-import { either, giveOrTake, shortStart, span } from "./words.js";
+import { either, giveOrTake, plusMinus, shortStart, span, withForm } from "./words.js";
 
 /** The most windows of the chart. */
 const WINDOWS = 200;
@@ -75,19 +75,19 @@ export class OverTime {
     const own = this.#shown.find((one) => one.entry === entry);
     const canvas = byId("overtime-chart");
     this.#room = drawChart(canvas, this.#shown, entry, label, isRange ? undefined : look);
-    canvas.setAttribute("aria-label", `${capital(label)} at ${places} in ${this.#shown.length} windows, each with its band. In this window: ${giveOrTake(own.value, own.wide ?? own.narrow)}.`);
-    say(byId("overtime-hint"), hintOf(meta, this.#shown.length));
+    canvas.setAttribute("aria-label", `${capital(label)} at ${places} in ${this.#shown.length} windows, each with its band. In this window: ${giveOrTake(own.value, own.wide ?? own.narrow)}${withForm(own.wide ?? own.narrow, own.form)}.`);
+    say(byId("overtime-hint"), hintOf(meta, this.#shown.length, own));
   }
 }
 
 const sourceMeta = (entry) => (entry.source ?? entry).meta;
 
-function hintOf(meta, count) {
+function hintOf(meta, count, { wide, narrow, form }) {
   const level = `${Math.round(meta.band.level * 100)}\u00a0%`;
   const outside = Math.floor(count * (1 - meta.band.level) + 1e-9);
   const many = outside > 0 ? ` Of ${count} windows, about ${outside} may lie outside it.` : "";
   const shared = meta.panes?.step === undefined ? "" : " Neighbouring windows share records and noise.";
-  return `The pointwise band holds with ${level} probability for one window.${many}${shared} Click a window to go there.`;
+  return `The pointwise band holds with ${level} probability for one window.${many}${shared} ${form === null ? "" : `In this window noise and what the form cannot follow are within ${plusMinus((wide ?? narrow) + form)} in at least 9 of 10 windows. `}Click a window to go there.`;
 }
 
 function ofPoint({ synopsis }, at) {
@@ -99,10 +99,10 @@ function ofRange(entry, { axis, ends }) {
   if (!isTables(source.meta)) {
     const { sum, mean } = over(source.synopsis, ends);
     const { value, half } = isCounted(source.meta) ? sum : mean;
-    return { value, narrow: half, inner: [value - half, value + half] };
+    return { value, narrow: half, inner: [value - half, value + half], form: isCounted(source.meta) ? sum.form : null };
   }
   const { value, pointwise } = source.synopsis.tables().count(source.meta.domain.map((_, i) => (i === axis ? ends : null)));
-  return { value, narrow: pointwise[1] - value, inner: pointwise };
+  return { value, narrow: pointwise[1] - value, inner: pointwise, form: null };
 }
 
 function scaleOf(shown, meta, isPoint) {

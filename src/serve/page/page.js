@@ -19,7 +19,7 @@ import { RecordRange } from "./range.js";
 import { ofLine, ofPlane } from "./sentence.js";
 import { Smoothing } from "./smoothing.js";
 import { Spending } from "./spending.js";
-import { SIDE, Stage } from "./stage.js";
+import { noiseAndForm, SIDE, Stage } from "./stage.js";
 import { drawStatus, judge, note } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
@@ -418,9 +418,10 @@ byId("save-json").addEventListener("click", () => {
   save(fileName(entry.meta, "json"), "application/json", entry.text);
 });
 byId("save-png").addEventListener("click", () => {
-  const { meta } = look().entry;
-  const home = kindOf(meta) === "moments" ? byId("questions") : byId("stage");
-  saveFrom(fileName(meta, "png"), png(home, meta));
+  const now = look();
+  const { meta } = now.entry;
+  const isAsked = kindOf(meta) === "moments";
+  saveFrom(fileName(meta, "png"), png(byId(isAsked ? "questions" : "stage"), meta, isAsked ? "" : noiseAndForm(now)));
 });
 
 const KEYS = {

@@ -7,7 +7,7 @@ import { capital, placeOn } from "./sentence.js";
 import { over } from "./integral.js";
 import { kindOf } from "./kinds.js";
 import { isTables } from "./views.js";
-import { giveOrTake, short, within } from "./words.js";
+import { giveOrTake, short, within, withForm } from "./words.js";
 
 export class RecordRange {
   #chosen = new Map();
@@ -75,7 +75,7 @@ export class RecordRange {
       ? answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null))) : ofCurve(meta, synopsis, ends);
     this.#parts.answers.replaceChildren(...found.map(([name, text]) =>
       element("div", {}, element("dt", { text: name }), element("dd", { text }))));
-    say(this.#parts.hint, `Each with its interval for the noise, which holds with 95\u00a0% probability for one range chosen beforehand. ${blurred(meta, axis)} Any number of ranges costs no further privacy.`);
+    say(this.#parts.hint, `Each with its interval for the noise, which holds with 95\u00a0% probability for one range chosen beforehand. ${followed(meta, synopsis)}${blurred(meta, axis)} Any number of ranges costs no further privacy.`);
     return undefined;
   }
 
@@ -155,6 +155,10 @@ function roundedOn(axis, places) {
   return to > from ? [from, to] : [Math.max(axis.min, to - step), Math.min(axis.max, from + step)];
 }
 
+/** What stands beside a count where it is known what the form adds to it. */
+const followed = (meta, synopsis) => (isTables(meta) || synopsis.formError() === null ? ""
+  : `What the form cannot follow is at most as said, wherever the ${records(meta)} are; with the noise it holds in at least 9 of 10 windows. `);
+
 /** How exactly the ends of a range can be read. */
 function blurred(meta, axis) {
   const { column, min, max } = meta.domain[axis];
@@ -171,7 +175,7 @@ function ofCurve(meta, synopsis, ends) {
   const { sum, mean, share } = over(synopsis, ends);
   if (!isCounted(meta)) return [["Mean over the range", giveOrTake(mean.value, mean.half)]];
   const part = share ? `${giveOrTake(100 * share.value, 100 * share.half)}\u00a0%` : "unknown";
-  return [[capital(records(meta)), giveOrTake(sum.value, sum.half)], [`Share of all ${records(meta)}`, part]];
+  return [[capital(records(meta)), giveOrTake(sum.value, sum.half) + withForm(sum.half, sum.form)], [`Share of all ${records(meta)}`, part]];
 }
 
 function answers(meta, tables, range) {

@@ -8,7 +8,7 @@ import { border, drawnTo, kindOf, labelRange, rangeOf, valueLabel } from "./kind
 import { drawPlot } from "./plot.js";
 import { axisTitle } from "./names.js";
 import { changeOnMap, noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
-import { giveOrTake, plusMinus, rounded, short } from "./words.js";
+import { giveOrTake, plusMinus, rounded, short, withForm } from "./words.js";
 
 const CURVES = 20;
 /** Pixels that the mouse moves before it selects a range. */
@@ -172,7 +172,7 @@ export class Stage {
     const words = isReadCloser(meta)
       ? [`${valueLabel(meta)}: ${rounded(here.value, here.wide)} by "${meta.reading}", band ${fromTo(here.outer, here.wide)} (pointwise ${fromTo(here.inner, here.narrow)})`]
       : [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
-    if (here.form !== null) words.push(`\u00b7 with what the form cannot follow ${plusMinus(here.wide + here.form)}`);
+    words.push(withForm(here.wide, here.form).trim());
     // At the number itself: a narrow band of a fit with few records does not say that it is near.
     const to = drawnTo(meta);
     if (to !== undefined) words.push(`\u00b7 noise alone; with few records drawn towards ${short(to)}`);
@@ -190,8 +190,15 @@ export class Stage {
       const { table, says } = synopsis.tables().classify(at, { bandwidths: synopsis.choice.bandwidths });
       words.push(`\u00b7 ${table === null ? "the most probable is too close to call" : `most probable: ${says}`}`);
     }
-    say(this.#parts.reading, words.join(" "));
+    say(this.#parts.reading, words.filter(Boolean).join(" "));
   }
+}
+
+/** What noise and form stay within at the crosshair, in a sentence for a picture; "" where the form is not known. */
+export function noiseAndForm({ entry: { meta, synopsis }, at }) {
+  const { wide, form } = point(synopsis, at);
+  const place = meta.domain.map((axis, i) => `${axis.column} = ${placeOn(axis, at[i])}`).join(", ");
+  return form === null ? "" : `The band is of the noise alone. At ${place} noise and what the form cannot follow are within ${plusMinus(wide + form)} in at least 9 of 10 windows.`;
 }
 
 const fromTo = (ends, half) => ends.map((end) => rounded(end, half)).join(" to ");

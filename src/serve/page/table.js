@@ -16,7 +16,7 @@ const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((
 const CSV_SIDES = [0, 201, 41, 41];
 
 function* gridRows(synopsis, axes) {
-  const { values, published, wide, outer, narrow, inner } = banded(synopsis, axes, true);
+  const { values, published, form, wide, outer, narrow, inner } = banded(synopsis, axes, true);
   const sizes = axes.map((axis) => axis.length);
   for (let i = 0; i < values.length; i++) {
     let rest = i;
@@ -26,7 +26,7 @@ function* gridRows(synopsis, axes) {
       rest = Math.floor(rest / sizes[a]);
     }
     yield {
-      at, value: values[i], published: published[i], wide: wide[i], narrow: narrow[i],
+      at, form, value: values[i], published: published[i], wide: wide[i], narrow: narrow[i],
       outer: [outer.lower[i], outer.upper[i]], inner: [inner.lower[i], inner.upper[i]],
     };
   }
@@ -48,12 +48,14 @@ export function drawTable({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => rowsOf(axis, meta.domain.length === 1 ? 21 : 8), at);
   const percent = `${Math.round(meta.band.level * 100)} %`;
-  const rows = [...gridRows(synopsis, axes)].map(({ at: place, value, wide, narrow, outer }) => [
+  const isFollowed = synopsis.formError() !== null && !synopsis.choice;
+  const rows = [...gridRows(synopsis, axes)].map(({ at: place, value, form, wide, narrow, outer }) => [
     ...place.map((x, i) => placeOn(meta.domain[i], x)), rounded(value, wide), ...outer.map((end) => rounded(end, wide)),
-    plusMinus(narrow),
+    plusMinus(narrow), ...(isFollowed ? [plusMinus(wide + form)] : []),
   ]);
-  fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability`,
-    [...meta.domain.map(axisTitle), meta.reading ? `value by "${meta.reading}"` : "value", "lower", "upper", "pointwise"], rows);
+  const followed = isFollowed ? ", with the form what noise and form stay within together in at least 9 of 10 windows" : "";
+  fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability${followed}`,
+    [...meta.domain.map(axisTitle), meta.reading ? `value by "${meta.reading}"` : "value", "lower", "upper", "pointwise", ...(isFollowed ? ["with the form"] : [])], rows);
 }
 
 export function drawAnswerTable(ask) {
@@ -71,16 +73,18 @@ function csvText(text) {
 }
 
 /**
- * The published values with their bands, and the closer reading if there is one. Every number with enough digits to round-trip:
+ * The published values with their bands, those of noise and form together if the form is known, and the closer reading if there is one. Every number with enough digits to round-trip:
  * programs round for themselves. What is unknown is empty.
  */
 export function csv({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);
-  const heads = [...meta.domain.map((axis) => csvText(fieldOf(axis))), "value", "lower", "upper", "pointwise_lower", "pointwise_upper", ...(meta.reading ? [`value_${meta.reading}`] : [])];
+  const isFollowed = synopsis.formError() !== null && !synopsis.choice;
+  const heads = [...meta.domain.map((axis) => csvText(fieldOf(axis))), "value", "lower", "upper", "pointwise_lower", "pointwise_upper", ...(isFollowed ? ["total_lower", "total_upper"] : []), ...(meta.reading ? [`value_${meta.reading}`] : [])];
   const lines = [heads.join(",")];
-  for (const { at: place, value, published, outer, inner } of gridRows(synopsis, axes)) {
-    const ends = [...outer, ...inner].map((end) => (Number.isFinite(end) ? end : ""));
+  for (const { at: place, value, form, published, outer, inner } of gridRows(synopsis, axes)) {
+    const total = isFollowed ? [outer[0] - form, outer[1] + form] : [];
+    const ends = [...outer, ...inner, ...total].map((end) => (Number.isFinite(end) ? end : ""));
     lines.push([...place, published, ...ends, ...(meta.reading ? [value] : [])].join(","));
   }
   return `${lines.join("\r\n")}\r\n`;

@@ -45,6 +45,9 @@ export function giveOrTake(x, half) {
   return `${fixed(x, decimalsOf(half))}\u00a0\u00b1\u00a0${fixed(half, decimalsOf(half))}`;
 }
 
+/** What noise and form stay within together, beside a number that stands with its noise; nothing where the form is not known. */
+export const withForm = (half, form, unit = "") => (form === null ? "" : ` \u00b7 with what the form cannot follow ${plusMinus(half + form)}${unit}`);
+
 /** A half-width alone. */
 export const plusMinus = (half) => (half === Infinity ? "unknown" : `\u00b1\u00a0${rounded(half, half)}`);
 

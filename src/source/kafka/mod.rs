@@ -38,6 +38,8 @@ use crate::source::{Columns, Error, Event, Positions, Source};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
+/// How many messages of each partition are looked at behind a broken one.
+const MOST_LISTED: i64 = 1_000;
 
 /// A topic as a source, or the share of its partitions that one of several readers reads.
 pub struct Kafka {
@@ -56,6 +58,8 @@ pub struct Kafka {
     /// All partitions that the topic had when reading began.
     partitions: Vec<i32>,
     consumer: Option<PartitionConsumer>,
+    /// Whether a broken message is told together with those behind it: what is told then is for operators.
+    lists_broken: bool,
 }
 
 impl Kafka {
@@ -96,7 +100,15 @@ impl Kafka {
             share: Share::ALL,
             partitions: Vec::new(),
             consumer: None,
+            lists_broken: false,
         })
+    }
+
+    /// The same, that tells of a broken message together with all that can be seen behind it. How many there are shows something of
+    /// the input: for operators.
+    #[must_use]
+    pub fn listing_broken(self, lists_broken: bool) -> Self {
+        Kafka { lists_broken, ..self }
     }
 
     /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
@@ -121,6 +133,27 @@ impl Kafka {
     /// The topic as it was when opened.
     pub fn topic(&self) -> &Topic {
         &self.topic
+    }
+
+    /// Adds to why a partition has stopped what else is broken, where it has just done so.
+    fn stuck(&mut self, why: String) -> Event {
+        let Some(consumer) = &mut self.consumer else { return Event::Stuck { why } };
+        let Some((partition, offset, from)) = consumer.behind_the_broken() else { return Event::Stuck { why } };
+        // Without an answer there is what is known.
+        let Ok(found) = sample::following(&self.params, &self.columns, &self.inspector, (&from, MOST_LISTED)) else {
+            return Event::Stuck { why };
+        };
+        if found.broken.len() < 2 {
+            return Event::Stuck { why };
+        }
+        let (reasons, remedy) = (found.reasons(), found.remedy(&self.params.format));
+        let why = if found.broken.len() as u64 == found.messages {
+            format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {why}")
+        } else {
+            format!("{why}; of the next messages, {reasons}; {remedy}")
+        };
+        consumer.stop(partition, offset, why.clone());
+        Event::Stuck { why }
     }
 
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
@@ -249,6 +282,7 @@ impl Source for Kafka {
         let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
         match &mut self.consumer {
             Some(consumer) => match consumer.next(&self.params, until, timeout)? {
+                Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),
                 Found::Event(event) => Ok(event),
                 Found::Unreadable(error) => self.unreadable(&error),
             },

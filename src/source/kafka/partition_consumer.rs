@@ -58,6 +58,8 @@ pub(super) struct PartitionConsumer {
     arrow: ArrowDecoder,
     /// Whether the last poll returned nothing.
     pub is_idle: bool,
+    /// The partition that the last event says has stopped, if it had not before.
+    has_just_stopped: Option<i32>,
 }
 
 pub(super) struct Partition {
@@ -91,7 +93,7 @@ impl PartitionConsumer {
         }
         consumer.assign(&list).map_err(failed)?;
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false })
+        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -112,7 +114,8 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, records, arrow, is_idle } = self;
+            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
+            *has_just_stopped = None;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
                 true => deadline.saturating_duration_since(Instant::now()),
@@ -127,6 +130,7 @@ impl PartitionConsumer {
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
                         let event = partition.take(&message, params, arrow, records.as_mut())?;
+                        *has_just_stopped = partition.stuck.is_some().then(|| message.partition());
                         // No batch reaches beyond the end of a window.
                         let end = until.and_then(|until| until.0.get(&message.partition()));
                         match (event, records) {
@@ -173,6 +177,15 @@ impl PartitionConsumer {
     pub fn next_offsets(&self) -> BTreeMap<i32, i64> {
         let reading = self.partitions.iter().filter(|(_, partition)| !partition.is_paused);
         reading.map(|(number, partition)| (*number, partition.next)).collect()
+    }
+
+    /// Where the partition goes on that has just stopped at a broken message, and where the others do that have not.
+    pub fn behind_the_broken(&self) -> Option<(i32, i64, BTreeMap<i32, i64>)> {
+        let number = self.has_just_stopped?;
+        let (offset, _) = self.partitions.get(&number)?.stuck.as_ref()?;
+        let going_on =
+            self.partitions.iter().filter(|(other, partition)| **other == number || !partition.has_stopped());
+        Some((number, *offset, going_on.map(|(number, partition)| (*number, partition.at())).collect()))
     }
 
     /// Stops reading a partition at `offset`, for good.

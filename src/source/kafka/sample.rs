@@ -1,6 +1,8 @@
-//! The newest messages of a topic, tried against a configuration: for whoever asks whether the worker could read them.
+//! Messages of a topic, tried against a configuration: the newest for whoever asks whether the worker could read them, and what follows
+//! a broken one for operators, who then skip all that are broken at once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use arrow_array::Array;
@@ -17,6 +19,8 @@ use crate::source::decode::ArrowDecoder;
 use crate::source::record::{Format, Gather, RecordReader};
 use crate::source::{Batch, Columns, Error};
 
+/// How many broken messages are listed.
+const SHOWN: usize = 20;
 /// How long nothing may arrive before the rest is given up.
 const IDLE: Duration = Duration::from_secs(5);
 
@@ -44,15 +48,41 @@ pub struct Sample {
 pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, Error> {
     let topic = topic::describe(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-    let failed = |error: KafkaError| Error::from(params.broker.failed(&params.topic, &error));
-    let (mut list, mut ends) = (TopicPartitionList::new(), BTreeMap::new());
+    let mut wanted = BTreeMap::new();
     for partition in inspector.partitions(&topic.id)? {
         let (low, high) = inspector.watermarks(partition)?;
-        let from = low.max(high - i64::from(most));
-        if from < high {
-            list.add_partition_offset(&params.topic, partition, Offset::Offset(from)).map_err(failed)?;
-            ends.insert(partition, high);
-        }
+        wanted.insert(partition, low.max(high - i64::from(most))..high);
+    }
+    try_all(params, columns, &wanted)
+}
+
+/// Reads at most `most` messages of each partition from these offsets on, as far as they are there.
+///
+/// # Errors
+///
+/// As [`sample`].
+pub(super) fn following(
+    params: &Params,
+    columns: &Columns,
+    inspector: &TopicInspector,
+    (from, most): (&BTreeMap<i32, i64>, i64),
+) -> Result<Sample, Error> {
+    let mut wanted = BTreeMap::new();
+    for (&partition, &from) in from {
+        let (low, high) = inspector.watermarks(partition)?;
+        let from = low.max(from);
+        wanted.insert(partition, from..high.min(from.saturating_add(most)));
+    }
+    try_all(params, columns, &wanted)
+}
+
+/// Reads these offsets of each partition.
+fn try_all(params: &Params, columns: &Columns, wanted: &BTreeMap<i32, Range<i64>>) -> Result<Sample, Error> {
+    let failed = |error: KafkaError| Error::from(params.broker.failed(&params.topic, &error));
+    let (mut list, mut ends) = (TopicPartitionList::new(), BTreeMap::new());
+    for (&partition, range) in wanted.iter().filter(|(_, range)| !range.is_empty()) {
+        list.add_partition_offset(&params.topic, partition, Offset::Offset(range.start)).map_err(failed)?;
+        ends.insert(partition, range.end);
     }
     let mut trial = Trial::new(params, columns)?;
     if ends.is_empty() {
@@ -96,6 +126,32 @@ pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, E
     // Closing may wait for the broker.
     std::thread::spawn(move || drop(consumer));
     Ok(trial.found)
+}
+
+impl Sample {
+    /// Those that are broken, each with the reason: the first of them, if there are many.
+    pub fn reasons(&self) -> String {
+        let one =
+            |(partition, offset, why): &(i32, i64, String)| format!("offset {offset} of partition {partition}: {why}");
+        let listed: Vec<String> = self.broken.iter().take(SHOWN).map(one).collect();
+        let more = self.broken.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!("{} of {} cannot: {}{more}", self.broken.len(), self.messages, listed.join("; "))
+    }
+
+    /// What to do about them. Where none of several messages can be read, it is not they that are wrong.
+    pub fn remedy(&self, format: &Format) -> String {
+        if self.broken.len() as u64 == self.messages {
+            return "correct `format` and the names of columns first: no message fits them".to_owned();
+        }
+        if !matches!(format, Format::Arrow) {
+            return "nothing has to be done: each is one record, and is dropped by itself".to_owned();
+        }
+        let one =
+            |(partition, offset, _): &(i32, i64, String)| format!("{{ partition = {partition}, offset = {offset} }}");
+        let listed: Vec<String> = self.broken.iter().take(SHOWN).map(one).collect();
+        format!("to continue without them, add to 'skip' in [input.kafka]: {}", listed.join(", "))
+    }
 }
 
 struct Trial<'a> {
@@ -145,7 +201,7 @@ impl<'a> Trial<'a> {
     }
 
     fn count(&mut self, batch: &Batch) {
-        let Columns { time, key, unit, values } = self.columns;
+        let Columns { time, time_format: _, key, unit, values } = self.columns;
         let mut lacking = |column: &str, nulls: usize| {
             *self.found.lacking.entry(column.to_owned()).or_default() += nulls as u64;
         };

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fields::{Scalar, time};
+
 /// How an event time is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -18,7 +20,7 @@ pub enum TimeFormat {
 
 impl TimeFormat {
     /// The microseconds of an integer in this unit, rounded down; `None` on overflow, and where times are text.
-    pub(super) fn micros(self, count: i128) -> Option<i64> {
+    pub(in crate::source) fn micros(self, count: i128) -> Option<i64> {
         let micros = match self {
             TimeFormat::Rfc3339 => return None,
             TimeFormat::Seconds => count.checked_mul(1_000_000)?,
@@ -27,6 +29,13 @@ impl TimeFormat {
             TimeFormat::Nanoseconds => count.div_euclid(1_000),
         };
         i64::try_from(micros).ok()
+    }
+}
+
+impl TimeFormat {
+    /// The microseconds of a text, by the same law wherever it stands; `None` where it is no time as declared.
+    pub(in crate::source) fn read(self, text: &[u8]) -> Option<i64> {
+        time(self, Scalar::Text(std::str::from_utf8(text).ok()?))
     }
 }
 

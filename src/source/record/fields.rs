@@ -97,7 +97,7 @@ impl Row {
     }
 }
 
-fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
+pub(super) fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
     match (format, scalar) {
         (TimeFormat::Rfc3339, Scalar::Text(text)) => Timestamp::parse(text).map(Timestamp::micros),
         (_, Scalar::Integer(count)) => format.micros(count),

@@ -5,10 +5,11 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Estimate, Tables};
+use super::{Estimate, Interval, Tables};
 use crate::synopsis::Synopsis;
-use crate::synopsis::description::{CellLabel, Description};
+use crate::synopsis::description::{Axis, CellLabel, Description, Target};
 use crate::synopsis::error::Error;
+use crate::synopsis::integral::Integral;
 
 /// A range as it is written: `10..20`, one for each axis, separated by commas.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +28,7 @@ impl FromStr for Sides {
     }
 }
 
-/// What is asked of tables of cells.
+/// What is asked of tables of cells, and of other densities as far as their integral answers it.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     pub ranges: Vec<Sides>,
@@ -43,6 +44,9 @@ pub struct Answer {
     pub kind: Kind,
     #[serde(flatten)]
     pub estimate: Estimate,
+    /// What the form of a density adds to its interval at most, on either side: [`crate::synopsis::integral::Integral::form_error`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_error: Option<f64>,
 }
 
 /// What is told.
@@ -61,19 +65,37 @@ impl Synopsis {
     ///
     /// # Errors
     ///
-    /// If the synopsis holds no tables of cells, or a question does not fit its axes.
+    /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
     pub fn ask(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
-        let (tables, about) = (self.tables()?, self.description());
+        let about = self.description();
         let mut answers = Vec::new();
+        if matches!(about.target, Target::Density(_)) && questions.quantiles.is_empty() {
+            for sides in &questions.ranges {
+                answers.push(self.counted(&sides.0)?);
+            }
+            return Ok(answers);
+        }
+        let tables = self.tables()?;
         for sides in &questions.ranges {
             answers.extend(in_range(&tables, about, &sides.0)?);
         }
         for part in &questions.quantiles {
             let column = about.domain.first().map_or("", |axis| axis.column.as_str());
             let of = format!("{column} below which {} % of the records lie", 100.0 * part);
-            answers.push(Answer { of, kind: Kind::Quantile, estimate: tables.quantile(*part)? });
+            answers.push(Answer { of, kind: Kind::Quantile, estimate: tables.quantile(*part)?, form_error: None });
         }
         Ok(answers)
+    }
+
+    /// The integral of a density over a range.
+    fn counted(&self, sides: &[[f64; 2]]) -> Result<Answer, Error> {
+        if sides.len() != self.description().domain.len() {
+            return Err(Error::EmptyRange);
+        }
+        let Integral { value, noise, form_error } = self.integrate(sides)?;
+        let interval = Some(Interval { lower: value - noise.half_width, upper: value + noise.half_width });
+        let of = format!("records with {}", place(self.description(), sides));
+        Ok(Answer { of, kind: Kind::Count, estimate: Estimate { value, interval }, form_error })
     }
 }
 
@@ -85,14 +107,16 @@ pub fn in_context(answers: &[Answer], about: &Description) -> Value {
     })
 }
 
+fn place(about: &Description, sides: &[[f64; 2]]) -> String {
+    let side = |(axis, [low, high]): (&Axis, &[f64; 2])| format!("{} from {low} to {high}", axis.column);
+    about.domain.iter().zip(sides).map(side).collect::<Vec<_>>().join(", ")
+}
+
 fn in_range(tables: &Tables, about: &Description, sides: &[[f64; 2]]) -> Result<Vec<Answer>, Error> {
     let range = tables.range(sides)?;
-    let answer = |of: String, kind: Kind, estimate: Estimate| Answer { of, kind, estimate };
-    let place =
-        about.domain.iter().zip(sides).map(|(axis, [low, high])| format!("{} from {low} to {high}", axis.column));
-    let place = place.collect::<Vec<_>>().join(", ");
+    let answer = |of: String, kind: Kind, estimate: Estimate| Answer { of, kind, estimate, form_error: None };
     let mut answers = vec![
-        answer(format!("records with {place}"), Kind::Count, range.count()),
+        answer(format!("records with {}", place(about, sides)), Kind::Count, range.count()),
         answer("their share of all records".to_owned(), Kind::Share, range.share()),
     ];
     match tables.label() {

@@ -50,10 +50,12 @@ class Collection(Sequence[Synopsis]):
 
     @property
     def releases(self) -> list[str]:
+        """The names of the releases that it has."""
         return sorted({one.release for one in self._all})
 
     @property
     def keys(self) -> list[str]:
+        """The keys that it has; none where no release is grouped."""
         return sorted({one.key for one in self._all if one.key is not None})
 
     @property

@@ -24,20 +24,28 @@ def give_or_take(value: float, half_width: float) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Integral:
-    """An integral and what the noise adds to it; ``float(found)`` is its value.
+    """An integral, and what noise and form add to it; ``float(found)`` is its value.
 
-    The noise is all that the error covers: the curve is smoothed by its bandwidth, which blurs the ends of a range.
+    Neither covers the bandwidth, by which the curve is smoothed: it blurs the ends of a range.
     """
 
     value: float
     #: None where the reading is no linear function of the values, as the posterior is.
     noise: Optional[NoiseError]
+    #: What the form adds to the noise at most, wherever the records are; both hold in at least 9 of 10 windows. None where
+    #: it is not known.
+    form_error: Optional[float] = None
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:.6g}, its error unknown" if self.noise is None else give_or_take(self.value, self.noise.half_width)
+        if self.noise is None:
+            return f"{self.value:.6g}, its error unknown"
+        found = give_or_take(self.value, self.noise.half_width)
+        if self.form_error is None:
+            return found
+        return f"{found}, with the form ± {self.noise.half_width + self.form_error:.3g}"
 
     __repr__ = __str__
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from . import arrow, bands, noise, places, plot, readings, show
+from . import arrow, bands, form_errors, noise, places, plot, readings, show
 from .arrays import Array, Numbers
 from .cell_readings import CellReadings, Estimate
 from .density import Bounds, Cumulative, Density, no_mass
@@ -114,6 +114,7 @@ class Synopsis(CellReadings):
 
     @property
     def release(self) -> str:
+        """The name of the release in the configuration."""
         return str(self._document["release"])
 
     @property
@@ -240,10 +241,14 @@ class Synopsis(CellReadings):
         Add it to a half-width of :meth:`band`: with the simultaneous one it holds in at least 9 of 10 windows. It is of the
         published reading at its own order; None of any other, and where it is not known.
         """
-        error, pointwise = self._about.form_error, self._about.band.pointwise
-        if error is None or pointwise is None or self._by != self._about.order:
+        return None if self._about.form_error is None else self._of_sum(self._about.form_error)
+
+    def _of_sum(self, part: float) -> Optional[float]:
+        """A part of the sum of the exact values, at most; None where nothing is known of this reading's form."""
+        pointwise = self._about.band.pointwise
+        if pointwise is None or self._by != self._about.order:
             return None
-        return float(error * max(0.0, self._values.sum() + pointwise * math.sqrt(len(self._values))))
+        return float(part * max(0.0, self._values.sum() + pointwise * math.sqrt(len(self._values))))
 
     def deviation(self, *coordinates: Numbers) -> Any:
         """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
@@ -264,7 +269,8 @@ class Synopsis(CellReadings):
         """The integral over a box ``[(low, high), ...]``, one interval per axis, or over the domain, with the noise in it.
 
         Exact except for correlated or polynomial kernels, which Gauss quadrature integrates to about 1e-12. It is printed as
-        ``6991 ± 112``, holds with the probability ``noise.level``, and covers the noise alone.
+        ``6991 ± 112``, which holds with the probability ``noise.level`` and covers the noise alone; where it is known what the
+        form of a density adds to that, wherever the records are, ``form_error`` has it and it is printed beside.
         """
         ends = np.array([(a.min, a.max) for a in self.axes] if box is None else box, dtype=np.float64)
         if ends.shape == (2,) and len(self.axes) == 1:
@@ -278,7 +284,10 @@ class Synopsis(CellReadings):
         volume, about = float(np.prod(self._about.widths)), self._about
         weights = readings.integral_weights(function, about, self._by, low, high)
         error = None if weights is None else noise.of_sum(about.noise.law, about.noise.scale, volume * weights)
-        return Integral(volume * function.integral(low, high), error)
+        form = None
+        if weights is not None and about.form_error is not None:
+            form = self._of_sum(volume * form_errors.of_integral(about, low, high, weights))
+        return Integral(volume * function.integral(low, high), error, form)
 
     @overload
     def density(self, *, proper: bool = False) -> Density: ...
