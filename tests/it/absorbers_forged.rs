@@ -58,9 +58,9 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let forms = settings.forms();
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
     let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -109,12 +109,13 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
+    let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
     let asked = Announcement {
         version: VERSION,
         settings: settings.reading(),
+        choices: settings.choices(),
         topic: Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned(),
         window,
         cutoff: rules.cutoff(window, None),
@@ -163,9 +164,10 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
         group: String::new(),
         deadline: Duration::ZERO,
         most: 0,
+        is_for_operators: false,
     };
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
+    let mut topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker, params.topic);
     let mut send = |payload: &[u8]| {
         producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
@@ -185,7 +187,7 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let settings = Settings::parse(text, "f").expect("a sound configuration");
     let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {

@@ -134,7 +134,7 @@ impl Records {
     fn open(&self) -> Absorbing {
         let Input::Kafka(input) = &self.settings.input else { panic!("records come from Kafka") };
         let stretches = Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
-        let forms = self.settings.releases.iter().map(|release| self.settings.form(release)).collect();
+        let forms = self.settings.forms();
         Absorbing::new(stretches, self.settings.windows.clone(), forms)
     }
 
@@ -150,6 +150,7 @@ impl Records {
         Arc::new(Announcement {
             version: 1,
             settings: String::new(),
+            choices: String::new(),
             topic: String::new(),
             window,
             cutoff: rules.cutoff(window, None),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Added, Announcement, Collected, Keys, LONGEST, Message, Partial, Piece, pieces};
+use bernstream::scale::{Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces};
 use bernstream::source::{Batch, Positions};
 use bernstream::window::accumulator::Accumulator;
 use bernstream::window::grid::Span;
@@ -132,6 +132,7 @@ fn announcement() -> Announcement {
     Announcement {
         version: 1,
         settings: "settings".to_owned(),
+        choices: "{}".to_owned(),
         topic: "topic".to_owned(),
         window,
         cutoff: seconds(12),
@@ -343,7 +344,8 @@ fn only_the_holders_of_the_key_write_messages() {
     let keys = Keys::new(&Secret::new([1; 32]));
     let announcement = announcement();
     let piece = pieces(&partial(&announcement, 1, 1)).expect("pieces").remove(1);
-    for message in [Message::Announcement { id: "a".to_owned(), announcement }, Message::Piece(piece)] {
+    let head = Head { id: "a".repeat(32), sent: seconds(7) };
+    for message in [Message::Announcement { head, read: 9, announcement }, Message::Piece(piece)] {
         let sealed = keys.sealed(&message).expect("sealed");
         assert_eq!(keys.opened(&sealed), Some(message));
         assert_eq!(Keys::new(&Secret::new([2; 32])).opened(&sealed), None);
@@ -351,6 +353,12 @@ fn only_the_holders_of_the_key_write_messages() {
         assert_eq!(keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()), None);
         for end in [0, 1, 20, 40, sealed.len() - 1] {
             assert_eq!(keys.opened(&sealed[..end]), None);
+        }
+        // When an announcement was sent can be read without the key, and not be changed.
+        for at in 1..60 {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(keys.opened(&changed), None, "byte {at}");
         }
         assert!(!sealed.windows(8).any(|window| window == b"settings"));
     }
