@@ -7,6 +7,7 @@ mod absorbers;
 mod absorbers_costs;
 mod absorbers_forged;
 mod absorbers_partials;
+mod absorbers_reading;
 mod answers;
 mod api;
 mod attack;
