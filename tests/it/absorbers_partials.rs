@@ -105,13 +105,18 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     assert!(none > one && one > all && all == 0, "{none} {one} {all}");
 }
 
-/// One partition more.
+/// One partition more than an input has.
 pub fn add_partition(servers: &str, topic: &str) {
+    add_partitions(servers, topic, PARTITIONS.unsigned_abs() as usize + 1);
+}
+
+/// As many partitions as `to` says.
+pub fn add_partitions(servers: &str, topic: &str, to: usize) {
     let admin: AdminClient<DefaultClientContext> =
         kafka::at(servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let options = AdminOptions::new().request_timeout(Some(PATIENCE));
-    let more = NewPartitions::new(topic, PARTITIONS.unsigned_abs() as usize + 1);
+    let more = NewPartitions::new(topic, to);
     let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
     assert!(added.iter().all(Result::is_ok), "{added:?}");
 }

@@ -8,6 +8,7 @@ mod absorbers_costs;
 mod absorbers_forged;
 mod absorbers_partials;
 mod absorbers_reading;
+mod absorbers_replayed;
 mod answers;
 mod api;
 mod attack;
