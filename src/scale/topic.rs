@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use tracing::warn;
 
@@ -17,8 +17,10 @@ use super::replays::{FRESH, Replays, is_fresh};
 use super::wire::{Head, Keys, Message, is_piece, pieces, random_id};
 use crate::clock::{Timestamp, show};
 use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::check::setting;
 use crate::kafka::producer::{Producer, Record};
-use crate::kafka::{Broker, Error, ErrorContext, topic};
+use crate::kafka::topic::{self, Topic};
+use crate::kafka::{Broker, Error, ErrorContext};
 use crate::source::Positions;
 
 /// Of a topic that is created here: partition 0, and those over which partials are spread.
@@ -27,6 +29,8 @@ const PARTITIONS: i32 = 9;
 const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
 /// How many messages of others are passed over before the caller may look after something else.
 const PASSED: usize = 64;
+/// What a message of the topic can be long.
+pub const LARGEST: u64 = 600_000;
 /// How many messages wait to be sent.
 const QUEUE: usize = 64;
 /// The pause before a message is sent again.
@@ -76,10 +80,21 @@ impl ScaleTopic {
 
     fn open(params: &Params, broker: &Broker, like: &str, keys: Keys, side: Side) -> Result<Self, Error> {
         let name = &params.topic;
-        if let Err(Error::NoTopic { .. }) = topic::describe(broker, name) {
-            let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
-            // Another process may have been faster.
-            created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+        match topic::describe(broker, name) {
+            Ok(topic) => {
+                if let Some(most) = too_small(&topic) {
+                    warn!(
+                        "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
+                         reads what they are of: raise it to {LARGEST} or more"
+                    );
+                }
+            }
+            Err(Error::NoTopic { .. }) => {
+                let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
+                // Another process may have been faster.
+                created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+            }
+            Err(_) => {}
         }
         let failed = |error| broker.failed(name, &error);
         let settings = [
@@ -211,10 +226,7 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
             for (partition, payload) in queue {
                 let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
                 let Err(error) = producer.send(record) else { continue };
-                // How long a partial is shows how much was recorded.
-                let tells =
-                    is_piece(&payload) && error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge);
-                if is_for_operators || !tells {
+                if is_for_operators || !shows_records(&payload, &error) {
                     warn!("a message could not be sent to topic '{topic}' and is left out: {error}");
                 }
                 thread::sleep(RETRY);
@@ -222,4 +234,32 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
         });
     });
     sender
+}
+
+/// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
+fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
+    is_piece(payload) && error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
+}
+
+/// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
+pub fn too_small(topic: &Topic) -> Option<u64> {
+    setting(topic, "max.message.bytes").parse().ok().filter(|most| *most < LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::sealing::Secret;
+
+    #[test]
+    fn that_a_partial_is_too_long_is_told_to_operators_only() {
+        let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+        let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
+        let keys = Keys::new(&Secret::new([1; 32]));
+        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
+        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        assert!(shows_records(&piece, &too_long) && !shows_records(&piece, &refused));
+        // How long an announcement is follows from the number of partitions.
+        assert!(!shows_records(&[1], &too_long));
+    }
 }

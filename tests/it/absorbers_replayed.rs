@@ -13,7 +13,7 @@ use bernstream::config::{Input, Settings};
 use bernstream::kafka::producer::{Producer, Record};
 use bernstream::kafka::sealing::Secret;
 use bernstream::metrics::{Detail, Metrics};
-use bernstream::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, ScaleTopic};
+use bernstream::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces};
 use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
 use bernstream::window::VERSION;
@@ -151,6 +151,46 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     });
     let shown = metrics.render().expect("metrics");
     assert!(shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#), "{shown}");
+}
+
+/// An absorber that never gets more through than the last piece of each partial: the worker goes on reading that partition, and waits for
+/// nobody.
+#[test]
+fn the_last_piece_alone_is_no_partial() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), "2s");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
+    let mut producer = Producer::new(broker, scale.topic.clone());
+    let is_over = AtomicBool::new(false);
+    let metrics = Metrics::new(Detail::Operator, "last", "pure epsilon", "").expect("metrics");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                    absorbing.ask(&Arc::new(announcement), 0);
+                }
+                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                for partial in step.finished {
+                    let whole = pieces(&partial).expect("pieces").remove(0);
+                    let last = keys.sealed(&Message::Piece(Piece { number: 1, of: 2, ..whole })).expect("sealed");
+                    let record = Record { partition: Some(1), payload: &last, ..Record::default() };
+                    producer.send(record).expect("it is sent");
+                }
+            }
+        });
+        let published = published_with(&text, folder.path(), 1, &metrics);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+    });
+    let shown = metrics.render().expect("metrics");
+    assert!(shown.contains(&format!("bernstream_partitions_read_here{{pipeline=\"last\"}} {PARTITIONS}")), "{shown}");
 }
 
 /// The partial of the first of three releases with a record of one user, in the first second, far beyond the grid of its density.
