@@ -70,6 +70,8 @@ struct Open {
     /// An offset behind all messages that came before the cutoff of a window and not before that of an earlier one, by its start: if
     /// it is beyond an announced end, the window may have records from there.
     behind: BTreeMap<Timestamp, i64>,
+    /// The end of the last window that was closed here: what lies before it may belong to windows that were closed elsewhere.
+    closed: Option<i64>,
     /// The latest message timestamp so far.
     latest: Timestamp,
 }
@@ -180,8 +182,8 @@ impl Absorbing {
         let settings = asked.settings.clone();
         partition.open = None;
         self.stretches.begin(number, windows.oldest_message())?;
-        let (behind, latest) = (BTreeMap::new(), Timestamp::EARLIEST);
-        partition.open = Some(Open { windows, settings, first, backfill_until, behind, latest });
+        let (behind, closed, latest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
+        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, latest });
         Ok(())
     }
 
@@ -199,6 +201,7 @@ impl Absorbing {
                 return Ok(None);
             }
             let bytes = open.windows.part().encoded();
+            open.closed = Some(*end);
             // Only the greatest matters to later windows.
             let later = open.behind.split_off(&asked.window.end);
             let behind = std::mem::replace(&mut open.behind, later).into_values().max();
@@ -230,8 +233,7 @@ impl Absorbing {
             return 0;
         };
         let mut counts = open.windows.absorb(batch);
-        // A window is closed when everything before its end was read: this is behind it.
-        if counts.closed > 0 {
+        if counts.closed > 0 && open.closed.is_some_and(|end| batch.offset >= end) {
             counts.set_behind(open.windows.behind(batch));
         }
         // The first window whose cutoff is later.

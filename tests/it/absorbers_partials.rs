@@ -103,6 +103,18 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     };
     let [none, one, all] = [0, 1, high].map(behind);
     assert!(none > one && one > all && all == 0, "{none} {one} {all}");
+    // Whoever begins with a later window finds records of earlier ones that others have closed.
+    for end in [1, high] {
+        let (mut absorbing, asked) = (input.open(), input.announced(1, 0, end));
+        absorbing.ask(&asked, 0);
+        loop {
+            let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+            assert_eq!(step.behind, 0);
+            if !step.finished.is_empty() {
+                break;
+            }
+        }
+    }
 }
 
 /// One partition more than an input has.
