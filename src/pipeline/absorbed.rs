@@ -138,10 +138,9 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         if self.round.is_none() {
             self.announce()?;
         }
-        // No flood of messages keeps it from the rest.
         let until = Instant::now() + POLL;
         while Instant::now() < until
-            && let Some(message) = self.absorbed.topic.next(Duration::ZERO)
+            && let Some(message) = self.absorbed.topic.next(Duration::ZERO, until)
         {
             if let Message::Piece(piece) = message {
                 self.take(piece);
@@ -279,7 +278,7 @@ impl Absorbing<'_> {
             error!("the partial of partition {partition} cannot be read, and the window is read again");
             self.windows.forget(*window);
             added.iter().filter(|(_, is_added)| !**is_added).for_each(|(number, _)| {
-                if let Some(absorber) = round.collected.refuse(*number) {
+                if let Some(absorber) = round.collected.refuse(*number).filter(|absorber| !absorber.is_empty()) {
                     self.absorbers.refuse(&absorber);
                 }
                 self.here.ask(&round.announcement, *number);

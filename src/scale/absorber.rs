@@ -110,10 +110,9 @@ impl Absorber {
                 // The next repetition of an announcement asks for the new ones too.
                 self.topic.answer_again();
             }
-            // No flood of messages keeps it from the rest.
             let until = Instant::now() + POLL;
             while Instant::now() < until
-                && let Some(message) = self.topic.next(Duration::ZERO)
+                && let Some(message) = self.topic.next(Duration::ZERO, until)
             {
                 if let Message::Announcement { announcement, .. } = message {
                     self.take(announcement);

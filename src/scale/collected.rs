@@ -115,6 +115,7 @@ impl Collected {
         let ours = digest(&partial.bytes);
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
+        partition.absorber.clear();
         partition.copies.values_mut().flatten().flatten().for_each(|piece| *piece = Vec::new());
         if told {
             partition.is_disputed = true;

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -27,8 +27,6 @@ use crate::source::Positions;
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
-/// How many messages of others are passed over before the caller may look after something else.
-const PASSED: usize = 64;
 /// What a message of the topic can be long.
 pub const LARGEST: u64 = 600_000;
 /// How many messages wait to be sent.
@@ -120,10 +118,11 @@ impl ScaleTopic {
     }
 
     /// The next message that can be opened: for a worker a piece of a partial, for an absorber an announcement that is to be answered.
-    /// Others are passed over, a few at a time. `None` if there is none within `timeout`.
-    pub fn next(&mut self, timeout: Duration) -> Option<Message> {
+    /// Others are passed over until `until`, one at least, so that no flood of them keeps the caller from the rest, and that a flood of what
+    /// costs nothing to pass over is over soon. `None` if there is none then, or if nothing comes for as long as `timeout`.
+    pub fn next(&mut self, timeout: Duration, until: Instant) -> Option<Message> {
         let mut timeout = timeout;
-        for _ in 0..PASSED {
+        loop {
             match self.consumer.poll(timeout)? {
                 Ok(message) => {
                     let payload = message.payload().unwrap_or_default();
@@ -142,8 +141,10 @@ impl ScaleTopic {
                 // Whatever it is, nobody waits for this topic longer than the deadline.
                 Err(_) => timeout = Duration::ZERO,
             }
+            if Instant::now() >= until {
+                return None;
+            }
         }
-        None
     }
 
     /// The next time that workers repeat their announcements, [`ScaleTopic::next`] returns them again.

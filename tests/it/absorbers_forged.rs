@@ -67,7 +67,8 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
         scope.spawn(|| {
             let (mut first, mut is_told): (Option<Arc<Announcement>>, bool) = (None, false);
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
                     match &first {
                         None => {
                             let asked = Arc::new(announcement);
@@ -143,7 +144,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
             ids.iter().zip(&announced).for_each(|(id, announcement)| topic.announce(id, announcement));
             let until = Instant::now() + Duration::from_secs(1);
             while Instant::now() < until {
-                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50)) {
+                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
                     assert_eq!(Some(piece.name), asked.name(piece.partition));
                     found.extend(copies.insert(piece.copy).then_some(piece.partition));
                 }
@@ -176,8 +177,15 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
     let partial = Partial { name: "0".repeat(64), partition: 0, bytes: vec![1] };
     let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
     send(&keys.sealed(&message).expect("sealed"));
-    assert_eq!(topic.next(PATIENCE), None);
-    assert_eq!(topic.next(PATIENCE), Some(message));
+    for rubbish in 0..100 {
+        assert_eq!(topic.next(PATIENCE, Instant::now()), None, "{rubbish}");
+    }
+    assert_eq!(topic.next(PATIENCE, Instant::now()), Some(message));
+}
+
+/// For whoever reads the topic and does nothing else meanwhile.
+pub fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(50)
 }
 
 /// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has
@@ -191,7 +199,9 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50)) else { continue };
+        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50), soon()) else {
+            continue;
+        };
         for partition in 0..PARTITIONS {
             let lie = |bytes: &[u8]| -> Vec<Piece> {
                 let name = announcement.name(partition).expect("announced");

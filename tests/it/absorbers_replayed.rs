@@ -20,6 +20,7 @@ use bernstream::window::VERSION;
 use rdkafka::consumer::Consumer;
 
 use crate::absorbers::{NEVER, Scene, absorber, with_scale};
+use crate::absorbers_forged::soon;
 use crate::absorbers_partials::add_partitions;
 use crate::harness::{PATIENCE, kafka};
 use crate::readers::{PARTITIONS, configuration, origin, published_by, published_with, send};
@@ -75,7 +76,7 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
         write(&keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(0) }).expect("sealed"));
         let until = Instant::now() + Duration::from_secs(1);
         let has_answered = std::iter::from_fn(|| (Instant::now() < until).then_some(()))
-            .any(|()| matches!(topic.next(Duration::from_millis(50)), Some(Message::Piece(_))));
+            .any(|()| matches!(topic.next(Duration::from_millis(50), soon()), Some(Message::Piece(_))));
         if has_answered {
             break;
         }
@@ -105,7 +106,7 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
 fn topic_answers(topic: &mut ScaleTopic, expected: &BTreeSet<String>) -> BTreeSet<String> {
     let (mut found, started) = (BTreeSet::new(), Instant::now());
     while !found.is_superset(expected) && started.elapsed() < PATIENCE {
-        if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50)) {
+        if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
             found.insert(piece.name);
         }
     }
@@ -132,7 +133,8 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
         scope.spawn(|| {
             let mut is_forged = false;
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
                     let asked = Arc::new(announcement);
                     let honest = i32::from(!is_forged);
                     (honest..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
@@ -173,7 +175,8 @@ fn the_last_piece_alone_is_no_partial() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
                     absorbing.ask(&Arc::new(announcement), 0);
                 }
                 let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
