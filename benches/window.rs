@@ -1,17 +1,19 @@
-//! The cost of a record on its way into a window, compared with a loop that only reads its columns.
+//! The cost of a record on its way into a window, compared with a loop that only reads its columns; and that of a cell of what absorbers
+//! send.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use arrow_array::{Float64Array, Int64Array};
+use arrow_array::{BinaryArray, Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
-use bernstream::source::Batch;
+use bernstream::scale::{Announcement, Collected, Partial, Piece, pieces};
+use bernstream::source::{Batch, Positions};
 use bernstream::targets::Target;
 use bernstream::targets::density::Density;
 use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::grid::Grid;
-use bernstream::window::{Axis, Form, Outside, Rules, Windows};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use bernstream::window::{Axis, Form, Outside, Rules, VERSION, Windows};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -72,5 +74,75 @@ fn absorb(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, absorb);
+/// Partials of all partitions of a window, each with every cell of every key: what a worker does with them.
+fn join(criterion: &mut Criterion) {
+    const PARTITIONS: i32 = 8;
+    const KEYS: usize = 1_000;
+    const MESSAGES: usize = 40;
+    let density = Density::new(&[0.05], 20).expect("a density");
+    let keys: Vec<String> = (0..KEYS).map(|key| format!("key {key}")).collect();
+    let rules = Rules { keys: Some(keys.clone()), ..rules() };
+    let first = rules.grid.span_of(Timestamp::from_micros(0));
+    let open = || Windows::new(rules.clone(), vec![form(1, density.accumulator())], first.start, first, None);
+    let mut random = ChaCha20Rng::seed_from_u64(2);
+    let mut bytes = Vec::new();
+    for _ in 0..PARTITIONS {
+        let mut windows = open();
+        for _ in 0..MESSAGES {
+            let chosen: BinaryArray = (0..ROWS).map(|_| Some(keys[random.random_range(0..KEYS)].as_bytes())).collect();
+            let values = (0..ROWS).map(|_| random.random_range(0.0..100.0)).collect::<Vec<f64>>();
+            let values = vec![Float64Array::from(values)];
+            windows.absorb(&Batch { keys: Some(chosen.into()), values, ..batch(0) });
+        }
+        bytes.push(windows.part().encoded());
+    }
+    let announcement = Announcement {
+        version: VERSION,
+        settings: String::new(),
+        choices: String::new(),
+        topic: String::new(),
+        window: first,
+        cutoff: first.end,
+        first: first.start,
+        backfill_until: None,
+        ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+    };
+    let partial = |(partition, bytes): (i32, &Vec<u8>)| {
+        let name = announcement.name(partition).expect("announced");
+        pieces(&Partial { name, partition, bytes: bytes.clone() }).expect("pieces")
+    };
+    let sent: Vec<Piece> = (0..).zip(&bytes).flat_map(partial).collect();
+    let cells = PARTITIONS as usize * KEYS * density.cells();
+    let length: usize = bytes.iter().map(Vec::len).sum();
+    let compressed: usize = sent.iter().map(|piece| piece.bytes.len()).sum();
+    println!("{cells} cells in {PARTITIONS} partials: {length} bytes, compressed {compressed}");
+    let mut group = criterion.benchmark_group("a cell of a partial");
+    group.throughput(Throughput::Elements(cells as u64)).sample_size(20);
+    group.bench_function("unpacked and compared with its digest", |b| {
+        b.iter_batched(
+            || (Collected::new(&announcement, 1 << 30), sent.clone()),
+            |(mut collected, sent)| {
+                sent.into_iter().for_each(|piece| _ = black_box(collected.add(piece)));
+                assert_eq!(collected.missing().count(), 0);
+                collected
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("decoded and added", |b| {
+        b.iter_batched(
+            open,
+            |mut windows| {
+                for (partition, bytes) in (0..).zip(&bytes) {
+                    assert!(windows.take(first, partition, bytes));
+                }
+                windows.part()
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, absorb, join);
 criterion_main!(benches);

@@ -114,8 +114,7 @@ const LASTS_UNTIL: &str = "start of the first window of the newest block that le
 const PRICE: &str =
     "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
 
-const PARTIALS: &str =
-    "partials that absorbers have sent: taken, broken, differing from another copy, or without room (no_room)";
+const PARTIALS: &str = "partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none";
 const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
                          reads all of them";
 
@@ -393,7 +392,7 @@ bernstream_windows_withheld_total{pipeline} counter: windows withheld: their bud
     const OPERATOR: &str = r"
 bernstream_batches_total{pipeline} counter: messages read
 bernstream_partial_bytes_total{absorber,pipeline} counter: compressed bytes of partials that absorbers have sent
-bernstream_partials_total{absorber,fate,pipeline} counter: partials that absorbers have sent: taken, broken, differing from another copy, or without room (no_room)
+bernstream_partials_total{absorber,fate,pipeline} counter: partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none
 bernstream_partitions_read_here{pipeline} gauge: partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it reads all of them
 bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of the last message read
 bernstream_records_total{fate,pipeline} counter: records by outcome

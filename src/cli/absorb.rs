@@ -1,7 +1,7 @@
 //! `absorb`: reads partitions for the worker of a pipeline.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +15,8 @@ use crate::cli::settings;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::sealing::Secret;
-use crate::metrics::Detail;
 use crate::pipeline::{Absorbed, Stop};
-use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, ScaleTopic};
+use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, Reading, ScaleTopic};
 use crate::source::kafka::{self, Kafka, Stretches};
 use crate::{serve, telemetry};
 
@@ -62,12 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut is_waiting = false;
     while !stop.asked() {
-        let identity = Identity {
-            member: arguments.member.clone(),
-            settings: settings.reading(),
-            is_for_operators: settings.detail == Detail::Operator,
-        };
-        let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+        let identity = Identity { member: arguments.member.clone(), reads: reads(&settings, &arguments.configuration) };
+        let forms = settings.forms();
         let rules = settings.windows.clone();
         let input = (input, settings.columns.clone());
         match Absorber::open(scale, keys.clone(), (identity, Arc::clone(&pulse)), input, (rules, forms)) {
@@ -102,10 +97,24 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     let (keys, columns) = (keys(scale)?, settings.columns.clone());
     let input = Kafka::open(params.clone(), columns.clone(), Timestamp::now)?;
     let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
-    let forms: Vec<_> = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let forms = settings.forms();
     let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
     let own = Stretches::open(params.clone(), columns)?.shared().into_iter().map(absorbing).collect();
-    Ok(Some(Absorbed { input, topic, own, settings: settings.reading(), deadline: scale.deadline, most: scale.most }))
+    let (reading, choices) = (settings.reading(), settings.choices());
+    Ok(Some(Absorbed { input, topic, own, settings: reading, choices, deadline: scale.deadline, most: scale.most }))
+}
+
+/// What an absorber of these settings reads for workers, whose ledgers may keep other choices of `"auto"` than it would make.
+fn reads(settings: &Settings, path: &Path) -> Box<dyn Fn(&str) -> Option<Reading>> {
+    let (settings, path) = (settings.clone(), path.to_owned());
+    Box::new(move |choices| {
+        let forms = match settings.choices() == choices {
+            true => settings.forms(),
+            // Whatever the file says by now: the digest is that of what would be read, by the other settings of this process.
+            false => Settings::load_choosing(&path, choices).ok()?.forms(),
+        };
+        Some(Reading { settings: settings.reading_into(&forms), forms })
+    })
 }
 
 fn split(settings: &Settings) -> Result<(&scale::Params, &kafka::Params), Failure> {

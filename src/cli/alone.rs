@@ -16,8 +16,6 @@ use crate::source::record::Format;
 /// (docs/benchmarks.md), because machines differ.
 const ROWS: u64 = 2_000_000;
 const MESSAGES: u64 = 500_000;
-/// What a message of the topic can be long.
-const LARGEST: u64 = 600_000;
 
 /// What the worker can read in time of what no absorber has sent; nothing without `[scale]`.
 pub fn in_words(settings: &Settings) -> Vec<String> {
@@ -89,9 +87,8 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
 }
 
 fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
-    let number = |key| setting(topic, key).parse::<u64>().ok();
-    let (policy, largest) = (setting(topic, "cleanup.policy"), number("max.message.bytes"));
-    let is_kept = number("retention.ms").is_none();
+    let (policy, too_small) = (setting(topic, "cleanup.policy"), scale::too_small(topic));
+    let is_kept = setting(topic, "retention.ms").parse::<u64>().is_err();
     vec![
         Check::new(
             format!("{name} forgets what is old"),
@@ -100,9 +97,9 @@ fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
             "set cleanup.policy=delete and retention.ms=3600000",
         ),
         Check::new(
-            format!("{name} takes messages of {LARGEST} bytes"),
-            largest.is_none_or(|largest| largest >= LARGEST),
-            format!("its max.message.bytes is {}", largest.unwrap_or_default()),
+            format!("{name} takes messages of {} bytes", scale::LARGEST),
+            too_small.is_none(),
+            format!("its max.message.bytes is {}", too_small.unwrap_or_default()),
             "raise max.message.bytes to the default of Kafka, 1048588",
         ),
     ]

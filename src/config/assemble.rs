@@ -100,7 +100,9 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         (Some(table), Ok(pipeline), Ok(input), Ok(schedule), Ok(privacy)) => {
             let publish_delay = schedule.delay.as_ref().map_or(Duration::ZERO, |delay| *delay.get_ref());
             let has_users = matches!(privacy.unit, Unit::User { .. });
-            let around = Around { pipeline: pipeline.get_ref(), input: &input.from, publish_delay, has_users };
+            let is_for_operators = matches!(&serve, Ok(Some(serve)) if serve.detail == Detail::Operator);
+            let pipeline = pipeline.get_ref();
+            let around = Around { pipeline, input: &input.from, publish_delay, has_users, is_for_operators };
             Some(scale::scale(document, table, around))
         }
         _ => None,

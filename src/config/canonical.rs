@@ -102,7 +102,7 @@ pub fn json(settings: &Settings) -> String {
 }
 
 /// Adds the form of records, and the types that are declared of their fields; there is nothing to add for Arrow.
-fn declared(settings: &Settings, normalised: &mut Value) {
+pub fn declared(settings: &Settings, normalised: &mut Value) {
     let (form, declared) = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
             Format::Arrow => {
@@ -143,6 +143,13 @@ fn declared(settings: &Settings, normalised: &mut Value) {
 /// Of a file that the configuration names.
 fn digest(bytes: &[u8]) -> Value {
     Digest::of(bytes).to_string().into()
+}
+
+/// What [`choice`] reads of one release.
+pub fn chosen(settings: &Settings, one: &Release) -> Value {
+    let Value::Object(mut about) = release(settings, one) else { return Value::Null };
+    about.retain(|key, _| ["noise", "degree", "order", "points", "cells"].contains(&key.as_str()));
+    about.into()
 }
 
 /// What a ledger keeps of the settings: the canonical text, and what was left to `"auto"`, which is no setting of its own

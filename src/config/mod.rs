@@ -8,6 +8,7 @@
 //! targets    the functions that can be released, a file each
 //! file       the file as written: every key and its form
 //! canonical  what affects privacy, as one canonical text; diff: where two of them differ; sharing: what pipelines say alike
+//! reading    what bears on reading, as a digest
 //! select     what "auto" chooses, a file for each family of candidates
 //! recorded   what a ledger says that it chose; paid: what its releases have paid
 //! read       each section: from the file to settings and drafts of releases
@@ -26,6 +27,7 @@ mod file;
 pub mod paid;
 mod plan;
 mod read;
+mod reading;
 pub mod guarantee;
 mod recorded;
 mod select;
@@ -84,6 +86,18 @@ impl Settings {
             Ok(settings) if recorded.is_of(&settings) => Ok(settings),
             _ => Settings::parse_with(&text, &name, Some(&Recorded { keeps_choices: false, ..recorded })),
         }
+    }
+
+    /// Reads the file at `path` with these [`choices`](Settings::choices) of `"auto"`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Settings::load`]. Choices that the file does not allow are none.
+    pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let recorded = Recorded { settings: choices.to_owned(), keeps_choices: true };
+        Settings::parse_with(&text, &name, Some(&recorded))
     }
 
     /// Reads `text`; every fault starts with `name`.

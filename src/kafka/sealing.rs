@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use chacha20poly1305::aead::{Aead, Payload};
@@ -49,13 +50,28 @@ impl Secret {
 /// What is wrong with it, to be said behind its name.
 pub fn key_file(path: &Path) -> Result<[u8; 32], String> {
     let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    bytes.as_slice().try_into().map_err(|_| {
+    let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| {
         format!(
             "has {} bytes and needs exactly 32 random ones, without a line break: head -c 32 /dev/urandom > {}",
             bytes.len(),
             path.display()
         )
-    })
+    })?;
+    // What a file has that was made by its length alone, or whose content was lost.
+    if key == [0; 32] {
+        return Err(format!(
+            "has 32 bytes that are zero, which everybody can guess: head -c 32 /dev/urandom > {}",
+            path.display()
+        ));
+    }
+    Ok(key)
+}
+
+/// That everyone can read a key file. Group access is fine, because Kubernetes mounts secrets that way.
+pub fn warning(path: &Path, whose: &str) -> Option<String> {
+    let is_open = fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
+    let path = path.display();
+    is_open.then(|| format!("every user of this machine can read the key of {whose} in {path}: chmod o= {path}"))
 }
 
 impl Key {
@@ -94,6 +110,8 @@ impl fmt::Debug for Key {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -122,7 +140,22 @@ mod tests {
         assert!(Secret::load(&path).unwrap_err().contains("cannot be read"));
         fs::write(&path, [7; 33]).unwrap();
         assert!(Secret::load(&path).unwrap_err().contains("has 33 bytes and needs exactly 32"));
+        fs::write(&path, [0; 32]).unwrap();
+        assert!(Secret::load(&path).unwrap_err().contains("which everybody can guess"));
         fs::write(&path, [7; 32]).unwrap();
         assert_eq!(Secret::load(&path).unwrap().0, [7; 32]);
+    }
+
+    #[test]
+    fn a_key_that_everyone_can_read_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert_eq!(warning(&path, "absorbers"), None, "whoever needs it says that there is none");
+        fs::write(&path, [7; 32]).unwrap();
+        for (mode, is_told) in [(0o600, false), (0o440, false), (0o444, true), (0o604, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let told = warning(&path, "absorbers");
+            assert_eq!(told.is_some_and(|told| told.contains("read the key of absorbers in")), is_told, "{mode:o}");
+        }
     }
 }

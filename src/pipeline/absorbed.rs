@@ -38,6 +38,8 @@ pub struct Absorbed {
     pub own: Vec<scale::Absorbing>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
+    /// What the ledger keeps of `"auto"`.
+    pub choices: String,
     /// How long after its announcement the partials of a window are waited for.
     pub deadline: Duration,
     /// The most bytes that are held of the partials of a window.
@@ -136,10 +138,9 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         if self.round.is_none() {
             self.announce()?;
         }
-        // No flood of messages keeps it from the rest.
         let until = Instant::now() + POLL;
         while Instant::now() < until
-            && let Some(message) = self.absorbed.topic.next(Duration::ZERO)
+            && let Some(message) = self.absorbed.topic.next(Duration::ZERO, until)
         {
             if let Message::Piece(piece) = message {
                 self.take(piece);
@@ -188,13 +189,14 @@ impl Absorbing<'_> {
 
     /// Announces the next window, once its end offsets are known.
     fn announce(&mut self) -> Result<(), source::Error> {
-        let Absorbed { input, topic, settings, .. } = &mut self.absorbed;
+        let Absorbed { input, topic, settings, choices, .. } = &mut self.absorbed;
         let Some(window) = self.coming.front().copied().or_else(|| self.windows.next()) else { return Ok(()) };
         let cutoff = self.windows.cutoff_of(window);
         let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else { return Ok(()) };
         let announcement = Arc::new(Announcement {
             version: VERSION,
             settings: settings.clone(),
+            choices: choices.clone(),
             topic: self.id.clone(),
             window,
             cutoff,
@@ -227,7 +229,7 @@ impl Absorbing<'_> {
         }
         let Some(round) = self.round.as_mut().filter(|round| round.collected.names(&piece)) else { return };
         let is_in_time = round.since.elapsed() < self.absorbed.deadline;
-        let (number, of) = (piece.number, piece.of);
+        let number = piece.number;
         let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
         let added = round.collected.add(piece);
         // Each of its pieces finds no room: that is counted once.
@@ -244,8 +246,8 @@ impl Absorbing<'_> {
             Added::Full if self.alone.insert(partition) => self.here.ask(&round.announcement, partition),
             Added::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
-            Added::Complete | Added::Nothing if is_in_time && number + 1 == of => _ = self.alone.remove(&partition),
-            Added::Complete | Added::Nothing => {}
+            Added::Complete | Added::Known if is_in_time => _ = self.alone.remove(&partition),
+            Added::Complete | Added::Known | Added::Nothing => {}
         }
     }
 
@@ -267,6 +269,8 @@ impl Absorbing<'_> {
         let Announcement { window, cutoff, ends, .. } = &*round.announcement;
         let mut added = BTreeMap::new();
         for (partition, bytes) in round.collected.partials() {
+            // There may be thousands of them, of megabytes each.
+            self.seen.beat();
             added.insert(partition, self.windows.take(*window, partition, bytes));
         }
         if let Some((partition, _)) = added.iter().find(|(_, is_added)| !**is_added) {
@@ -274,7 +278,9 @@ impl Absorbing<'_> {
             error!("the partial of partition {partition} cannot be read, and the window is read again");
             self.windows.forget(*window);
             added.iter().filter(|(_, is_added)| !**is_added).for_each(|(number, _)| {
-                round.collected.refuse(*number);
+                if let Some(absorber) = round.collected.refuse(*number).filter(|absorber| !absorber.is_empty()) {
+                    self.absorbers.refuse(&absorber);
+                }
                 self.here.ask(&round.announcement, *number);
                 self.alone.insert(*number);
             });

@@ -27,12 +27,11 @@ impl Absorbers {
 
     /// A piece of so many bytes has come from an absorber.
     pub fn count(&mut self, absorber: String, bytes: u64, added: Added) {
+        let name = self.name(&absorber).to_owned();
         let Some(operator) = &self.metrics.operator else { return };
-        let has_room = self.names.contains(&absorber) || self.names.len() < MOST;
-        let name = if has_room { absorber } else { OTHERS.to_owned() };
         operator.partial_bytes.with_label_values(&[&name]).inc_by(bytes);
         let fate = match added {
-            Added::Nothing => None,
+            Added::Nothing | Added::Known => None,
             Added::Complete => Some("taken"),
             Added::Broken => Some("broken"),
             Added::Differing => Some("differing"),
@@ -42,6 +41,17 @@ impl Absorbers {
             operator.partials.with_label_values(&[name.as_str(), fate]).inc();
         }
         self.names.insert(name);
+    }
+
+    /// What an absorber has sent was whole and is no partial.
+    pub fn refuse(&self, absorber: &str) {
+        if let Some(operator) = &self.metrics.operator {
+            operator.partials.with_label_values(&[self.name(absorber), "refused"]).inc();
+        }
+    }
+
+    fn name<'a>(&self, absorber: &'a str) -> &'a str {
+        if self.names.contains(absorber) || self.names.len() < MOST { absorber } else { OTHERS }
     }
 
     /// So many partitions are read here.

@@ -168,6 +168,7 @@ mod tests {
         let announcement = Arc::new(Announcement {
             version: 1,
             settings: String::new(),
+            choices: String::new(),
             topic: String::new(),
             window: Span { start: at(0), end: at(1) },
             cutoff: at(1),

@@ -77,6 +77,11 @@ impl<'a> Seen<'a> {
         Seen { outage, health, all, stuck: None, skipped: Repeated::default(), behind: Repeated::default() }
     }
 
+    /// Records a heartbeat.
+    pub fn beat(&self) {
+        self.health.beat();
+    }
+
     fn fails(&mut self, why: &str) {
         self.health.reading.store(false, Relaxed);
         if self.outage.fails() {

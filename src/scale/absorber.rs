@@ -1,13 +1,13 @@
 //! The loop of `bernstream absorb`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
 use super::Params;
-use super::absorbing::{Absorbing, Step};
+use super::absorbing::{Absorbing, Step, single};
 use super::announcement::Announcement;
 use super::membership::Membership;
 use super::pulse::Pulse;
@@ -21,8 +21,8 @@ use crate::window::{Form, Rules, VERSION};
 const POLL: Duration = Duration::from_millis(50);
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// How many announcements are remembered, so that none is answered twice.
-const REMEMBERED: usize = 64;
+/// Of how many different choices of `"auto"` it is remembered what follows from them.
+const REMEMBERED: usize = 8;
 
 /// What absorbers without a name of their own are called in metrics.
 const UNNAMED: &str = "unnamed";
@@ -31,10 +31,16 @@ const UNNAMED: &str = "unnamed";
 pub struct Identity {
     /// A name that it keeps over restarts.
     pub member: Option<String>,
-    /// The digest of the settings that decide what is read of a record.
+    /// What it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
+    pub reads: Box<dyn Fn(&str) -> Option<Reading>>,
+}
+
+/// What is read of records, and what windows keep of it.
+#[derive(Clone)]
+pub struct Reading {
+    /// The digest of the settings that decide it.
     pub settings: String,
-    /// Whether its log may tell what follows from the records.
-    pub is_for_operators: bool,
+    pub forms: Vec<Form>,
 }
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
@@ -45,8 +51,9 @@ pub struct Absorber {
     membership: Membership,
     absorbing: Absorbing,
     ours: BTreeSet<i32>,
-    /// The ids of announcements that were answered.
-    answered: Vec<String>,
+    /// What follows from choices that were announced, the newest last.
+    readings: VecDeque<(String, Option<(String, Arc<[Form]>)>)>,
+    is_for_operators: bool,
     /// Announcements of other settings were told.
     is_foreign_told: bool,
     is_failing: bool,
@@ -78,7 +85,8 @@ impl Absorber {
             membership,
             absorbing: Absorbing::new(stretches, rules, forms),
             ours: BTreeSet::new(),
-            answered: Vec::new(),
+            readings: VecDeque::new(),
+            is_for_operators: params.is_for_operators,
             is_foreign_told: false,
             is_failing: false,
             is_skip_told: false,
@@ -100,15 +108,14 @@ impl Absorber {
                 self.ours.clone_from(assigned);
                 self.absorbing.keep(&self.ours);
                 // The next repetition of an announcement asks for the new ones too.
-                self.answered.clear();
+                self.topic.answer_again();
             }
-            // No flood of messages keeps it from the rest.
             let until = Instant::now() + POLL;
             while Instant::now() < until
-                && let Some(message) = self.topic.next(Duration::ZERO)
+                && let Some(message) = self.topic.next(Duration::ZERO, until)
             {
-                if let Message::Announcement { id, announcement } = message {
-                    self.take(id, announcement);
+                if let Message::Announcement { announcement, .. } = message {
+                    self.take(announcement);
                 }
             }
             match self.absorbing.step(POLL) {
@@ -133,15 +140,11 @@ impl Absorber {
         Ok(())
     }
 
-    fn take(&mut self, id: String, announcement: Announcement) {
-        if self.answered.contains(&id) {
-            return;
-        }
-        let is_ours = announcement.version == VERSION
-            && announcement.settings == self.identity.settings
+    fn take(&mut self, announcement: Announcement) {
+        let is_known = announcement.version == VERSION
             && announcement.topic == self.absorbing.topic()
             && self.absorbing.knows(&announcement);
-        if !is_ours {
+        let Some(forms) = is_known.then(|| self.forms(&announcement)).flatten() else {
             if !std::mem::replace(&mut self.is_foreign_told, true) {
                 warn!(
                     "a worker announces windows for another configuration, another version of this program or another input topic, \
@@ -149,15 +152,28 @@ impl Absorber {
                 );
             }
             return;
-        }
-        self.answered.push(id);
-        if self.answered.len() > REMEMBERED {
-            self.answered.remove(0);
-        }
+        };
         let announcement = Arc::new(announcement);
         for partition in self.ours.iter().filter(|partition| announcement.ends.0.contains_key(partition)) {
-            self.absorbing.ask(&announcement, *partition);
+            self.absorbing.ask_into(&forms, &announcement, *partition);
         }
+    }
+
+    /// What windows keep for a worker that reads as this process does, with the choices of its ledger.
+    fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[Form]>> {
+        let choices = &announcement.choices;
+        let at = self.readings.iter().position(|(known, _)| known == choices);
+        let (_, reading) = at.and_then(|at| self.readings.remove(at)).unwrap_or_else(|| {
+            let reading = (self.identity.reads)(choices);
+            (choices.clone(), reading.map(|reading| (reading.settings, single(reading.forms))))
+        });
+        if self.readings.len() >= REMEMBERED {
+            self.readings.pop_front();
+        }
+        let forms = reading.as_ref().filter(|(settings, _)| *settings == announcement.settings);
+        let forms = forms.map(|(_, forms)| Arc::clone(forms));
+        self.readings.push_back((choices.clone(), reading));
+        forms
     }
 
     fn answer(&mut self, step: Step) {
@@ -173,7 +189,7 @@ impl Absorber {
         {
             warn!("{why}; it is skipped, and others like it are without a word");
         }
-        let is_loss = step.behind > 0 && self.identity.is_for_operators;
+        let is_loss = step.behind > 0 && self.is_for_operators;
         if is_loss && !std::mem::replace(&mut self.is_loss_told, true) {
             warn!(
                 "records have turned up behind the end of their window, although they were stamped before its cutoff, and are in no \

@@ -41,35 +41,44 @@ pub struct Step {
 pub struct Absorbing {
     stretches: Stretches,
     rules: Rules,
-    /// Windows that overlap are joined by the worker: here each is kept by itself.
-    forms: Vec<Form>,
+    /// Those of this process's own settings.
+    forms: Arc<[Form]>,
     partitions: BTreeMap<i32, Partition>,
 }
 
 #[derive(Default)]
 struct Partition {
     open: Option<Open>,
-    asked: VecDeque<Arc<Announcement>>,
+    asked: VecDeque<Asked>,
     /// The newest, in case that it is asked for again.
     last: Option<Partial>,
+}
+
+/// What is asked of a partition, and what windows keep of it for whoever asks.
+struct Asked {
+    announcement: Arc<Announcement>,
+    forms: Arc<[Form]>,
 }
 
 /// A partition that is being read.
 struct Open {
     windows: Windows,
+    /// [`Announcement::settings`].
+    settings: String,
     first: Timestamp,
     backfill_until: Option<Timestamp>,
     /// An offset behind all messages that came before the cutoff of a window and not before that of an earlier one, by its start: if
     /// it is beyond an announced end, the window may have records from there.
     behind: BTreeMap<Timestamp, i64>,
+    /// The end of the last window that was closed here: what lies before it may belong to windows that were closed elsewhere.
+    closed: Option<i64>,
     /// The latest message timestamp so far.
     latest: Timestamp,
 }
 
 impl Absorbing {
     pub fn new(stretches: Stretches, rules: Rules, forms: Vec<Form>) -> Self {
-        let forms = forms.into_iter().map(|form| Form { panes: 1, ..form }).collect();
-        Absorbing { stretches, rules, forms, partitions: BTreeMap::new() }
+        Absorbing { stretches, rules, forms: single(forms), partitions: BTreeMap::new() }
     }
 
     /// The id of the topic that is read.
@@ -95,9 +104,15 @@ impl Absorbing {
 
     /// Asks for the partial of a partition, and goes on reading it until [`Absorbing::keep`].
     pub fn ask(&mut self, announcement: &Arc<Announcement>, partition: i32) {
+        let forms = Arc::clone(&self.forms);
+        self.ask_into(&forms, announcement, partition);
+    }
+
+    /// The same for a worker whose windows keep what `forms` say, of [`single`] windows.
+    pub fn ask_into(&mut self, forms: &Arc<[Form]>, announcement: &Arc<Announcement>, partition: i32) {
         let asked = &mut self.partitions.entry(partition).or_default().asked;
-        if !asked.contains(announcement) {
-            asked.push_back(Arc::clone(announcement));
+        if !asked.iter().any(|asked| asked.announcement == *announcement) {
+            asked.push_back(Asked { announcement: Arc::clone(announcement), forms: Arc::clone(forms) });
         }
         if asked.len() > MOST_ASKED {
             asked.pop_front();
@@ -157,24 +172,25 @@ impl Absorbing {
     /// has not come too far.
     fn begin(&mut self, number: i32) -> Result<(), Error> {
         let Some(partition) = self.partitions.get_mut(&number) else { return Ok(()) };
-        let Some(asked) = partition.asked.front() else { return Ok(()) };
+        let Some(Asked { announcement: asked, forms }) = partition.asked.front() else { return Ok(()) };
         let is_there = partition.last.as_ref().is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
         if is_there || partition.open.as_ref().is_some_and(|open| open.suits(asked, number)) {
             return Ok(());
         }
         let Announcement { window, first, backfill_until, .. } = **asked;
-        let windows = Windows::new(self.rules.clone(), self.forms.clone(), first, window, backfill_until);
+        let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
+        let settings = asked.settings.clone();
         partition.open = None;
         self.stretches.begin(number, windows.oldest_message())?;
-        let (behind, latest) = (BTreeMap::new(), Timestamp::EARLIEST);
-        partition.open = Some(Open { windows, first, backfill_until, behind, latest });
+        let (behind, closed, latest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
+        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, latest });
         Ok(())
     }
 
     /// The partial that was asked for first, if everything before its end was read.
     fn finished(&mut self, number: i32) -> Result<Option<Partial>, Error> {
         let Some(partition) = self.partitions.get_mut(&number) else { return Ok(None) };
-        let Some(asked) = partition.asked.front() else { return Ok(None) };
+        let Some(Asked { announcement: asked, .. }) = partition.asked.front() else { return Ok(None) };
         let (Some(name), Some(end)) = (asked.name(number), asked.ends.0.get(&number)) else {
             partition.asked.pop_front();
             return Ok(None);
@@ -185,6 +201,7 @@ impl Absorbing {
                 return Ok(None);
             }
             let bytes = open.windows.part().encoded();
+            open.closed = Some(*end);
             // Only the greatest matters to later windows.
             let later = open.behind.split_off(&asked.window.end);
             let behind = std::mem::replace(&mut open.behind, later).into_values().max();
@@ -201,7 +218,8 @@ impl Absorbing {
         let is_asked = self.partitions.values().any(|partition| !partition.asked.is_empty());
         let until = |(number, partition): (&i32, &Partition)| {
             let open = partition.open.as_ref()?;
-            let end = partition.asked.front().and_then(|asked| asked.ends.0.get(number).copied());
+            let asked = partition.asked.front();
+            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
             let is_ahead = || open.latest >= open.windows.cutoff().plus(self.rules.grid.length());
             Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
         };
@@ -215,8 +233,7 @@ impl Absorbing {
             return 0;
         };
         let mut counts = open.windows.absorb(batch);
-        // A window is closed when everything before its end was read: this is behind it.
-        if counts.closed > 0 {
+        if counts.closed > 0 && open.closed.is_some_and(|end| batch.offset >= end) {
             counts.set_behind(open.windows.behind(batch));
         }
         // The first window whose cutoff is later.
@@ -231,11 +248,17 @@ impl Absorbing {
     }
 }
 
+/// Windows that overlap are joined by the worker: here each is kept by itself.
+pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
+    forms.into_iter().map(|form| Form { panes: 1, ..form }).collect()
+}
+
 impl Open {
     /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
     fn suits(&self, asked: &Announcement, number: i32) -> bool {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
         self.windows.next() == Some(asked.window)
+            && self.settings == asked.settings
             && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
             && self.behind.range(..=asked.window.start).all(|(_, behind)| *behind <= end)
     }

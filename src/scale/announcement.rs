@@ -14,6 +14,8 @@ pub struct Announcement {
     pub version: u32,
     /// A digest of the settings that decide what is read of a record.
     pub settings: String,
+    /// What the ledger of the worker keeps of `"auto"`, for absorbers, which have none. What follows from it is in `settings`.
+    pub choices: String,
     /// The id of the input topic: another one of the same name has another log.
     pub topic: String,
     pub window: Span,

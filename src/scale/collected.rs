@@ -29,6 +29,8 @@ struct Partition {
     copies: BTreeMap<String, Vec<Option<Vec<u8>>>>,
     bytes: Option<Vec<u8>>,
     is_own: bool,
+    /// Who has sent `bytes`; empty where nobody has.
+    absorber: String,
 }
 
 /// What became of a piece or a partial.
@@ -38,6 +40,8 @@ pub enum Added {
     Nothing,
     /// The partition is there now.
     Complete,
+    /// All of it was sent, and it is there already: this process has read it faster.
+    Known,
     /// The pieces are all there and do not make what they say.
     Broken,
     /// It differs from another one of the same name: told once.
@@ -51,8 +55,8 @@ impl Collected {
     pub fn new(announcement: &Announcement, most: u64) -> Self {
         let partition = |partition: &i32| {
             let name = announcement.name(*partition)?;
-            let (digest, bytes, copies) = (None, None, BTreeMap::new());
-            Some((*partition, Partition { name, digest, is_disputed: false, copies, bytes, is_own: false }))
+            let (digest, bytes, copies, absorber) = (None, None, BTreeMap::new(), String::new());
+            Some((*partition, Partition { name, digest, is_disputed: false, copies, bytes, is_own: false, absorber }))
         };
         Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect(), most }
     }
@@ -77,25 +81,27 @@ impl Collected {
         if others.saturating_add(needs) > self.most {
             return Added::Full;
         }
-        if partition.is_own {
-            return Added::Nothing;
-        }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
             partition.copies.pop_first();
         }
         let copy = partition.copies.entry(piece.copy.clone()).or_insert_with(|| vec![None; piece.of as usize]);
         if let Some(place) = copy.get_mut(piece.number as usize) {
-            *place = Some(piece.bytes);
+            // Of what is there already only that it was sent is of interest.
+            *place = Some(if partition.is_own { Vec::new() } else { piece.bytes });
         }
         if copy.iter().any(Option::is_none) {
             return Added::Nothing;
+        }
+        if partition.is_own {
+            partition.copies.remove(&piece.copy);
+            return Added::Known;
         }
         let whole: Vec<u8> = copy.iter().flatten().flatten().copied().collect();
         partition.copies.remove(&piece.copy);
         let Some(bytes) = decompressed(&whole, piece.size).filter(|bytes| digest(bytes) == piece.digest) else {
             return Added::Broken;
         };
-        partition.bytes = Some(bytes);
+        (partition.bytes, partition.absorber) = (Some(bytes), piece.absorber);
         partition.copies.clear();
         Added::Complete
     }
@@ -109,7 +115,8 @@ impl Collected {
         let ours = digest(&partial.bytes);
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
-        partition.copies.clear();
+        partition.absorber.clear();
+        partition.copies.values_mut().flatten().flatten().for_each(|piece| *piece = Vec::new());
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -117,12 +124,11 @@ impl Collected {
         Added::Complete
     }
 
-    /// Its bytes cannot be read, though they are what was sent: it counts as missing.
-    pub fn refuse(&mut self, partition: i32) {
-        if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.is_disputed = true;
-            partition.bytes = None;
-        }
+    /// Its bytes cannot be read, though they are what was sent: it counts as missing. Returns who has sent them.
+    pub fn refuse(&mut self, partition: i32) -> Option<String> {
+        let partition = self.partitions.get_mut(&partition)?;
+        (partition.is_disputed, partition.bytes) = (true, None);
+        Some(std::mem::take(&mut partition.absorber))
     }
 
     /// The partitions that are not there.
@@ -138,7 +144,7 @@ impl Collected {
     /// Forgets the bytes; copies that come later are still compared with what was taken.
     pub fn close(&mut self) {
         for partition in self.partitions.values_mut() {
-            partition.bytes = Some(Vec::new());
+            (partition.is_own, partition.bytes) = (false, Some(Vec::new()));
             partition.copies.clear();
         }
     }

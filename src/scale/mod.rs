@@ -11,19 +11,21 @@ mod collected;
 mod deleting;
 mod membership;
 mod pulse;
+mod replays;
 mod topic;
 mod wire;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::absorber::{Absorber, Identity};
+pub use self::absorber::{Absorber, Identity, Reading};
 pub use self::absorbing::{Absorbing, Partial, Step};
 pub use self::announcement::Announcement;
 pub use self::collected::{Added, Collected};
 pub use self::pulse::Pulse;
-pub use self::topic::ScaleTopic;
-pub use self::wire::{Keys, LONGEST, Message, Piece, pieces};
+pub use self::topic::{LARGEST, ScaleTopic, too_small};
+pub use self::wire::{Head, Keys, LONGEST, Message, Piece, pieces};
+use crate::kafka::sealing;
 
 /// How reading is split.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,4 +40,13 @@ pub struct Params {
     pub deadline: Duration,
     /// The most bytes that the worker holds of the partials of a window.
     pub most: u64,
+    /// Whether logs may tell what follows from the records.
+    pub is_for_operators: bool,
+}
+
+impl Params {
+    /// That everyone can read the key.
+    pub fn warning(&self) -> Option<String> {
+        sealing::warning(&self.key_file, "absorbers")
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use tracing::warn;
 
@@ -12,38 +13,48 @@ use super::Params;
 use super::absorbing::Partial;
 use super::announcement::Announcement;
 use super::deleting::Deleting;
-use super::wire::{Keys, Message, pieces, random_id};
+use super::replays::{FRESH, Replays, is_fresh};
+use super::wire::{Head, Keys, Message, is_piece, pieces, random_id};
+use crate::clock::{Timestamp, show};
 use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::check::setting;
 use crate::kafka::producer::{Producer, Record};
-use crate::kafka::{Broker, Error, ErrorContext, topic};
+use crate::kafka::topic::{self, Topic};
+use crate::kafka::{Broker, Error, ErrorContext};
 use crate::source::Positions;
 
 /// Of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
-/// How many messages of others are passed over before the caller may look after something else.
-const PASSED: usize = 64;
+/// What a message of the topic can be long.
+pub const LARGEST: u64 = 600_000;
 /// How many messages wait to be sent.
 const QUEUE: usize = 64;
 /// The pause before a message is sent again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is read.
+/// Who reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Announcements,
-    /// Partials, and announcements too: what was read of a window can be deleted when that is accepted.
-    All,
+    /// Reads partials, and passes over announcements: what was read of a window can be deleted when that is accepted.
+    Worker,
+    /// Reads announcements.
+    Absorber,
 }
 
 /// The topic, from the end that it has when it is opened.
 pub struct ScaleTopic {
     keys: Keys,
+    side: Side,
     consumer: BaseConsumer<ErrorContext>,
     outgoing: SyncSender<(i32, Vec<u8>)>,
     deleting: Deleting,
+    /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
     partitions: i32,
+    /// Announcements that were read.
+    replays: Replays,
+    is_stale_told: bool,
 }
 
 impl ScaleTopic {
@@ -53,7 +64,7 @@ impl ScaleTopic {
     ///
     /// If it cannot be created, or if the cluster does not answer or refuses.
     pub fn of_worker(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
-        ScaleTopic::open(params, broker, like, keys, Side::All)
+        ScaleTopic::open(params, broker, like, keys, Side::Worker)
     }
 
     /// For an absorber, which reads announcements.
@@ -62,15 +73,26 @@ impl ScaleTopic {
     ///
     /// As for [`ScaleTopic::of_worker`].
     pub fn of_absorber(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
-        ScaleTopic::open(params, broker, like, keys, Side::Announcements)
+        ScaleTopic::open(params, broker, like, keys, Side::Absorber)
     }
 
     fn open(params: &Params, broker: &Broker, like: &str, keys: Keys, side: Side) -> Result<Self, Error> {
         let name = &params.topic;
-        if let Err(Error::NoTopic { .. }) = topic::describe(broker, name) {
-            let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
-            // Another process may have been faster.
-            created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+        match topic::describe(broker, name) {
+            Ok(topic) => {
+                if let Some(most) = too_small(&topic) {
+                    warn!(
+                        "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
+                         reads what they are of: raise it to {LARGEST} or more"
+                    );
+                }
+            }
+            Err(Error::NoTopic { .. }) => {
+                let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
+                // Another process may have been faster.
+                created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+            }
+            Err(_) => {}
         }
         let failed = |error| broker.failed(name, &error);
         let settings = [
@@ -85,30 +107,49 @@ impl ScaleTopic {
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
         let mut list = TopicPartitionList::new();
-        for number in all.into_iter().filter(|number| side == Side::All || *number == 0) {
+        for number in all.into_iter().filter(|number| side == Side::Worker || *number == 0) {
             let end = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT).map_err(failed)?.1;
             list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let (outgoing, deleting) = (sending(broker, name), Deleting::start(broker, name));
-        Ok(ScaleTopic { keys, consumer, outgoing, deleting, partitions })
+        let (outgoing, deleting) = (sending(params, broker), Deleting::start(broker, name));
+        let (replays, is_stale_told) = (Replays::default(), false);
+        Ok(ScaleTopic { keys, side, consumer, outgoing, deleting, partitions, replays, is_stale_told })
     }
 
-    /// The next message that can be opened; others are passed over, a few at a time. `None` if there is none within `timeout`.
-    pub fn next(&self, timeout: Duration) -> Option<Message> {
+    /// The next message that can be opened: for a worker a piece of a partial, for an absorber an announcement that is to be answered.
+    /// Others are passed over until `until`, one at least, so that no flood of them keeps the caller from the rest, and that a flood of what
+    /// costs nothing to pass over is over soon. `None` if there is none then, or if nothing comes for as long as `timeout`.
+    pub fn next(&mut self, timeout: Duration, until: Instant) -> Option<Message> {
         let mut timeout = timeout;
-        for _ in 0..PASSED {
+        loop {
             match self.consumer.poll(timeout)? {
                 Ok(message) => {
-                    if let Some(message) = message.payload().and_then(|payload| self.keys.opened(payload)) {
-                        return Some(message);
+                    let payload = message.payload().unwrap_or_default();
+                    let opened = match self.side {
+                        Side::Worker => is_piece(payload).then(|| self.keys.opened(payload)).flatten(),
+                        Side::Absorber => announced(&self.keys, &mut self.replays, &mut self.is_stale_told, payload),
+                    };
+                    if let Some(Message::Announcement { read, .. }) = &opened {
+                        // Partitions that were added since a worker has started are not read by it.
+                        self.partitions = self.partitions.min((*read).max(1));
+                    }
+                    if opened.is_some() {
+                        return opened;
                     }
                 }
                 // Whatever it is, nobody waits for this topic longer than the deadline.
                 Err(_) => timeout = Duration::ZERO,
             }
+            if Instant::now() >= until {
+                return None;
+            }
         }
-        None
+    }
+
+    /// The next time that workers repeat their announcements, [`ScaleTopic::next`] returns them again.
+    pub fn answer_again(&mut self) {
+        self.replays.answer_again();
     }
 
     /// Behind everything that was read.
@@ -125,9 +166,10 @@ impl ScaleTopic {
         }
     }
 
-    /// Announces a window, unless too much waits to be sent: it is announced again anyway.
+    /// Announces a window, or announces it again, unless too much waits to be sent: it is announced again anyway.
     pub fn announce(&self, id: &str, announcement: &Announcement) {
-        let message = Message::Announcement { id: id.to_owned(), announcement: announcement.clone() };
+        let head = Head { id: id.to_owned(), sent: Timestamp::now() };
+        let message = Message::Announcement { head, read: self.partitions, announcement: announcement.clone() };
         if let Some(sealed) = self.keys.sealed(&message) {
             let _ = self.outgoing.try_send((0, sealed));
         }
@@ -155,22 +197,70 @@ impl ScaleTopic {
     }
 }
 
+/// An announcement that is to be answered. One that comes again is dropped before it is opened.
+fn announced(keys: &Keys, replays: &mut Replays, is_stale_told: &mut bool, payload: &[u8]) -> Option<Message> {
+    let (head, now) = (Head::of(payload)?, Timestamp::now());
+    if !replays.could_be_new(&head, now) {
+        let is_stale = !*is_stale_told && !is_fresh(&head, now);
+        if is_stale && keys.opened(payload).is_some() {
+            *is_stale_told = true;
+            warn!(
+                "an announcement that was sent at {} is not answered, because that is {} or more from this machine's time: set the clocks \
+                 of worker and absorber; if they are right, somebody writes old messages to scale.topic again, or this process was stopped",
+                head.sent,
+                show(FRESH)
+            );
+        }
+        return None;
+    }
+    keys.opened(payload).filter(|_| replays.take(&head, now))
+}
+
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
-fn sending(broker: &Broker, topic: &str) -> SyncSender<(i32, Vec<u8>)> {
+fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
-    let (broker, topic) = (broker.clone(), topic.to_owned());
+    let (broker, topic, is_for_operators) = (broker.clone(), params.topic.clone(), params.is_for_operators);
     let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
     thread::spawn(move || {
         tracing::dispatcher::with_default(&log, || {
             let mut producer = Producer::new(broker, topic.clone());
             for (partition, payload) in queue {
                 let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
-                if let Err(error) = producer.send(record) {
+                let Err(error) = producer.send(record) else { continue };
+                if is_for_operators || !shows_records(&payload, &error) {
                     warn!("a message could not be sent to topic '{topic}' and is left out: {error}");
-                    thread::sleep(RETRY);
                 }
+                thread::sleep(RETRY);
             }
         });
     });
     sender
+}
+
+/// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
+fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
+    is_piece(payload) && error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
+}
+
+/// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
+pub fn too_small(topic: &Topic) -> Option<u64> {
+    setting(topic, "max.message.bytes").parse().ok().filter(|most| *most < LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::sealing::Secret;
+
+    #[test]
+    fn that_a_partial_is_too_long_is_told_to_operators_only() {
+        let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+        let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
+        let keys = Keys::new(&Secret::new([1; 32]));
+        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
+        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        assert!(shows_records(&piece, &too_long) && !shows_records(&piece, &refused));
+        // How long an announcement is follows from the number of partitions.
+        assert!(!shows_records(&[1], &too_long));
+    }
 }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::absorbing::Partial;
 use super::announcement::{Announcement, hex};
+use crate::clock::Timestamp;
 use crate::kafka::sealing::{Key, Secret};
 
 /// How much of a partial one message holds: with what is around it, less than brokers take by default.
@@ -24,16 +25,49 @@ const NAME: usize = 255;
 
 const ANNOUNCEMENT: u8 = 1;
 const PARTIAL: u8 = 2;
+/// The bytes of a [`Head`].
+const HEAD: usize = 1 + 8 + ID;
 
 /// A message of the topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// `id` differs from one asking to the next: the same one again is not answered twice.
     Announcement {
-        id: String,
+        head: Head,
+        /// How many partitions of the topic its worker reads: what is sent to others does not arrive.
+        read: i32,
         announcement: Announcement,
     },
     Piece(Piece),
+}
+
+/// What stands before a sealed announcement and is sealed with it: it can be read without the key, and not be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Differs from one window and worker to the next, and is the same when an announcement is repeated.
+    pub id: String,
+    /// By the clock of the worker; later when it is repeated.
+    pub sent: Timestamp,
+}
+
+impl Head {
+    /// Of the bytes of an announcement; `None` of other messages.
+    pub fn of(sealed: &[u8]) -> Option<Self> {
+        let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
+        let (&ANNOUNCEMENT, rest) = clear.split_first()? else { return None };
+        let (sent, id) = rest.split_first_chunk::<8>()?;
+        let (id, sent) = (String::from_utf8(id.to_vec()).ok()?, Timestamp::from_micros(i64::from_le_bytes(*sent)));
+        Some(Head { id, sent })
+    }
+
+    /// `None` with an id that is none.
+    fn bytes(&self) -> Option<[u8; HEAD]> {
+        [[ANNOUNCEMENT].as_slice(), &self.sent.micros().to_le_bytes(), self.id.as_bytes()].concat().try_into().ok()
+    }
+}
+
+/// Whether a message claims to be a piece of a partial.
+pub(super) fn is_piece(sealed: &[u8]) -> bool {
+    sealed.first() == Some(&PARTIAL)
 }
 
 /// A piece of the compressed bytes of a partial.
@@ -79,27 +113,29 @@ impl Keys {
 
     /// A message as it is sent; `None` without randomness.
     pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
-        let (kind, key, text) = match message {
-            Message::Announcement { id, announcement } => {
-                (ANNOUNCEMENT, &self.announcements, serde_json::to_vec(&(id, announcement)).ok()?)
+        let (clear, key, text) = match message {
+            Message::Announcement { head, read, announcement } => {
+                (head.bytes()?.to_vec(), &self.announcements, serde_json::to_vec(&(read, announcement)).ok()?)
             }
             Message::Piece(piece) => {
                 let head = serde_json::to_vec(piece).ok()?;
                 let length = u32::try_from(head.len()).ok()?.to_le_bytes();
-                (PARTIAL, &self.partials, [length.as_slice(), &head, &piece.bytes].concat())
+                (vec![PARTIAL], &self.partials, [length.as_slice(), &head, &piece.bytes].concat())
             }
         };
-        Some([[kind].as_slice(), &key.seal(&[kind], &text)?].concat())
+        let sealed = key.seal(&clear, &text)?;
+        Some([clear, sealed].concat())
     }
 
     /// A message that somebody with the same key has sealed; `None` if it is none, and for a piece that no absorber could have sent: of
     /// that nothing is kept, whatever sizes and names it claims.
     pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
         match sealed.split_first()? {
-            (&ANNOUNCEMENT, rest) => {
-                let text = self.announcements.open(&[ANNOUNCEMENT], rest)?;
-                let (id, announcement) = serde_json::from_slice(&text).ok()?;
-                Some(Message::Announcement { id, announcement })
+            (&ANNOUNCEMENT, _) => {
+                let head = Head::of(sealed)?;
+                let (clear, rest) = sealed.split_at_checked(HEAD)?;
+                let (read, announcement) = serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
+                Some(Message::Announcement { head, read, announcement })
             }
             (&PARTIAL, rest) => {
                 let text = self.partials.open(&[PARTIAL], rest)?;

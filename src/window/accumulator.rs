@@ -61,7 +61,8 @@ pub(super) fn whole_label(label: f64) -> i32 {
     whole + i32::from(rest >= 0.5) - i32::from(rest <= -0.5)
 }
 
-/// What a record adds to the sums of a window.
+/// What a record adds to the sums of a window. `Debug` shows everything that decides it, but for the domain: processes that read for one
+/// another compare that.
 pub trait Feature: fmt::Debug + Send + Sync {
     /// How many sums there are.
     fn count(&self) -> usize;
@@ -142,6 +143,15 @@ impl AccumulatorSpec {
             AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
                 coordinates.iter_mut().zip(x).for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
             }
+        }
+    }
+
+    /// The largest coordinate on `axis` that [`AccumulatorSpec::coordinates`] writes.
+    pub(super) fn last_coordinate(&self, axis: usize) -> u32 {
+        match self {
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => nodes.last_coordinate(axis),
+            AccumulatorSpec::Marginals(axes) => axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0)),
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place::FINE,
         }
     }
 

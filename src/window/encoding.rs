@@ -6,9 +6,11 @@
 //! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::grid::Span;
 use super::histogram::{Histogram, Place};
 use super::open::{Held, Open, Unit, Waiting};
 use super::part::Part;
+use super::router::LONGEST_UNIT;
 use super::rules::{Form, Rules};
 use crate::clock::Timestamp;
 
@@ -109,15 +111,24 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// What [`Part::encoded`] has written of `partition`, one a form; `None` if these are no such bytes.
-pub(super) fn decoded(rules: &Rules, forms: &[Form], partition: i32, bytes: &[u8]) -> Option<Vec<Option<Open>>> {
+/// What [`Part::encoded`] has written of `partition` in `window`, one a form; `None` if these are no such bytes, and if they have a record,
+/// a user or a key that no reader with these rules and forms keeps in this window.
+pub(super) fn decoded(
+    (rules, forms): (&Rules, &[Form]),
+    (window, partition): (Span, i32),
+    bytes: &[u8],
+) -> Option<Vec<Option<Open>>> {
     let mut reader = Reader(bytes);
-    let opens =
-        forms.iter().map(|form| decode(rules, &form.accumulator, partition, &mut reader)).collect::<Option<_>>();
+    let opens = forms.iter().map(|form| decode((rules, form), (window, partition), &mut reader)).collect::<Option<_>>();
     opens.filter(|_| reader.0.is_empty())
 }
 
-fn decode(rules: &Rules, spec: &AccumulatorSpec, partition: i32, reader: &mut Reader<'_>) -> Option<Option<Open>> {
+fn decode(
+    (rules, form): (&Rules, &Form),
+    (window, partition): (Span, i32),
+    reader: &mut Reader<'_>,
+) -> Option<Option<Open>> {
+    let spec = &form.accumulator;
     let count = reader.count()?;
     // It grows with what is really there: a record takes more room than the byte that `count` makes sure of.
     let (mut kept, mut time) = (Vec::new(), 0_i128);
@@ -132,26 +143,46 @@ fn decode(rules: &Rules, spec: &AccumulatorSpec, partition: i32, reader: &mut Re
         let at = Timestamp::from_micros(i64::try_from(time).ok()?);
         // Within the partition the rank stands for the offset.
         let offset = i64::try_from(rank).ok()?;
+        if at < window.start || at >= window.end || !form.keeps(&record) {
+            return None;
+        }
         let waiting = Waiting { time: at, partition, offset, row: 0, group, record };
         kept.push((waiting, reader.count_or(usize::MAX)?));
     }
     let mut units = Vec::new();
     for _ in 0..reader.count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
-        let length = reader.count()?;
+        let length = reader.count_or(LONGEST_UNIT)?;
         units.push(Unit { period, user: reader.take(length)?.to_vec() });
     }
     let mut open = Open::new(rules, spec);
     for (waiting, unit) in kept {
-        match unit.checked_sub(1) {
-            None => match open.groups.get_mut(waiting.group as usize)? {
-                Held::First(first) => first.push(waiting),
-                Held::Sum(_) => return None,
-            },
-            Some(unit) => open.waiting.entry(units.get(unit)?.clone()).or_default().push(waiting),
+        let group = open.groups.get_mut(waiting.group as usize)?;
+        match (&rules.cap, unit.checked_sub(1), spec) {
+            (None, None, AccumulatorSpec::Records { most }) => {
+                let Held::First(first) = group else { return None };
+                first.push(waiting);
+                if first.len() as u64 > u64::from(*most) {
+                    return None;
+                }
+            }
+            // Under a cap everything waits for its user's records in other partitions.
+            (Some(cap), Some(unit), _) => {
+                let unit = units.get(unit)?;
+                let all = open.waiting.entry(unit.clone()).or_default();
+                all.push(waiting);
+                if cap.period.span_of(waiting.time).start != unit.period || all.len() as u64 > u64::from(cap.records) {
+                    return None;
+                }
+            }
+            _ => return None,
         }
     }
-    for _ in 0..reader.count()? {
+    let sums = reader.count()?;
+    if rules.cap.is_some() && sums > 0 {
+        return None;
+    }
+    for _ in 0..sums {
         let group = reader.count_or(usize::MAX)?;
         let Held::Sum(held) = open.groups.get_mut(group)? else { return None };
         let mut sum = spec.empty();

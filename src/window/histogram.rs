@@ -193,6 +193,11 @@ impl Nodes {
         place
     }
 
+    /// The largest coordinate on an axis; 0 where that is not there.
+    pub(super) fn last_coordinate(&self, axis: usize) -> u32 {
+        self.per_axis.get(axis).map_or(0, |m| m * STEPS)
+    }
+
     /// Where records of the unit cube lie on one axis; nothing is written for an axis that is not there.
     #[inline]
     pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::accumulator::{AccumulatorSpec, LABEL, whole_label};
+use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
 use super::grid::{Blocks, Grid, Span};
 use crate::clock::Timestamp;
 
@@ -49,6 +49,23 @@ pub struct Form {
     pub accumulator: AccumulatorSpec,
     /// How many windows it is evaluated on together: the one that closes, and those before it.
     pub panes: u32,
+}
+
+impl Form {
+    /// Whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
+    pub(super) fn keeps(&self, record: &Record) -> bool {
+        let is_inside = |(axis, coordinate): (usize, &u32)| {
+            let has_axis = axis < self.axes.len();
+            *coordinate <= if has_axis { self.accumulator.last_coordinate(axis) } else { 0 }
+        };
+        let is_label = match &self.label {
+            None => record.label == 0,
+            Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
+            Some(Label::Above(_)) => record.label.abs() == LABEL,
+            Some(Label::Classes(values)) => usize::try_from(record.label).is_ok_and(|class| class < values.len()),
+        };
+        is_label && record.place.0.iter().enumerate().all(is_inside)
+    }
 }
 
 /// One axis of the domain, in natural units; mapped to `[0, 1]`.

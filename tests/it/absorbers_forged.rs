@@ -58,16 +58,17 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let forms = settings.forms();
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
     let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut first, mut is_told): (Option<Arc<Announcement>>, bool) = (None, false);
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
                     match &first {
                         None => {
                             let asked = Arc::new(announcement);
@@ -109,12 +110,13 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
+    let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
     let asked = Announcement {
         version: VERSION,
         settings: settings.reading(),
+        choices: settings.choices(),
         topic: Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned(),
         window,
         cutoff: rules.cutoff(window, None),
@@ -142,7 +144,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
             ids.iter().zip(&announced).for_each(|(id, announcement)| topic.announce(id, announcement));
             let until = Instant::now() + Duration::from_secs(1);
             while Instant::now() < until {
-                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50)) {
+                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
                     assert_eq!(Some(piece.name), asked.name(piece.partition));
                     found.extend(copies.insert(piece.copy).then_some(piece.partition));
                 }
@@ -163,9 +165,10 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
         group: String::new(),
         deadline: Duration::ZERO,
         most: 0,
+        is_for_operators: false,
     };
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
+    let mut topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker, params.topic);
     let mut send = |payload: &[u8]| {
         producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
@@ -174,8 +177,15 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
     let partial = Partial { name: "0".repeat(64), partition: 0, bytes: vec![1] };
     let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
     send(&keys.sealed(&message).expect("sealed"));
-    assert_eq!(topic.next(PATIENCE), None);
-    assert_eq!(topic.next(PATIENCE), Some(message));
+    for rubbish in 0..100 {
+        assert_eq!(topic.next(PATIENCE, Instant::now()), None, "{rubbish}");
+    }
+    assert_eq!(topic.next(PATIENCE, Instant::now()), Some(message));
+}
+
+/// For whoever reads the topic and does nothing else meanwhile.
+pub fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(50)
 }
 
 /// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has
@@ -185,11 +195,13 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let settings = Settings::parse(text, "f").expect("a sound configuration");
     let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
     let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50)) else { continue };
+        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50), soon()) else {
+            continue;
+        };
         for partition in 0..PARTITIONS {
             let lie = |bytes: &[u8]| -> Vec<Piece> {
                 let name = announcement.name(partition).expect("announced");

@@ -103,15 +103,32 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     };
     let [none, one, all] = [0, 1, high].map(behind);
     assert!(none > one && one > all && all == 0, "{none} {one} {all}");
+    // Whoever begins with a later window finds records of earlier ones that others have closed.
+    for end in [1, high] {
+        let (mut absorbing, asked) = (input.open(), input.announced(1, 0, end));
+        absorbing.ask(&asked, 0);
+        loop {
+            let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+            assert_eq!(step.behind, 0);
+            if !step.finished.is_empty() {
+                break;
+            }
+        }
+    }
 }
 
-/// One partition more.
+/// One partition more than an input has.
 pub fn add_partition(servers: &str, topic: &str) {
+    add_partitions(servers, topic, PARTITIONS.unsigned_abs() as usize + 1);
+}
+
+/// As many partitions as `to` says.
+pub fn add_partitions(servers: &str, topic: &str, to: usize) {
     let admin: AdminClient<DefaultClientContext> =
         kafka::at(servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let options = AdminOptions::new().request_timeout(Some(PATIENCE));
-    let more = NewPartitions::new(topic, PARTITIONS.unsigned_abs() as usize + 1);
+    let more = NewPartitions::new(topic, to);
     let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
     assert!(added.iter().all(Result::is_ok), "{added:?}");
 }
@@ -134,7 +151,7 @@ impl Records {
     fn open(&self) -> Absorbing {
         let Input::Kafka(input) = &self.settings.input else { panic!("records come from Kafka") };
         let stretches = Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
-        let forms = self.settings.releases.iter().map(|release| self.settings.form(release)).collect();
+        let forms = self.settings.forms();
         Absorbing::new(stretches, self.settings.windows.clone(), forms)
     }
 
@@ -150,6 +167,7 @@ impl Records {
         Arc::new(Announcement {
             version: 1,
             settings: String::new(),
+            choices: String::new(),
             topic: String::new(),
             window,
             cutoff: rules.cutoff(window, None),

@@ -30,7 +30,7 @@ fn the_commands_of_the_readme_and_the_pages_work() {
         match words.as_slice() {
             // Somebody's own file, or that of the tutorial.
             ["bernstream", .., "my.toml" | "waits.toml"]
-            | ["mkdir" | "awk", ..]
+            | ["mkdir" | "awk" | "sed" | "head" | "chmod" | "printf" | "curl", ..]
             | ["mdbook", "build"]
             | ["cargo", "install", "mdbook", ..] => run += 1,
             ["bernstream", "explain" | "check" | "sample" | "schema", ..] => {
@@ -43,8 +43,13 @@ fn the_commands_of_the_readme_and_the_pages_work() {
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
             }
             // The tutorial: in tests/it/book.rs. With a broker: in tests/it/flights.rs; without: in tests/it/functions.rs. The
-            // demonstration: in tests/it/demo.rs. The page: in tests/it/api.rs. The audit: in tests/it/audit.rs. The tests: this.
-            ["bernstream", "audit" | "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard", ..]
+            // demonstration: in tests/it/demo.rs. The page: in tests/it/api.rs. The audit: in tests/it/audit.rs. Absorbers: in
+            // tests/it/absorbers.rs, with another file. The tests: this.
+            [
+                "bernstream",
+                "absorb" | "audit" | "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard",
+                ..,
+            ]
             | ["cargo", "run", ..]
             | ["tests/run"] => {
                 run += 1;
@@ -53,7 +58,7 @@ fn the_commands_of_the_readme_and_the_pages_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 41, "{commands:?}");
+    assert_eq!(run, 53, "{commands:?}");
 }
 
 /// Links between pages lead somewhere.

@@ -7,6 +7,8 @@ mod absorbers;
 mod absorbers_costs;
 mod absorbers_forged;
 mod absorbers_partials;
+mod absorbers_reading;
+mod absorbers_replayed;
 mod answers;
 mod api;
 mod attack;

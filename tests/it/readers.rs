@@ -220,8 +220,17 @@ pub fn published_within(
     metrics: &Metrics,
     room: fn(u64) -> u64,
 ) -> Vec<(String, Vec<u8>)> {
-    let mut settings = Settings::parse(text, "readers").expect("a sound configuration");
-    let reading = settings.reading();
+    published_of(Settings::parse(text, "readers").expect("a sound configuration"), folder, readers, metrics, room)
+}
+
+/// The same, by a worker with these settings.
+pub fn published_of(
+    mut settings: Settings,
+    folder: &Path,
+    readers: u32,
+    metrics: &Metrics,
+    room: fn(u64) -> u64,
+) -> Vec<(String, Vec<u8>)> {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
@@ -245,11 +254,7 @@ pub fn published_within(
     // What no absorber sends is read by as many threads as all of it would be.
     let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
     assert_eq!(here + expected, readers.min(PARTITIONS.unsigned_abs()) as usize);
-    // Absorbers know nothing of the other name of the topic.
-    absorbed.iter_mut().for_each(|absorbed| {
-        absorbed.settings.clone_from(&reading);
-        absorbed.most = room(absorbed.most);
-    });
+    absorbed.iter_mut().for_each(|absorbed| absorbed.most = room(absorbed.most));
     let health = Health::default();
     let mut window = 0;
     let worker = Worker {

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Added, Announcement, Collected, Keys, LONGEST, Message, Partial, Piece, pieces};
+use bernstream::scale::{Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces};
 use bernstream::source::{Batch, Positions};
 use bernstream::window::accumulator::Accumulator;
 use bernstream::window::grid::Span;
-use bernstream::window::{Rules, Window, Windows};
+use bernstream::window::{LONGEST_UNIT, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -124,6 +124,108 @@ fn damaged_bytes_are_refused_or_taken_but_harm_nothing() {
     }
 }
 
+/// A record as partials have it.
+#[derive(Clone, Copy)]
+struct Kept {
+    second: i64,
+    group: u64,
+    place: [u64; 3],
+    label: i64,
+    /// Which of the users it is of, from 1 on; 0 if of none.
+    unit: u64,
+}
+
+/// The bytes of these records and of these users, each with its period, and of as many sums as there are none of.
+fn written(records: &[Kept], users: &[(i64, usize)], sums: u64) -> Vec<u8> {
+    fn natural(bytes: &mut Vec<u8>, mut number: u64) {
+        while number >= 0x80 {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+    let signed = |number: i64| ((number << 1) ^ (number >> 63)) as u64;
+    let (mut bytes, mut last) = (Vec::new(), 0);
+    natural(&mut bytes, records.len() as u64);
+    for Kept { second, group, place, label, unit } in records {
+        natural(&mut bytes, signed(1_000_000 * (second - last)));
+        last = *second;
+        [&[*group], &place[..], &[signed(*label), *unit]].concat().into_iter().for_each(|n| natural(&mut bytes, n));
+    }
+    natural(&mut bytes, users.len() as u64);
+    for (period, length) in users {
+        natural(&mut bytes, signed(1_000_000 * period));
+        natural(&mut bytes, *length as u64);
+        bytes.extend(vec![b'u'; *length]);
+    }
+    natural(&mut bytes, sums);
+    // Of group 0, with no cells.
+    (0..2 * sums).for_each(|_| natural(&mut bytes, 0));
+    bytes
+}
+
+/// Whoever has the key can write what no reader would: it is refused, as the windows would not be those of records.
+#[test]
+fn what_no_reader_keeps_of_a_record_is_refused() {
+    const STEPS: u64 = 1024;
+    const FINE: u64 = 1 << 31;
+    const LABEL: i64 = 1 << 30;
+    // For each form the largest place, labels that there are, and labels that there are not.
+    let possible: [([u64; 3], &[i64], &[i64]); 10] = [
+        ([40 * STEPS, 0, 0], &[0], &[1, -1]),
+        ([12 * STEPS, 9 * STEPS, 0], &[0], &[1]),
+        ([16 * STEPS, 0, 0], &[0], &[1]),
+        ([8 * STEPS, 8 * STEPS, 0], &[0], &[1]),
+        ([8 * STEPS, 0, 0], &[0], &[1]),
+        ([20 * STEPS, 0, 0], &[0, LABEL, -LABEL], &[LABEL + 1, -LABEL - 1]),
+        ([20 * STEPS, 0, 0], &[0, 2], &[3, -1]),
+        ([20 * STEPS, 7 * STEPS, 0], &[LABEL, -LABEL], &[0, 1]),
+        ([FINE, FINE, 0], &[0, LABEL, -LABEL], &[LABEL + 1]),
+        ([FINE, FINE, 0], &[0, LABEL, -LABEL], &[LABEL + 1]),
+    ];
+    let takes = |form: usize, cap: Option<u32>, bytes: &[u8]| {
+        let rules = rules(true, cap);
+        let first = rules.grid.span_of(seconds(0));
+        let one = forms(1).remove(form);
+        Windows::new(rules, vec![one], first.start, first, None).take(first, 0, bytes)
+    };
+    // A window of ten seconds, periods of seven from the third on, four keys, and two records of a user.
+    for (form, (place, labels, others)) in possible.into_iter().enumerate() {
+        let sound = Kept { second: 5, group: 3, place, label: labels[0], unit: 1 };
+        let user = [(3, 1)];
+        let one = |kept: Kept| takes(form, Some(2), &written(&[kept], &user, 0));
+        for label in labels {
+            assert!(one(Kept { label: *label, ..sound }), "form {form}, label {label}");
+        }
+        for label in others {
+            assert!(!one(Kept { label: *label, ..sound }), "form {form}, label {label}");
+        }
+        assert!(one(Kept { second: 9, place: [0; 3], group: 0, ..sound }));
+        for axis in 0..3 {
+            let mut beyond = sound;
+            beyond.place[axis] += 1;
+            assert!(!one(beyond), "form {form}, axis {axis}");
+        }
+        assert!(!one(Kept { group: 4, ..sound }), "form {form}: no such key");
+        assert!(
+            !one(Kept { second: 10, ..sound }) && !one(Kept { second: -1, ..sound }),
+            "form {form}: another window"
+        );
+        assert!(!one(Kept { second: 2, ..sound }), "form {form}: another period than its user's");
+        assert!(!one(Kept { unit: 0, ..sound }) && !one(Kept { unit: 2, ..sound }), "form {form}: of nobody");
+        let all = |count: usize, users: &[(i64, usize)], sums| {
+            takes(form, Some(2), &written(&vec![sound; count], users, sums))
+        };
+        assert!(all(2, &user, 0) && !all(3, &user, 0), "form {form}: more than the cap");
+        assert!(all(1, &[(3, LONGEST_UNIT)], 0) && !all(1, &[(3, LONGEST_UNIT + 1)], 0), "form {form}: a long name");
+        assert!(!all(1, &user, 1), "form {form}: past the cap");
+        // Without a cap nobody waits, and records are kept one by one where a bounded number of them is.
+        let free = |count: usize, unit| takes(form, None, &written(&vec![Kept { unit, ..sound }; count], &user, 0));
+        let keeps_records = form == 9;
+        assert_eq!((free(15, 0), free(16, 0), free(1, 1)), (keeps_records, false, false), "form {form}");
+    }
+}
+
 /// More than any of these partials needs.
 const ROOM: u64 = 1 << 30;
 
@@ -132,6 +234,7 @@ fn announcement() -> Announcement {
     Announcement {
         version: 1,
         settings: "settings".to_owned(),
+        choices: "{}".to_owned(),
         topic: "topic".to_owned(),
         window,
         cutoff: seconds(12),
@@ -307,7 +410,7 @@ fn what_is_held_of_a_window_is_bounded() {
     for partition in 0..5 {
         assert_eq!(collected.add_own(partial(&announcement, partition, 1)), Added::Complete);
     }
-    assert!(add(&mut collected, 4, 9).iter().all(|added| *added == Added::Nothing), "there is room now");
+    assert!(add(&mut collected, 4, 9).ends_with(&[Added::Known]), "there is room now");
     assert!(missing(&collected).is_empty());
     // Pieces that wait for others take room too, and what is disputed leaves it.
     let mut collected = Collected::new(&announcement, 2 * bytes);
@@ -343,7 +446,8 @@ fn only_the_holders_of_the_key_write_messages() {
     let keys = Keys::new(&Secret::new([1; 32]));
     let announcement = announcement();
     let piece = pieces(&partial(&announcement, 1, 1)).expect("pieces").remove(1);
-    for message in [Message::Announcement { id: "a".to_owned(), announcement }, Message::Piece(piece)] {
+    let head = Head { id: "a".repeat(32), sent: seconds(7) };
+    for message in [Message::Announcement { head, read: 9, announcement }, Message::Piece(piece)] {
         let sealed = keys.sealed(&message).expect("sealed");
         assert_eq!(keys.opened(&sealed), Some(message));
         assert_eq!(Keys::new(&Secret::new([2; 32])).opened(&sealed), None);
@@ -351,6 +455,12 @@ fn only_the_holders_of_the_key_write_messages() {
         assert_eq!(keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()), None);
         for end in [0, 1, 20, 40, sealed.len() - 1] {
             assert_eq!(keys.opened(&sealed[..end]), None);
+        }
+        // When an announcement was sent can be read without the key, and not be changed.
+        for at in 1..60 {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(keys.opened(&changed), None, "byte {at}");
         }
         assert!(!sealed.windows(8).any(|window| window == b"settings"));
     }

@@ -21,6 +21,7 @@ pub struct Around<'a> {
     pub input: &'a Input,
     pub publish_delay: Duration,
     pub has_users: bool,
+    pub is_for_operators: bool,
 }
 
 pub fn scale(
@@ -29,7 +30,7 @@ pub fn scale(
     around: Around<'_>,
 ) -> Checked<scale::Params> {
     let (place, written) = (table.span(), table.into_inner());
-    let Around { pipeline, input, publish_delay, has_users } = around;
+    let Around { pipeline, input, publish_delay, has_users, is_for_operators } = around;
     let Input::Kafka(input) = input else {
         return Err(document.fault(place, "splits reading a topic", "remove it, or read from [input.kafka]"));
     };
@@ -51,6 +52,7 @@ pub fn scale(
         group,
         deadline: deadline?.unwrap_or(left / 2),
         most: u64::from(most?.map_or(if has_users { MOST_OF_USERS } else { MOST }, Spanned::into_inner)) * 1_000_000,
+        is_for_operators,
     })
 }
 

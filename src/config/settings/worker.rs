@@ -49,19 +49,6 @@ impl Settings {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// SHA-256 of what decides how records are read, in hexadecimal digits: all of [`Settings::normalised`], the order of the releases,
-    /// in which a partial has what was read for them, and the messages that are given up.
-    pub fn reading(&self) -> String {
-        let mut digest = Sha256::new().chain_update(&self.normalised);
-        let names: Vec<&str> = self.releases.iter().map(|release| release.name.as_str()).collect();
-        digest.update(serde_json::json!(names).to_string());
-        if let Input::Kafka(kafka) = &self.input {
-            let lost: Vec<_> = kafka.lost.iter().map(|lost| (lost.partition, lost.from, lost.to)).collect();
-            digest.update(serde_json::json!([kafka.skip, lost]).to_string());
-        }
-        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     /// How far before its window a charge can reach: the overlap of windows that pay each time.
     pub fn reach(&self) -> Duration {
         let panes = self.releases.iter().map(|release| match release.window_kind {
@@ -82,6 +69,7 @@ impl Settings {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
         warnings.extend(self.ledger_log.as_ref().and_then(ledger::log::Params::warning));
+        warnings.extend(self.scale.as_ref().and_then(scale::Params::warning));
         warnings.dedup();
         warnings
     }

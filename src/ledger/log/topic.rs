@@ -12,7 +12,7 @@ use super::error::Error;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{ErrorContext, ordered};
+use crate::kafka::{ErrorContext, ordered, sealing};
 
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
@@ -28,14 +28,9 @@ pub struct Params {
 }
 
 impl Params {
-    /// That everyone can read the key. Group access is fine, because Kubernetes mounts secrets that way.
+    /// That everyone can read the key.
     pub fn warning(&self) -> Option<String> {
-        use std::os::unix::fs::MetadataExt;
-        let path = self.key_file.display();
-        let is_open = std::fs::metadata(&self.key_file).is_ok_and(|about| about.mode() & 0o004 != 0);
-        is_open.then(|| {
-            format!("every user of this machine can read the key of the ledger log in {path}: chmod o= {path}")
-        })
+        sealing::warning(&self.key_file, "the ledger log")
     }
 }
 

@@ -1,0 +1,249 @@
+//! Who may write to the topic of absorbers, without the key, can write there again what others have written: it keeps nobody busy. And who
+//! has the key, but is no absorber, is found out where what it sends could not be read of any record.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bernstream::clock::Timestamp;
+use bernstream::config::{Input, Settings};
+use bernstream::kafka::producer::{Producer, Record};
+use bernstream::kafka::sealing::Secret;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces};
+use bernstream::source::Positions;
+use bernstream::source::kafka::Stretches;
+use bernstream::window::VERSION;
+use rdkafka::consumer::Consumer;
+
+use crate::absorbers::{NEVER, Scene, absorber, with_scale};
+use crate::absorbers_forged::soon;
+use crate::absorbers_partials::add_partitions;
+use crate::harness::{PATIENCE, kafka};
+use crate::readers::{PARTITIONS, configuration, origin, published_by, published_with, send};
+
+/// Announcements of long ago, which an absorber that has started since has never seen, and those that it has answered: thousands of them
+/// stand before a new one, and it answers that and nothing else.
+#[test]
+fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
+    const OLD: u64 = 2_000;
+    let Some(servers) = kafka::broker() else { return };
+    let like = send(&servers);
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = with_scale(&configuration(&servers, &like, folder.path(), 1), folder.path(), "1s");
+    fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
+    let id = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned();
+    // Each has a name of its own: a later ledger would have asked for it.
+    let announcement = |number: u64| {
+        let rules = &settings.windows;
+        let window = rules.grid.span_of(rules.grid.origin());
+        Announcement {
+            version: VERSION,
+            settings: settings.reading(),
+            choices: settings.choices(),
+            topic: id.clone(),
+            window,
+            cutoff: rules.cutoff(window, None),
+            first: window.start.minus(Duration::from_secs(60 * number)),
+            backfill_until: None,
+            ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+        }
+    };
+    let sealed = |number: u64, sent: Timestamp| {
+        let head = Head { id: ScaleTopic::new_id().expect("an id"), sent };
+        keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(number) }).expect("sealed")
+    };
+    let mut producer = Producer::new(broker, scale.topic.clone());
+    let mut write = |payload: &[u8]| {
+        producer.send(Record { partition: Some(0), payload, ..Record::default() }).expect("it is sent");
+    };
+    let names = |number: u64| {
+        (0..PARTITIONS).map(|p| announcement(number).name(p).expect("announced")).collect::<BTreeSet<_>>()
+    };
+    let running = absorber(folder.path(), None);
+    // Until the group has given it its partitions a worker repeats what it asks.
+    let (first, started) = (Head { id: ScaleTopic::new_id().expect("an id"), sent: Timestamp::now() }, Instant::now());
+    loop {
+        let head = Head { sent: Timestamp::now(), ..first.clone() };
+        write(&keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(0) }).expect("sealed"));
+        let until = Instant::now() + Duration::from_secs(1);
+        let has_answered = std::iter::from_fn(|| (Instant::now() < until).then_some(()))
+            .any(|()| matches!(topic.next(Duration::from_millis(50), soon()), Some(Message::Piece(_))));
+        if has_answered {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "it answers nothing");
+    }
+    // More than the partials that can come of the announcement before.
+    let mut answered = Vec::new();
+    for number in 1..=10 {
+        let one = sealed(number, Timestamp::now());
+        write(&one);
+        assert!(topic_answers(&mut topic, &names(number)).is_superset(&names(number)), "{number}");
+        answered.push(one);
+    }
+    let long_ago = Timestamp::now().minus(Duration::from_secs(600));
+    let old: Vec<Vec<u8>> = (0..OLD).map(|number| sealed(100 + number, long_ago)).collect();
+    for (one, another) in old.iter().zip(answered.iter().cycle()) {
+        write(one);
+        write(another);
+    }
+    write(&sealed(50, Timestamp::now()));
+    let found = topic_answers(&mut topic, &names(50));
+    assert!(found == names(50), "{} partials, {} of them asked for", found.len(), names(50).len());
+    drop(running);
+}
+
+/// What is answered until all of this is.
+fn topic_answers(topic: &mut ScaleTopic, expected: &BTreeSet<String>) -> BTreeSet<String> {
+    let (mut found, started) = (BTreeSet::new(), Instant::now());
+    while !found.is_superset(expected) && started.elapsed() < PATIENCE {
+        if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
+            found.insert(piece.name);
+        }
+    }
+    found
+}
+
+/// Whoever has the key sends a record that lies outside of the domain: the worker takes none of it, reads the partition itself at once, and
+/// publishes what it would have published.
+#[test]
+fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), NEVER);
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
+    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
+    let is_over = AtomicBool::new(false);
+    let metrics = Metrics::new(Detail::Operator, "forged", "pure epsilon", "").expect("metrics");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut is_forged = false;
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
+                    let asked = Arc::new(announcement);
+                    let honest = i32::from(!is_forged);
+                    (honest..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
+                    if !std::mem::replace(&mut is_forged, true) {
+                        let (name, bytes) = (asked.name(0).expect("announced"), outside());
+                        topic.send(&Partial { name, partition: 0, bytes }, "liar", &|| ());
+                    }
+                }
+                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
+            }
+        });
+        let published = published_with(&text, folder.path(), 1, &metrics);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+    });
+    let shown = metrics.render().expect("metrics");
+    assert!(shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#), "{shown}");
+}
+
+/// An absorber that never gets more through than the last piece of each partial: the worker goes on reading that partition, and waits for
+/// nobody.
+#[test]
+fn the_last_piece_alone_is_no_partial() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), "2s");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
+    let mut producer = Producer::new(broker, scale.topic.clone());
+    let is_over = AtomicBool::new(false);
+    let metrics = Metrics::new(Detail::Operator, "last", "pure epsilon", "").expect("metrics");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                {
+                    absorbing.ask(&Arc::new(announcement), 0);
+                }
+                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                for partial in step.finished {
+                    let whole = pieces(&partial).expect("pieces").remove(0);
+                    let last = keys.sealed(&Message::Piece(Piece { number: 1, of: 2, ..whole })).expect("sealed");
+                    let record = Record { partition: Some(1), payload: &last, ..Record::default() };
+                    producer.send(record).expect("it is sent");
+                }
+            }
+        });
+        let published = published_with(&text, folder.path(), 1, &metrics);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+    });
+    let shown = metrics.render().expect("metrics");
+    assert!(shown.contains(&format!("bernstream_partitions_read_here{{pipeline=\"last\"}} {PARTITIONS}")), "{shown}");
+}
+
+/// The partial of the first of three releases with a record of one user, in the first second, far beyond the grid of its density.
+fn outside() -> Vec<u8> {
+    let written = |micros: i64| {
+        let (mut left, mut bytes) = (micros.unsigned_abs() << 1, Vec::new());
+        while left >= 0x80 {
+            bytes.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        bytes.push(left as u8);
+        bytes
+    };
+    let mut bytes = vec![1];
+    bytes.extend(written(origin().micros() + 1_000_000));
+    // Of the first key, at 2^28 - 1 on the axis, without a label, of the first user.
+    bytes.extend([0, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 1]);
+    bytes.push(1);
+    bytes.extend(written(origin().micros()));
+    bytes.extend([1, b'u', 0]);
+    bytes.extend([0; 6]);
+    bytes
+}
+
+/// Partitions are added to the topic of absorbers while a worker runs: absorbers that start then use only those that it reads.
+#[test]
+fn partitions_that_are_added_to_the_topic_of_absorbers_lose_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
+    let name = kafka::fresh_topic(&scene.servers, "few", 2, &settings);
+    let text = scene.configuration(folder.path(), NEVER);
+    let made = Settings::parse(&text, "f").expect("a sound configuration").scale.expect("it has one").topic;
+    let text = text.replace(&format!("topic = \"{made}\""), &format!("topic = \"{name}\""));
+    fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+    let published = thread::scope(|scope| {
+        let worker = scope.spawn(|| published_by(&text, folder.path(), 1));
+        let client = kafka::at(&scene.servers).consumer(&[]).expect("a client");
+        let started = Instant::now();
+        while client.fetch_watermarks(&name, 0, PATIENCE).expect("an answer").1 == 0 {
+            assert!(started.elapsed() < PATIENCE, "the worker announces nothing");
+            thread::sleep(Duration::from_millis(50));
+        }
+        add_partitions(&scene.servers, &name, 9);
+        // Its leaders may not be known yet.
+        thread::sleep(Duration::from_millis(500));
+        let running = absorber(folder.path(), None);
+        let published = worker.join().expect("it works");
+        drop(running);
+        published
+    });
+    assert!(published == scene.expected);
+}
