@@ -48,6 +48,7 @@ pub struct Metrics {
     /// One per release.
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
+    pub acting: IntGauge,
     ledger: IntGaugeVec,
     /// One per part of the worker.
     pub ready: IntGaugeVec,
@@ -241,6 +242,10 @@ impl Metrics {
                 scales
             },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
+            acting: whole(IntGauge::new(
+                "acting",
+                "1 while this worker releases the windows, 0 while it follows another one that does",
+            )?)?,
             ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
                 "ready",

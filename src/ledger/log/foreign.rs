@@ -1,0 +1,178 @@
+//! The rows that another worker has appended to the log, for one that follows it with a ledger of its own.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Transaction, params};
+
+use super::body::Body;
+use super::error::Error;
+use super::fields::Noise;
+use super::upkeep::LedgerLog;
+use crate::clock::Timestamp;
+use crate::ledger::chain::{Configuration, Digest, Head, Row};
+use crate::ledger::spent::set_spent;
+use crate::ledger::states::delete_state;
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// So many bytes of messages and noise are kept of rows that are not accepted yet. A worker that is further behind builds a new ledger.
+const MOST: usize = 64 << 20;
+
+/// What rows say that the ledger does not have.
+#[derive(Default)]
+pub(super) struct Foreign {
+    /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
+    own: Option<u64>,
+    bodies: BTreeMap<(u64, Digest), Box<Body>>,
+    bytes: usize,
+}
+
+impl Foreign {
+    pub fn wants(&self, body: &Body) -> bool {
+        self.own.is_some_and(|own| body.entry.head.sequence > own)
+    }
+
+    pub fn keep(&mut self, body: Box<Body>) {
+        self.bytes = self.bytes.saturating_add(size(&body));
+        if self.bytes > MOST {
+            self.forget_all();
+            return;
+        }
+        let Head { sequence, digest } = body.entry.head;
+        match self.bodies.entry((sequence, digest)) {
+            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert(body)),
+            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().merge(*body),
+        }
+    }
+
+    pub fn forget_all(&mut self) {
+        self.bodies.clear();
+        self.bytes = 0;
+    }
+
+    /// The ledger has rows up to number `own`.
+    fn follow(&mut self, own: u64) {
+        self.own = Some(own);
+        self.bodies.retain(|(sequence, _), _| *sequence > own);
+        self.bytes = self.bodies.values().map(|body| size(body)).sum();
+    }
+
+    /// Whether everything of a row is there.
+    fn is_full(&self, head: &Head) -> bool {
+        self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.is_full())
+    }
+}
+
+fn size(body: &Body) -> usize {
+    let messages = body.messages.iter().flatten().map(|sent| sent.bytes.len() + sent.headers.len() + sent.key.len());
+    let states = body.states.iter().map(|state| state.bytes.len());
+    messages.chain(states).fold(body.entry.size(), usize::saturating_add)
+}
+
+impl LedgerLog {
+    /// From now on what rows after number `own` say is kept when they are read.
+    pub(in crate::ledger) fn follow(&mut self, own: u64) {
+        self.foreign.follow(own);
+    }
+
+    /// The rows after `head`, that of the ledger, up to `accepted`, that of the witness, of what was read; `None` if only a new ledger can be
+    /// built, because `accepted` does not follow `head`, or the log does not have all of them any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Absent`] while one is not there, or if the log cannot be read.
+    pub(in crate::ledger) fn between(&mut self, head: Head, accepted: Head) -> Result<Option<Vec<Body>>, Error> {
+        let Some(rows) = self.path(head, accepted)? else { return Ok(None) };
+        if !rows.iter().all(|row| self.foreign.is_full(row)) {
+            // They were read before anybody asked for them, or were too many.
+            self.read_all(|_| {})?;
+        }
+        if !rows.iter().all(|row| self.foreign.is_full(row)) {
+            return Ok(None);
+        }
+        let body = |row: &Head| self.foreign.bodies.remove(&(row.sequence, row.digest)).map(|body| *body);
+        Ok(Some(rows.iter().filter_map(body).collect()))
+    }
+
+    /// The rows after `head` up to `accepted`, in sequence.
+    fn path(&self, head: Head, accepted: Head) -> Result<Option<Vec<Head>>, Error> {
+        let (mut rows, mut next) = (Vec::new(), accepted);
+        while next.sequence > head.sequence {
+            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
+            let Some(known) = known else {
+                let Head { sequence, digest } = next;
+                return match self.contents().chain(accepted) {
+                    Ok(_) => Ok(None),
+                    Err(_) if self.contents().is_closed(&digest) => {
+                        Err(Error::OtherKey { name: self.name(), sequence })
+                    }
+                    Err(_) => Err(Error::Absent { name: self.name(), sequence, digest }),
+                };
+            };
+            rows.push(next);
+            let Some(previous) = known.previous else { return Ok(None) };
+            next = Head { sequence: next.sequence - 1, digest: previous };
+        }
+        rows.reverse();
+        Ok((next == head).then_some(rows))
+    }
+
+    /// When the maker of the claim on `accepted` has handed over, by what was read.
+    pub(in crate::ledger) fn handed_over(&self, accepted: &Head) -> Option<Timestamp> {
+        self.contents().handed_over(accepted)
+    }
+
+    /// The newest row that `is_row` knows, from number `first` on, up to which everything was published, by what was read.
+    pub(in crate::ledger) fn published(
+        &self,
+        first: u64,
+        is_row: impl FnMut(&Head) -> rusqlite::Result<bool>,
+    ) -> rusqlite::Result<Option<u64>> {
+        let mut is_row = is_row;
+        for head in self.contents().marked_from(first) {
+            if is_row(&head)? {
+                return Ok(Some(head.sequence));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What becomes of the messages of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ledger) enum Messages {
+    Dropped,
+    Unpublished,
+    PublishedAt(Timestamp),
+}
+
+/// Writes a row that was verified: what it says, what its blocks have spent, the noise that it left, and its messages.
+pub(in crate::ledger) fn write_row(
+    transaction: &Transaction<'_>,
+    body: &Body,
+    row: Option<&Row>,
+    spent: &[(Span, Price)],
+    messages: Messages,
+) -> rusqlite::Result<()> {
+    let sequence = body.entry.sequence()?;
+    body.entry.insert(transaction)?;
+    set_spent(transaction, spent.iter().copied())?;
+    for Noise { slot, salt, bytes } in &body.states {
+        let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
+        transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
+    }
+    if let Some(Row::Configuration(Configuration { ended, .. })) = row {
+        ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
+    }
+    let published_at = match messages {
+        Messages::Dropped => return Ok(()),
+        Messages::Unpublished => None,
+        Messages::PublishedAt(time) => Some(time.micros()),
+    };
+    let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {
+        insert.execute(params![sequence, place, sent.key, sent.headers, sent.bytes, published_at])?;
+    }
+    Ok(())
+}
