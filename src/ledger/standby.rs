@@ -23,7 +23,7 @@ use crate::clock::Timestamp;
 use crate::window::grid::Grid;
 
 /// The longest that a worker waits in addition, so that two that follow do not act at one moment.
-const JITTER: u64 = 500;
+const JITTER: u64 = 250;
 /// How often a worker that follows looks, and how often while it is not patient.
 const LOOK: Duration = Duration::from_millis(500);
 

@@ -52,7 +52,7 @@ fn hasty(settings: &Settings) -> Option<String> {
     let late = || {
         format!(
             "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
-             ledger.standby, the longest computation and two seconds), and windows.publish_delay is {}: it is then late, for all to \
+             ledger.standby, the longest computation and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
              see. That is of no consequence where only one worker runs",
             show(needed),
             show(settings.publish_delay)

@@ -19,7 +19,7 @@ use crate::{ledger, scale, source, window};
 pub const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
 
 /// What a draw is given in addition, before it is claimed where another worker may draw too.
-const DRAWING: Duration = Duration::from_secs(1);
+const DRAWING: Duration = Duration::from_millis(500);
 
 /// Everything a worker needs to know; every rule between two settings holds.
 #[derive(Clone, Debug)]
