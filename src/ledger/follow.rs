@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::chain::{Head, Row};
+use super::chain::{Digest, Head, Row};
 use super::checkpoint::Checkpoint;
 use super::error::Error;
 use super::log::{Messages, write_row};
@@ -163,6 +163,14 @@ impl Ledger {
             let (row, spent) = state.take(&body.entry, damaged)?;
             let checkpoint = Checkpoint::is_due(head.sequence).then(|| state.checkpoint(&state.account, head));
             rows.push((body, row, spent, checkpoint));
+        }
+        // What a later row has replaced when a body was appended is not in it; what is in use now must be.
+        let is_there = |(slot, (written, _)): (&String, &(u64, Digest))| {
+            let of = rows.iter().find(|(body, ..)| body.entry.head.sequence == *written);
+            of.is_none_or(|(body, ..)| body.has_state(slot))
+        };
+        if !state.account.states.iter().all(is_there) {
+            return Ok(false);
         }
         self.write(|transaction| {
             rows.iter().try_for_each(|(body, row, spent, checkpoint)| {

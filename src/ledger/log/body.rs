@@ -79,6 +79,17 @@ impl Body {
         }
     }
 
+    /// Whether its messages are there, if it has paid for some.
+    pub fn has_messages(&self) -> bool {
+        self.messages.is_some()
+            || !matches!(self.entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+    }
+
+    /// Whether it has the state of noise that its row wrote to `slot`.
+    pub fn has_state(&self, slot: &str) -> bool {
+        self.states.iter().any(|state| state.slot == slot)
+    }
+
     /// Adds what another body of the row has.
     pub fn merge(&mut self, other: Body) {
         self.messages = self.messages.take().or(other.messages);

@@ -57,9 +57,9 @@ impl Foreign {
         self.bytes = self.bodies.values().map(|body| size(body)).sum();
     }
 
-    /// Whether everything of a row is there.
-    fn is_full(&self, head: &Head) -> bool {
-        self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.is_full())
+    /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
+    fn has(&self, head: &Head) -> bool {
+        self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.has_messages())
     }
 }
 
@@ -83,11 +83,11 @@ impl LedgerLog {
     /// [`Error::Absent`] while one is not there, or if the log cannot be read.
     pub(in crate::ledger) fn between(&mut self, head: Head, accepted: Head) -> Result<Option<Vec<Body>>, Error> {
         let Some(rows) = self.path(head, accepted)? else { return Ok(None) };
-        if !rows.iter().all(|row| self.foreign.is_full(row)) {
+        if !rows.iter().all(|row| self.foreign.has(row)) {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
-        if !rows.iter().all(|row| self.foreign.is_full(row)) {
+        if !rows.iter().all(|row| self.foreign.has(row)) {
             return Ok(None);
         }
         let body = |row: &Head| self.foreign.bodies.remove(&(row.sequence, row.digest)).map(|body| *body);
