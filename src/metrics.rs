@@ -365,6 +365,7 @@ mod tests {
     }
 
     const SAFE: &str = r"
+bernstream_acting{pipeline} gauge: 1 while this worker releases the windows, 0 while it follows another one that does
 bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
 bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest closed window
 bernstream_ledger_entries{pipeline} gauge: rows of the ledger

@@ -92,7 +92,14 @@ impl Components {
                     // Files are history: if nothing was ever written, they are released from the start.
                     (Input::Files(_), origin) => StartMode::From { from: origin, backfill_until: None },
                 };
-                let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
+                let genesis = match genesis(settings, &mut *witness, mode, Timestamp::now()) {
+                    Err(_) if log.is_some() && witness.read()?.is_some() => {
+                        let why =
+                            "another worker has just begun the ledger of this pipeline, which is built from its log";
+                        return Err(OpenError { is_transient: true, ..refused(why.to_owned()) });
+                    }
+                    genesis => genesis?,
+                };
                 Ledger::create(&settings.ledger, genesis)?
             }
         };

@@ -117,17 +117,20 @@ impl Ledger {
         };
         let is_known = self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
         let is_ours = self.is_ours(claim);
-        let mut is_news = false;
-        if let Some(log) = self.log.as_mut().filter(|_| !is_known || !is_ours) {
+        if is_known && is_ours {
+            self.see(accepted, now);
+            return Ok(false);
+        }
+        if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
             log.read()?;
-            is_news = !is_known && self.catch_up(claim.head)?;
-            is_news |= self.learn_published(now)?;
         }
-        if is_known || is_news {
-            self.see(accepted, now);
+        if !is_known && !self.catch_up(claim.head)? {
+            return Ok(false);
         }
-        Ok(is_news)
+        let has_learnt = self.learn_published(now)?;
+        self.see(accepted, now);
+        Ok(!is_known || has_learnt)
     }
 
     /// Whether this worker made a claim, or nobody in particular.

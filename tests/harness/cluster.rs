@@ -95,7 +95,9 @@ impl Inside {
 
     /// A host of its own beside the brokers, of which there are few; `number` names it.
     pub fn host(&self, number: u8) -> Host {
-        let keeper = Command::new("unshare").args(["--net", "sleep", "infinity"]).spawn().expect("a namespace");
+        let mut keeper = Command::new("unshare");
+        keeper.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = keeper.spawn().expect("a namespace");
         let (id, link) = (keeper.id().to_string(), format!("worker{number}"));
         let host = Host { keeper, link };
         let here = std::fs::read_link("/proc/self/ns/net").expect("a namespace");

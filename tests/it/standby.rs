@@ -24,7 +24,7 @@ use crate::harness::ledger::{Fate, at};
 use crate::harness::setup::Setup;
 use crate::harness::{PATIENCE, http, kafka, wait_for};
 use crate::ledger_checkpoints::{Pipeline, assert_same};
-use crate::ledger_log::add_log;
+use crate::ledger_log::{add_log, log_topic};
 
 const RULE: Standby =
     Standby { patience: Duration::from_secs(10), drawing: Duration::from_millis(500), lead: Duration::ZERO };
@@ -522,6 +522,29 @@ fn a_worker_that_sees_newer_settings_of_another_one_stops_and_says_what_to_do() 
     first.start();
     first.wait_acts(false);
     wait_more(&setup, 3, || first.all_log() + &second.all_log());
+}
+
+#[test]
+fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follows() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::of_seconds(&servers, 0);
+    add_log(&setup, 1);
+    create_topics(&setup);
+    // The same pipeline with another witness: nothing was ever claimed there.
+    let settings =
+        [("retention.bytes", "-1"), ("cleanup.policy", "delete"), ("unclean.leader.election.enable", "false")];
+    let (witness, log) = (kafka::fresh_topic(&servers, "witness", 1, &settings), log_topic(&setup));
+    setup.edit(&setup.witness, &witness);
+    setup.edit(&log, &kafka::fresh_topic(&servers, "ledger", 1, &settings));
+    let peers = ["first", "second"].map(|name| Peer::new(&setup, name, None).started());
+    let told = || peers.iter().map(Peer::all_log).collect::<String>();
+    let both = wait_for("both", told, || {
+        let [one, other] = [peers[0].acts()?, peers[1].acts()?];
+        (one != other).then_some([one, other])
+    });
+    wait_more(&setup, 4, told);
+    assert_eq!(peers.each_ref().map(|peer| peer.acts()), both.map(Some), "{}", told());
+    peers.iter().for_each(Peer::verify);
 }
 
 /// What happens to the worker that acts.
