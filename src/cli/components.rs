@@ -260,11 +260,16 @@ fn take_over(settings: &Settings, wanted: &Wanted, ledger: &mut Ledger) -> Resul
         info!("the ledger forgets the noise of sums that no release continues: {}", configuration.ended.join(", "));
     }
     if !changes.is_empty() {
-        let from = match is_acting {
-            true => format!("windows from {} on", configuration.first),
-            false => "windows that this worker releases, once it acts and no longer follows another one".to_owned(),
-        };
-        warn!("the settings have changed; these hold for {from}, and what was spent stays spent:");
+        match is_acting {
+            true => warn!(
+                "the settings have changed; these hold for windows from {} on, and what was spent stays spent:",
+                configuration.first
+            ),
+            false => warn!(
+                "the settings have changed; these hold once this worker acts and no longer follows another one, and what was \
+                 spent stays spent:"
+            ),
+        }
         for change in changes {
             warn!("  {change}");
         }

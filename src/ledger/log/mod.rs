@@ -11,7 +11,8 @@
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
 //! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
 //! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
-//!   any more. [`restore`]: a new file of what is there. [`foreign`]: the rows of another worker, for one that follows it.
+//!   any more. [`restore`]: a new file of what is there. [`following`]: the rows of another worker,
+//!   for one that follows it.
 //!
 //! # What a reader of the topic without the key can see
 //!
@@ -28,6 +29,7 @@ mod body;
 mod contents;
 mod error;
 mod fields;
+mod following;
 mod foreign;
 mod key;
 mod pieces;
