@@ -48,6 +48,7 @@ pub struct Metrics {
     /// One per release.
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
+    pub acting: IntGauge,
     ledger: IntGaugeVec,
     /// One per part of the worker.
     pub ready: IntGaugeVec,
@@ -240,6 +241,10 @@ impl Metrics {
                 scales
             },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
+            acting: whole(IntGauge::new(
+                "acting",
+                "1 while this worker releases the windows, 0 while it follows another one that does",
+            )?)?,
             ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
                 "ready",
@@ -359,6 +364,7 @@ mod tests {
     }
 
     const SAFE: &str = r"
+bernstream_acting{pipeline} gauge: 1 while this worker releases the windows, 0 while it follows another one that does
 bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
 bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest closed window
 bernstream_ledger_entries{pipeline} gauge: rows of the ledger

@@ -75,6 +75,8 @@ const POLL: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(1);
 /// The pause between two reads of the witness while nothing is due.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
+/// And at least, whatever is due.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
@@ -156,7 +158,9 @@ impl Worker<'_> {
             reports: PendingReports::default(),
             coming: None,
             catch_up: CatchUp::new(next.start),
+            held: None,
             is_waiting: false,
+            is_acting: None,
             accepted: Arc::clone(&accepted),
             metrics,
             health,
@@ -323,8 +327,12 @@ struct Releasing<'a> {
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
+    /// A closed window that waits for this worker's turn; the others wait behind it.
+    held: Option<Closed>,
     /// Claims are left to another instance for now.
     is_waiting: bool,
+    /// Whether the log says that this worker acts, or that it follows another one; nothing at first.
+    is_acting: Option<bool>,
     /// The witness has accepted every window before.
     accepted: Arc<AtomicI64>,
 }
@@ -339,7 +347,7 @@ impl Releasing<'_> {
         while !stop.asked() {
             self.health.beat();
             let pause = next_step.saturating_duration_since(Instant::now()).min(POLL);
-            let received = match self.health.witnessed.load(Relaxed) {
+            let received = match self.health.witnessed.load(Relaxed) && self.held.is_none() {
                 true => closed.recv_timeout(pause),
                 // A ledger that the witness rejects must not pay for windows.
                 false => {
@@ -349,7 +357,11 @@ impl Releasing<'_> {
             };
             match received {
                 Ok(first) => {
-                    self.release_all(first, &closed)?;
+                    self.held = Some(first);
+                    // Where workers share a log, each looks before it draws whether another one has drawn.
+                    if !self.ledger.is_shared() {
+                        self.release_all(&closed)?;
+                    }
                     next_step = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -364,12 +376,15 @@ impl Releasing<'_> {
             }
             match deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now()) {
                 Ok(progress) => {
-                    self.delivered(&progress);
-                    let is_claimed = !progress.has_claimed && !progress.is_waiting;
-                    if !is_reading && is_claimed && progress.next_due.is_none() && self.reports.is_empty() {
-                        break;
+                    self.delivered(&progress)?;
+                    let has_released = self.ledger.is_shared() && self.release_all(&closed)?;
+                    let is_claimed = !progress.has_claimed && !progress.is_waiting && !has_released;
+                    let is_done = is_claimed && progress.next_due.is_none() && self.held.is_none();
+                    if !is_reading && is_done && self.reports.is_empty() {
+                        return Ok(());
                     }
-                    next_step = Instant::now() + self.pause(&progress);
+                    let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
+                    next_step = Instant::now() + pause;
                 }
                 Err(error) if error.is_transient() => {
                     self.metrics.published.inc_by(error.published() as u64);
@@ -382,18 +397,48 @@ impl Releasing<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.resign();
         Ok(())
     }
 
-    /// Releases `first` and the windows queued behind it, for a second at most: one claim then covers them all.
-    fn release_all(&mut self, first: Closed, closed: &Receiver<Closed>) -> Result<(), Error> {
-        let started = Instant::now();
-        let mut next = Some(first);
-        while let Some(window) = next {
-            self.release(window)?;
-            next = if started.elapsed() < RETRY { closed.try_recv().ok() } else { None };
+    /// Tells the workers that follow that this one ends, unless the brokers do not answer: that would take longer than they wait.
+    fn resign(&mut self) {
+        if !self.ledger.is_shared() || !self.health.publishing.load(Relaxed) {
+            return;
         }
-        Ok(())
+        match self.ledger.resign(self.clock.now()) {
+            Ok(true) => info!("handed over to the workers that follow, if there are any"),
+            Ok(false) => {}
+            Err(error) => warn!("cannot tell the workers that follow that this one ends: {error}"),
+        }
+    }
+
+    /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. Windows that
+    /// another worker has released are dropped, and others wait for this worker's turn. Whether there was anything to write.
+    fn release_all(&mut self, closed: &Receiver<Closed>) -> Result<bool, Error> {
+        let (started, mut has_written) = (Instant::now(), false);
+        while let Some(next) = self.held.take().or_else(|| closed.try_recv().ok()) {
+            if self.ledger.is_shared() && next.window.span.start < self.ledger.next_window() {
+                continue;
+            }
+            if !self.ledger.may_draw(next.publish_at, self.clock.now())? {
+                self.held = Some(next);
+                break;
+            }
+            if let Some(first) = self.ledger.settle()? {
+                warn!(
+                    "this worker acts: its settings hold for windows from {first} on, and what was spent stays spent"
+                );
+                self.held = Some(next);
+                return Ok(true);
+            }
+            self.release(next)?;
+            has_written = true;
+            if started.elapsed() >= RETRY {
+                break;
+            }
+        }
+        Ok(has_written)
     }
 
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
@@ -401,15 +446,32 @@ impl Releasing<'_> {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
-        progress.next_due.map_or(WITNESS_INTERVAL, |due| due.since(self.clock.now()).min(WITNESS_INTERVAL))
+        let turn = self.held.as_ref().and_then(|held| self.ledger.draws_from(held.publish_at));
+        let next = [progress.next_due, progress.next_claim, turn].into_iter().flatten().min();
+        let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
+        // At the moment itself everything is there to be done.
+        next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))
     }
 
-    fn delivered(&mut self, progress: &Progress) {
+    fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
         let is_first = !self.health.witnessed.swap(true, Relaxed);
         if is_first {
             info!("the witness agrees with the ledger");
         }
-        if progress.is_waiting && !self.is_waiting {
+        let is_acting = self.ledger.is_acting();
+        if self.ledger.is_shared() && self.is_acting.replace(is_acting) != Some(is_acting) {
+            match is_acting {
+                true => info!("this worker acts"),
+                false => info!("this worker follows another one, and acts when that does not"),
+            }
+        }
+        self.health.following.store(!is_acting, Relaxed);
+        self.metrics.acting.set(i64::from(is_acting));
+        if progress.has_followed {
+            self.report();
+            self.recall()?;
+        }
+        if progress.is_waiting && !self.is_waiting && !self.ledger.is_shared() {
             warn!(
                 "another instance of this ledger made the last accepted claim: is a copy of it running, or was it moved here? \
                  Waiting some seconds for the other one"
@@ -424,12 +486,20 @@ impl Releasing<'_> {
         }
         self.health.publishing.store(true, Relaxed);
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
-        let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
-        self.health.delivered(has_published, next, progress.has_claimed || progress.is_waiting, coming, now);
+        let is_unaccepted = progress.has_claimed || progress.is_waiting;
+        match is_acting || is_unaccepted {
+            true => {
+                let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
+                self.health.delivered(has_published, next, is_unaccepted, coming, now);
+            }
+            // Who follows owes nothing.
+            false => self.health.delivered(true, None, false, None, now),
+        }
         if self.outage.works(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }
         self.metrics.published.inc_by(progress.published as u64);
+        Ok(())
     }
 
     /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a

@@ -1,6 +1,7 @@
 //! The components of a worker that reach outside the process, opened so that the ledger refuses first.
 
-use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use tracing::{info, warn};
 
@@ -14,13 +15,34 @@ use crate::kafka::topic;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::log::LedgerLog;
 use crate::ledger::witness::Witness;
-use crate::ledger::{self, Configuration, Genesis, Ledger};
+use crate::ledger::{self, Genesis, Ledger, Wanted};
 use crate::metrics::Detail;
 use crate::pipeline::NoiseSeries;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::source::files::Files;
 use crate::source::kafka::Kafka;
+
+/// What a worker knows of the settings in its ledger for as long as its process lives, however often it builds that again.
+#[derive(Debug, Default)]
+pub struct Process {
+    /// The settings of the ledger when it began.
+    first: OnceLock<String>,
+    /// The witness has accepted this worker's own, or others that say the same.
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Process {
+    /// Refuses a ledger with other settings that another worker has recorded meanwhile.
+    fn recognise(&self, wanted: &Wanted, ledger: &Ledger) -> Result<(), OpenError> {
+        let recorded = ledger.settings();
+        let is_first = self.first.get_or_init(|| recorded.to_owned()) == recorded;
+        if wanted.agrees(recorded) || (is_first && !self.is_settled.load(Relaxed)) {
+            return Ok(());
+        }
+        Err(ledger::Error::OtherSettings { row: ledger.head().sequence }.into())
+    }
+}
 
 /// The identity of an input that is not a topic, in a ledger.
 const FILES: &str = "files";
@@ -41,6 +63,15 @@ impl Components {
     ///
     /// If the ledger belongs to other settings, or if a component is missing, damaged or cannot be reached.
     pub fn open(settings: &Settings) -> Result<Components, OpenError> {
+        Components::open_in(settings, &Process::default())
+    }
+
+    /// The same, once more in a process that did so before.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open); and if another worker has recorded other settings meanwhile.
+    pub fn open_in(settings: &Settings, process: &Process) -> Result<Components, OpenError> {
         // The ledger first: if another worker holds it, nothing else is touched.
         let existing = match ledger::exists(&settings.ledger) {
             true => Some(Ledger::open(&settings.ledger)?),
@@ -62,18 +93,29 @@ impl Components {
                     // Files are history: if nothing was ever written, they are released from the start.
                     (Input::Files(_), origin) => StartMode::From { from: origin, backfill_until: None },
                 };
-                let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
+                let genesis = match genesis(settings, &mut *witness, mode, Timestamp::now()) {
+                    Err(_) if log.is_some() && witness.read()?.is_some() => {
+                        let why =
+                            "another worker has just begun the ledger of this pipeline, which is built from its log";
+                        return Err(OpenError { is_transient: true, ..refused(why.to_owned()) });
+                    }
+                    genesis => genesis?,
+                };
                 Ledger::create(&settings.ledger, genesis)?
             }
         };
         same_promise(settings, &ledger)?;
-        take_over(settings, &mut ledger)?;
-        let witness = shares::guarded(settings, &ledger, witness)?;
+        let wanted = wanted(settings, process);
         if let Some(log) = log {
             ledger.attach_log(log);
             // At its first start a log is filled; the worker that begins then only adds to it.
             ledger.hold()?;
+            let newest = witness.read()?;
+            ledger.stand_by(settings.patience(), wanted.clone(), newest.as_ref(), Timestamp::now());
+            process.recognise(&wanted, &ledger)?;
         }
+        take_over(settings, &wanted, &mut ledger)?;
+        let witness = shares::guarded(settings, &ledger, witness)?;
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
                 "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
@@ -187,52 +229,69 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
-/// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it.
-fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> {
-    let recorded = canonical::recorded(settings);
-    let changes = diff::differences(ledger.settings(), &recorded);
-    let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
-    let is_learnt = is_chosen && ledger.settings() != recorded;
-    let ended = ended(settings, ledger);
-    if changes.is_empty() && ended.is_empty() && !is_learnt {
-        return Ok(());
-    }
-    let first = settings.windows.grid.first_from(ledger.next_window()).start;
-    if !ended.is_empty() {
-        info!("the ledger forgets the noise of sums that no release continues: {}", ended.join(", "));
-    }
-    let configuration = Configuration { settings: recorded, first, reach: settings.reach(), ended, until: None };
-    if changes.is_empty() {
-        if is_learnt {
-            info!("the ledger now records what the file leaves to \"auto\"");
-        }
-        return Ok(ledger.reconfigure(configuration)?);
-    }
-    warn!("the settings have changed; these hold for windows from {first} on, and what was spent stays spent:");
-    for change in changes {
-        warn!("  {change}");
-    }
-    for release in &settings.releases {
-        if let Some(table) = &release.auto {
-            info!(
-                "release {:?}: \"auto\" selects {}",
-                release.name,
-                table.taken.written(&release.axes, &release.function)
-            );
-        }
-    }
-    Ok(ledger.reconfigure(configuration)?)
-}
-
-/// The states of noise in the ledger that no release of these settings continues.
-fn ended(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+/// The settings that a worker records in its ledger.
+fn wanted(settings: &Settings, process: &Process) -> Wanted {
     let keys = || match &settings.windows.keys {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
     };
     let sums = settings.releases.iter().filter(|release| release.is_sum_of_panes());
-    let continued: BTreeSet<String> =
-        sums.flat_map(|release| keys().into_iter().map(|key| NoiseSeries::slot(&release.name, key))).collect();
-    ledger.slots().filter(|slot| !continued.contains(*slot)).map(str::to_owned).collect()
+    Wanted {
+        settings: canonical::recorded(settings),
+        reach: settings.reach(),
+        grid: settings.windows.grid,
+        continued: sums
+            .flat_map(|release| keys().into_iter().map(|key| NoiseSeries::slot(&release.name, key)))
+            .collect(),
+        agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
+        is_chosen: settings.releases.iter().any(|release| release.auto.is_some()),
+        is_settled: process.is_settled.clone(),
+    }
+}
+
+/// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
+/// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it. A worker that follows another one
+/// does so when it acts.
+fn take_over(settings: &Settings, wanted: &Wanted, ledger: &mut Ledger) -> Result<(), OpenError> {
+    let changes = diff::differences(ledger.settings(), &wanted.settings);
+    let Some(configuration) = wanted.change(ledger.settings(), ledger.slots(), ledger.next_window()) else {
+        return Ok(());
+    };
+    let is_acting = ledger.is_acting();
+    if !configuration.ended.is_empty() {
+        info!("the ledger forgets the noise of sums that no release continues: {}", configuration.ended.join(", "));
+    }
+    if !changes.is_empty() {
+        match is_acting {
+            true => warn!(
+                "the settings have changed; these hold for windows from {} on, and what was spent stays spent:",
+                configuration.first
+            ),
+            false => warn!(
+                "the settings have changed; these hold once this worker acts and no longer follows another one, and what was \
+                 spent stays spent:"
+            ),
+        }
+        for change in changes {
+            warn!("  {change}");
+        }
+        for release in &settings.releases {
+            if let Some(table) = &release.auto {
+                info!(
+                    "release {:?}: \"auto\" selects {}",
+                    release.name,
+                    table.taken.written(&release.axes, &release.function)
+                );
+            }
+        }
+    } else if wanted.is_chosen && ledger.settings() != wanted.settings {
+        info!("the ledger now records what the file leaves to \"auto\"");
+    }
+    match is_acting {
+        true => Ok(ledger.reconfigure(configuration)?),
+        false => {
+            ledger.postpone_settings();
+            Ok(())
+        }
+    }
 }

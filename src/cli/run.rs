@@ -11,7 +11,7 @@ use clap::Args;
 use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use crate::cli::components::Components;
+use crate::cli::components::{Components, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::open_error::OpenError;
@@ -106,7 +106,8 @@ pub fn work(
         dashboard::open(listener, dashboard::origin(&settings.output), runtime)
     });
     let _until_the_end = dashboard.transpose()?;
-    let Some(first) = open(settings, stop)? else { return Ok(()) };
+    let process = Process::default();
+    let Some(first) = open(settings, &process, stop)? else { return Ok(()) };
     // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
     let watch = Watch::start(settings, stop)?;
     let mut parts = Some(first);
@@ -116,7 +117,7 @@ pub fn work(
             Err(error) if settings.ledger_log.is_some() && error.is_overtaken() && !stop.asked() => {
                 health.witnessed.store(false, Relaxed);
                 stop.wait(RETRY);
-                parts = open(settings, stop)?;
+                parts = open(settings, &process, stop)?;
             }
             done => done?,
         }
@@ -133,10 +134,14 @@ pub fn work(
 }
 
 /// Opens everything, once it can be reached; `None` if a stop was requested before.
-fn open(settings: &Settings, stop: &Stop) -> Result<Option<(Components, Option<Absorbed>)>, Failure> {
+fn open(
+    settings: &Settings,
+    process: &Process,
+    stop: &Stop,
+) -> Result<Option<(Components, Option<Absorbed>)>, Failure> {
     let mut told = String::new();
     loop {
-        match Components::open(settings).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
+        match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
             Ok(parts) => return Ok(Some(parts)),
             Err(OpenError { failure, is_transient: false }) => return Err(failure),
             Err(_) if stop.asked() => return Ok(None),

@@ -157,6 +157,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         releases,
         publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         output: output.to,
+        standby: ledger.standby,
         ledger: ledger.params,
         ledger_log: log?,
         scale: scale.transpose()?,

@@ -36,19 +36,37 @@ impl Ledger {
         Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.state.head.sequence })
     }
 
-    /// Whether to leave the next claim to the instance that made `accepted`, the newest accepted one, for now.
+    /// Until when to leave the next claim to others, or to wait for its moment; now or before, if it may be made. `accepted` is the newest
+    /// accepted claim.
     ///
-    /// If that is the original and this a copy, the original wins. An instance that goes on alone loses some seconds, once.
-    pub fn must_wait(&mut self, accepted: Option<&Claim>, now: Timestamp) -> bool {
+    /// Without a [standby](super::Standby) it is left to the instance that made that for some seconds: if that is the original and this a
+    /// copy, the original wins. An instance that goes on alone loses these seconds, once.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn claims_at(&mut self, accepted: Option<&Claim>, now: Timestamp) -> Result<Timestamp, Error> {
+        if self.turn.is_some() {
+            let (head, first) = (self.state.head, self.first_unaccepted()?);
+            return Ok(self.turn.as_mut().map_or(now, |turn| turn.claims_at(head, first, now)));
+        }
         let other = accepted.filter(|claim| claim.maker.is_some() && claim.maker != self.instance);
         // A new ledger takes the place of another one, and leaves it nothing.
         let Some(claim) = other.filter(|claim| self.state.genesis.previous != Some(claim.head)) else {
             self.waiting = None;
-            return false;
+            return Ok(now);
         };
         let waiting = self.waiting.filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
         let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting { accepted: claim.head, since: now }));
-        now < waiting.since.plus(PRECEDENCE)
+        Ok(waiting.since.plus(PRECEDENCE))
+    }
+
+    /// Its rows are about to be claimed.
+    pub fn claims(&mut self, now: Timestamp) {
+        let head = self.state.head;
+        if let Some(turn) = &mut self.turn {
+            turn.claim(head, now);
+        }
     }
 
     /// The claim on all rows after `accepted`, the head of the witness; `None` if there are none. Where there is a log, it holds all

@@ -54,6 +54,12 @@ pub enum Error {
          move the others away"
     )]
     ForeignHead { path: PathBuf, found: String, newest: u64 },
+    #[error(
+        "another worker has recorded other settings, in row {row} of the ledger, and this one stops: two workers with different settings \
+         would overrule each other. Start it again with the configuration of the other one; or, if this one is the newer, stop the other \
+         one, and start both with this"
+    )]
+    OtherSettings { row: u64 },
     #[error("the operating system provides no randomness")]
     Randomness,
     #[error(transparent)]

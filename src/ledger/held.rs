@@ -21,6 +21,9 @@ impl Ledger {
     /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
     pub fn hold(&mut self) -> Result<(), Error> {
         let Some(log) = &mut self.log else { return Ok(()) };
+        if self.turn.is_some() {
+            log.follow(self.state.head.sequence);
+        }
         log.hold(&self.connection, &self.file, self.state.head)
     }
 

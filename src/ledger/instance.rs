@@ -33,6 +33,13 @@ impl fmt::Display for Instance {
     }
 }
 
+impl Instance {
+    /// The name as a number.
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl From<Instance> for String {
     fn from(instance: Instance) -> String {
         instance.to_string()

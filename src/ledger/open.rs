@@ -16,6 +16,7 @@ use super::instance::{Instance, Waiting};
 use super::log::LedgerLog;
 use super::outgoing::Outgoing;
 use super::replay::{self, LedgerState};
+use super::standby::Turn;
 use super::store;
 use super::verify;
 use crate::clock::Timestamp;
@@ -50,6 +51,8 @@ pub struct Ledger {
     pub(super) is_broken: bool,
     /// What holds every row before it is claimed, if anything does.
     pub(super) log: Option<LedgerLog>,
+    /// Whose turn it is, where several workers share a log.
+    pub(super) turn: Option<Turn>,
 }
 
 /// Whether there is a ledger, valid or damaged.
@@ -173,7 +176,19 @@ impl Ledger {
         let state = verify::all(&connection, &file)?;
         let keep_published = params.keep_published;
         let (lock, instance, waiting, outgoing, is_broken) = (None, None, None, RefCell::default(), false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken, log: None })
+        Ok(Ledger {
+            connection,
+            file,
+            lock,
+            keep_published,
+            state,
+            instance,
+            waiting,
+            outgoing,
+            is_broken,
+            log: None,
+            turn: None,
+        })
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -206,7 +221,19 @@ impl Ledger {
         let keep_published = params.keep_published;
         let (lock, instance) = (Some(lock), Some(Instance::of(&params.path)?));
         let (waiting, outgoing, is_broken) = (None, RefCell::default(), false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken, log: None })
+        Ok(Ledger {
+            connection,
+            file,
+            lock,
+            keep_published,
+            state,
+            instance,
+            waiting,
+            outgoing,
+            is_broken,
+            log: None,
+            turn: None,
+        })
     }
 
     /// A connection that cannot write.

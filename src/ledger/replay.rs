@@ -24,7 +24,7 @@ use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
 /// The rows so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LedgerState {
     pub genesis: Genesis,
     /// The digest of the first row.

@@ -23,6 +23,8 @@ pub struct Health {
     pub witnessed: AtomicBool,
     /// The last attempt to publish what is due has not failed.
     pub publishing: AtomicBool,
+    /// Another worker acts, and this one follows it.
+    pub following: AtomicBool,
     /// The newest window was withheld: the budget of its block is spent.
     pub spent: AtomicBool,
     /// Those of the worker that runs; none before it does.
@@ -165,7 +167,11 @@ impl Health {
 
     /// What people should know about a ready worker.
     pub fn remark(&self) -> &'static str {
-        if self.spent.load(Ordering::Relaxed) { "; the budget of the current block is spent" } else { "" }
+        match (self.following.load(Ordering::Relaxed), self.spent.load(Ordering::Relaxed)) {
+            (true, _) => ", following another worker",
+            (false, true) => "; the budget of the current block is spent",
+            (false, false) => "",
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! One step of delivery, which the worker repeats: read the witness, publish what it has accepted, claim the rest.
 
+use std::time::Instant;
+
 use super::error::Error as SinkError;
 use super::publish::Sink;
 use crate::clock::Timestamp;
@@ -17,8 +19,12 @@ pub struct Progress {
     pub published: usize,
     /// Rows were claimed; the next step shows whether the witness has accepted them.
     pub has_claimed: bool,
-    /// Rows are not claimed yet: for some seconds that is left to the instance of the ledger that made the last accepted claim.
+    /// Rows are not claimed yet: that is left to the instance of the ledger that made the last accepted claim, or is not the moment for it,
+    /// until `next_claim`.
     pub is_waiting: bool,
+    pub next_claim: Option<Timestamp>,
+    /// Rows or publications of another worker are now in the ledger too.
+    pub has_followed: bool,
     /// When the next accepted message is due.
     pub next_due: Option<Timestamp>,
 }
@@ -37,13 +43,24 @@ pub fn step(
     sink: &mut dyn Sink,
     now: Timestamp,
 ) -> Result<Progress, Error> {
+    let begun = Instant::now();
     let newest = witness.read()?;
-    ledger.recognise(&witness.identity()?, newest.as_ref())?;
+    let identity = witness.identity()?;
+    let has_followed = ledger.follow(&identity, newest.as_ref(), now)?;
+    ledger.recognise(&identity, newest.as_ref())?;
     let accepted = newest.map(|claim| claim.head);
 
-    let mut progress = Progress { published: 0, has_claimed: false, is_waiting: false, next_due: None };
+    let mut progress = Progress {
+        published: 0,
+        has_claimed: false,
+        is_waiting: false,
+        next_claim: None,
+        has_followed,
+        next_due: None,
+    };
     if let Some(accepted) = &accepted {
-        let due = ledger.deliverable(accepted, now, MESSAGES)?;
+        let until = ledger.publishes_until(now);
+        let due = ledger.deliverable(accepted, until, MESSAGES)?;
         let (durable, published) = publish(&due, sink);
         let durable = due.get(..durable).unwrap_or(&due);
         // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
@@ -59,12 +76,18 @@ pub fn step(
         }
         published.map_err(|error| Error::Sink { published: durable.len(), error })?;
         progress.published = durable.len();
-        progress.next_due = ledger.next_due(accepted)?;
+        progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(now.since(until)));
     }
 
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
-        progress.is_waiting = ledger.must_wait(newest.as_ref(), now);
-        if !progress.is_waiting {
+        // To have the log hold the rows takes time.
+        let now = now.plus(begun.elapsed());
+        let moment = ledger.claims_at(newest.as_ref(), now)?;
+        progress.is_waiting = now < moment;
+        if progress.is_waiting {
+            progress.next_claim = Some(moment);
+        } else {
+            ledger.claims(now);
             witness.append(&claim)?;
             progress.has_claimed = true;
         }

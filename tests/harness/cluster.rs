@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -53,7 +53,10 @@ pub fn inside(test: &str, lag: u32) -> Option<Inside> {
     let servers = String::from_utf8_lossy(&started.stdout).trim().to_owned();
     let this = env::current_exe().expect("this test");
     let mut again = script(home, &["exec"]);
-    again.arg(this).args(["--exact", test, "--nocapture"]).env(INSIDE, format!("{} {servers}", home.display()));
+    again
+        .arg(this)
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
+        .env(INSIDE, format!("{} {servers}", home.display()));
     let again = again.output().expect("it runs");
     let [said, told] = [&again.stdout, &again.stderr].map(|text| String::from_utf8_lossy(text));
     print!("{said}");
@@ -90,6 +93,32 @@ impl Inside {
         name
     }
 
+    /// A host of its own beside the brokers, of which there are few; `number` names it.
+    pub fn host(&self, number: u8) -> Host {
+        let mut keeper = Command::new("unshare");
+        keeper.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = keeper.spawn().expect("a namespace");
+        let (id, link) = (keeper.id().to_string(), format!("worker{number}"));
+        let host = Host { keeper, link };
+        let here = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
+        let is_there = || {
+            let is_alone = std::fs::read_link(format!("/proc/{id}/ns/net")).is_ok_and(|there| there != here);
+            is_alone.then_some(())
+        };
+        wait_for("a namespace", String::new, is_there);
+        let link = host.link.as_str();
+        ip(&["link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", &id]);
+        ip(&["link", "set", link, "master", "brokers", "up"]);
+        for inside in [
+            ["link", "set", "lo", "up"].as_slice(),
+            &["link", "set", "eth0", "up"],
+            &["address", "add", &format!("10.77.0.{}/24", 100 + number), "dev", "eth0"],
+        ] {
+            assert!(host.command("ip").args(inside).status().expect("ip runs").success(), "{inside:?}");
+        }
+        host
+    }
+
     /// Who leads a partition, by what some broker says now.
     pub fn leader(&self, topic: &str, partition: usize) -> Option<i32> {
         leader_of(&self.servers, topic, partition)
@@ -107,6 +136,41 @@ impl Inside {
         }
         done
     }
+}
+
+/// A host beside the brokers; it ends with the test.
+pub struct Host {
+    keeper: Child,
+    link: String,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+impl Host {
+    /// A program on this host.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "-t", &self.keeper.id().to_string(), "--"]).arg(program);
+        command
+    }
+
+    /// Pulls its cable.
+    pub fn cut(&self) {
+        ip(&["link", "set", &self.link, "down"]);
+    }
+
+    pub fn heal(&self) {
+        ip(&["link", "set", &self.link, "up"]);
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    assert!(Command::new("ip").args(arguments).status().expect("ip runs").success(), "{arguments:?}");
 }
 
 fn leader_of(servers: &str, topic: &str, partition: usize) -> Option<i32> {

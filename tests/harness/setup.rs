@@ -257,7 +257,7 @@ keep_published = "1h"
     }
 
     /// The versions of each window and key on the output.
-    fn versions(&self) -> BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> {
+    pub fn versions(&self) -> BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> {
         let mut versions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for published in self.published() {
             let synopsis = Synopsis::open(&published.payload).expect("a synopsis");

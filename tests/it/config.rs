@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
 use bernstream::mechanism::noise::Generator;
@@ -960,6 +961,30 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), others.len() + 1, "each is another");
+}
+
+#[test]
+fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() {
+    let log = |standby: &str, delay: &str| {
+        let ledger = format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\n{standby}");
+        let text = with(FLIGHTS, "[ledger]", &ledger);
+        Settings::parse(&with(&text, "publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\"")), "f")
+    };
+    let notes = |standby: &str, delay: &str| {
+        let settings = log(standby, delay).expect("it is sound");
+        (settings.standby, bernstream::config::guarantee::notes(&settings).join("\n"))
+    };
+    // The slack is ten seconds; the standby, and a second and a half.
+    let (standby, told) = notes("", "21s");
+    assert!(standby == Duration::from_secs(10) && told.contains("publishes a window up to 21s 500ms after"), "{told}");
+    assert!(!notes("", "22s").1.contains("standby"));
+    let (standby, told) = notes("standby = \"1m\"", "71s");
+    assert!(standby == Duration::from_secs(60) && told.contains("up to 1m 11s 500ms after"), "{told}");
+    let faults = |text: &str| Settings::parse(text, "f").expect_err("it is refused").to_string();
+    let alone = faults(&with(FLIGHTS, "[ledger]", "[ledger]\nstandby = \"10s\""));
+    assert!(alone.contains("is how long a standby waits, and without a log there is none"), "{alone}");
+    let short = log("standby = \"900ms\"", "2m").expect_err("it is too short").to_string();
+    assert!(short.contains("is too short: a standby looks a few times meanwhile"), "{short}");
 }
 
 #[test]

@@ -126,19 +126,19 @@ impl Witness for Named {
 }
 
 /// A pipeline with a window an hour and noise that goes on, as its worker keeps it, without the records.
-struct Pipeline {
+pub struct Pipeline {
     disk: tempfile::TempDir,
-    witness: Rc<RefCell<Topic>>,
-    output: Rc<RefCell<Output>>,
+    pub witness: Rc<RefCell<Topic>>,
+    pub output: Rc<RefCell<Output>>,
     log: Arc<Mutex<Records>>,
-    ledger: Ledger,
+    pub ledger: Ledger,
     draw: u64,
     /// How long after its end a window is published.
     delay: Duration,
 }
 
 impl Pipeline {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let disk = folder();
         let ledger = Ledger::create(&params(disk.path()), genesis(at(0), "0", None)).unwrap();
         Pipeline::with(disk, ledger)
@@ -148,6 +148,15 @@ impl Pipeline {
         let (witness, output, log) = Default::default();
         ledger.attach_log(MemoryLog::open(&log));
         Pipeline { disk, witness, output, log, ledger, draw: 0, delay: Duration::ZERO }
+    }
+
+    /// Another worker of it, with a disk of its own. Its draws are others.
+    pub fn beside(&self) -> Pipeline {
+        let disk = folder();
+        let (_, mut ledger) = self.built_in(disk.path()).unwrap();
+        ledger.attach_log(MemoryLog::open(&self.log));
+        let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
+        Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
     }
 
     /// The next window: every one goes on with one noise, every hundredth with another.
@@ -163,17 +172,22 @@ impl Pipeline {
         closing
     }
 
-    fn pay(&mut self) -> Timestamp {
+    pub fn pay(&mut self) -> Timestamp {
         let closing = self.closing();
         let end = closing.window.end;
         self.ledger.pay(closing).unwrap();
         end
     }
 
-    fn step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
+    /// One step, which may fail.
+    pub fn try_step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
         let inner = MemoryWitness { fate, ..MemoryWitness::new(&self.witness) };
         let mut witness = Named { inner, identity: self.ledger.genesis().witness.clone() };
-        match step(&mut self.ledger, &mut witness, &mut MemorySink::new(&self.output), now) {
+        step(&mut self.ledger, &mut witness, &mut MemorySink::new(&self.output), now)
+    }
+
+    pub fn step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
+        match self.try_step(now, fate) {
             Ok(progress) => Ok(progress),
             Err(deliver::Error::Ledger(error)) => panic!("{error}"),
             Err(error) => Err(error),
@@ -181,7 +195,7 @@ impl Pipeline {
     }
 
     /// Claims and publishes everything.
-    fn deliver(&mut self, mut now: Timestamp) {
+    pub fn deliver(&mut self, mut now: Timestamp) {
         loop {
             let done = self.step(now, Fate::Lands).unwrap();
             match done.is_waiting {
@@ -194,7 +208,7 @@ impl Pipeline {
     }
 
     /// Pays for so many windows, and publishes them.
-    fn pass(&mut self, windows: usize) {
+    pub fn pass(&mut self, windows: usize) {
         for _ in 0..windows {
             let now = self.pay();
             self.deliver(now);
@@ -225,7 +239,7 @@ impl Pipeline {
 
 /// The accounts of two ledgers are the same.
 #[track_caller]
-fn assert_same(one: &Ledger, other: &Ledger) {
+pub fn assert_same(one: &Ledger, other: &Ledger) {
     let account = |ledger: &Ledger| {
         let block = ledger.newest_block().expect("a block");
         let states: Vec<_> = ledger.slots().map(|slot| (slot.to_owned(), ledger.state(slot).unwrap())).collect();

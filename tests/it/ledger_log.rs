@@ -46,7 +46,7 @@ fn set_key(setup: &Setup, seed: u8) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is a secret");
 }
 
-fn log_topic(setup: &Setup) -> String {
+pub fn log_topic(setup: &Setup) -> String {
     let text = fs::read_to_string(setup.configuration()).expect("the configuration");
     let topic = text.lines().find_map(|line| line.strip_prefix("log = \"")?.strip_suffix('"'));
     topic.expect("a log").to_owned()

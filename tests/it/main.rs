@@ -63,6 +63,7 @@ mod shares_model;
 mod soak;
 mod source;
 mod spending;
+mod standby;
 mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;

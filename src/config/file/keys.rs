@@ -256,6 +256,7 @@ const AFTER: &[Key] = &[
     ("ledger.keep_published", r#"a duration such as "7d""#),
     ("ledger.log", r#"the name of a topic of one partition, such as "flights-ledger""#),
     ("ledger.key_file", "the path of a file of 32 random bytes in quotes"),
+    ("ledger.standby", r#"a duration of at least a second, such as "10s""#),
     ("scale", "a table [scale]"),
     ("scale.topic", r#"the name of a topic, such as "flights-partials""#),
     ("scale.key_file", "the path of a file of 32 random bytes in quotes"),

@@ -240,6 +240,7 @@ pub struct Ledger {
     pub keep_published: Field<String>,
     pub log: Field<String>,
     pub key_file: Field<String>,
+    pub standby: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

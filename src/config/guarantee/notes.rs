@@ -3,15 +3,22 @@
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::config::settings::{Input, Period, Settings, Unit, most_blocks};
+use crate::config::settings::{Input, PRODUCTS_A_SECOND, Period, Settings, Unit, most_blocks};
+use crate::ledger::Standby;
 
-/// An estimate for an ordinary machine.
-const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+/// What it takes a standby to wait its turn and to claim, at most.
+const CLAIMING: Duration = Duration::from_secs(1);
 
 /// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
 pub fn notes(settings: &Settings) -> Vec<String> {
     let unguarded = settings.output.unguarded();
-    slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).chain(unguarded).collect()
+    slow(settings)
+        .into_iter()
+        .chain(misfits(settings))
+        .chain(overlaps(settings))
+        .chain(hasty(settings))
+        .chain(unguarded)
+        .collect()
 }
 
 /// The total does not cover all windows that a record is in.
@@ -25,11 +32,38 @@ fn overlaps(settings: &Settings) -> Option<String> {
     })
 }
 
+/// A standby acts when a window is due on the output already.
+fn hasty(settings: &Settings) -> Option<String> {
+    let Input::Kafka(kafka) = &settings.input else { return None };
+    settings.ledger_log.as_ref()?;
+    let Standby { patience, drawing, .. } = settings.patience();
+    // It waits, draws, claims, and publishes.
+    let needed = kafka.clock_slack + patience + drawing + CLAIMING;
+    let show = crate::clock::show;
+    let is_slow = settings.longest() > patience / 2;
+    let slow = || {
+        format!(
+            "a window can take {} to compute, and others wait {} (ledger.standby) for it: two workers may draw it, and one of them in vain; \
+             give it at least twice that",
+            show(settings.longest()),
+            show(patience)
+        )
+    };
+    let late = || {
+        format!(
+            "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
+             ledger.standby, the longest computation and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
+             see. That is of no consequence where only one worker runs",
+            show(needed),
+            show(settings.publish_delay)
+        )
+    };
+    is_slow.then(slow).or_else(|| (needed > settings.publish_delay).then(late))
+}
+
 /// A window can take longer to compute than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
-    let one = settings.releases.iter().map(|release| release.function.target.cost().products);
-    let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
-    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
+    let (products, longest, delay) = (settings.products(), settings.longest(), settings.publish_delay);
     let Input::Kafka(kafka) = &settings.input else {
         let longest = Duration::from_millis((products / (PRODUCTS_A_SECOND / 1000)).max(1));
         return (products > 0).then(|| {

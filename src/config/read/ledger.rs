@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::text::{Checked, Document, values};
+use crate::config::text::{Checked, Document, Field, values};
 use crate::kafka::ordered;
 use crate::ledger::{self, log};
 use crate::sink::Output;
@@ -15,23 +15,46 @@ use crate::sink::Output;
 /// How long published bytes are kept by default.
 const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How long workers that follow wait for the one that acts by default, and at least: they look a few times meanwhile.
+const STANDBY: Duration = Duration::from_secs(10);
+const LEAST_STANDBY: Duration = Duration::from_secs(1);
+
 /// `[ledger]`
 pub struct LedgerSettings {
     pub params: ledger::Params,
     /// The topic of its log, and the file of the key.
     log: Option<(Spanned<String>, PathBuf)>,
+    /// How long workers that follow wait for the one that acts.
+    pub standby: Duration,
 }
 
 pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Checked<LedgerSettings> {
     let (place, written) = (table.span(), table.into_inner());
     let path = document.required(&place, "path", written.path, values::words);
     let keep_published = document.optional(written.keep_published, values::duration);
+    let standby = standby(document, written.standby, written.log.is_some());
     let log = log(document, &place, written.log, written.key_file);
     let params = ledger::Params {
         path: path?.into_inner().into(),
         keep_published: keep_published?.map_or(KEEP_PUBLISHED, Spanned::into_inner),
     };
-    Ok(LedgerSettings { params, log: log? })
+    Ok(LedgerSettings { params, log: log?, standby: standby? })
+}
+
+fn standby(document: &mut Document<'_>, written: Field<String>, has_log: bool) -> Checked<Duration> {
+    let Some(standby) = document.optional(written, values::duration)? else { return Ok(STANDBY) };
+    if !has_log {
+        let what = "is how long a standby waits, and without a log there is none";
+        return Err(document.fault(standby.span(), what, "add ledger.log and ledger.key_file, or remove it"));
+    }
+    if *standby.get_ref() < LEAST_STANDBY {
+        return Err(document.fault(
+            standby.span(),
+            "is too short: a standby looks a few times meanwhile",
+            "use 1s or more",
+        ));
+    }
+    Ok(standby.into_inner())
 }
 
 fn log(

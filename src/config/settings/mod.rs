@@ -33,4 +33,4 @@ pub use release::Release;
 pub use selection::{Candidate, Choice, Selection};
 pub use size::{most_values, synopsis_bytes};
 pub use windowing::WindowKind;
-pub use worker::Settings;
+pub use worker::{PRODUCTS_A_SECOND, Settings};

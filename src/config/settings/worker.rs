@@ -15,6 +15,12 @@ use crate::sink::Output;
 use crate::window::grid::Blocks;
 use crate::{ledger, scale, source, window};
 
+/// An estimate for an ordinary machine.
+pub const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+
+/// What a draw is given in addition, before it is claimed where another worker may draw too.
+const DRAWING: Duration = Duration::from_millis(500);
+
 /// Everything a worker needs to know; every rule between two settings holds.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -33,6 +39,8 @@ pub struct Settings {
     pub ledger: ledger::Params,
     /// What the ledger can be built from again.
     pub ledger_log: Option<ledger::log::Params>,
+    /// How long workers that follow wait for the one that acts, where there is a log.
+    pub standby: Duration,
     /// Reading is split over processes.
     pub scale: Option<scale::Params>,
     pub serve: Option<SocketAddr>,
@@ -76,6 +84,26 @@ impl Settings {
 
     pub fn protected(&self) -> Protected {
         Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
+    }
+
+    /// About how long a window can take to compute, on an ordinary machine.
+    pub fn longest(&self) -> Duration {
+        Duration::from_secs(self.products() / PRODUCTS_A_SECOND)
+    }
+
+    /// The most multiplications that a window can take, all releases and keys together.
+    pub fn products(&self) -> u64 {
+        let one = self.releases.iter().map(|release| release.function.target.cost().products);
+        one.fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
+    }
+
+    /// How long workers that share a log wait for each other.
+    pub fn patience(&self) -> ledger::Standby {
+        let lead = match &self.input {
+            Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
+            Input::Files(_) => Duration::ZERO,
+        };
+        ledger::Standby { patience: self.standby, drawing: DRAWING + self.longest(), lead }
     }
 
     /// How many synopses each release publishes of a window: one a key.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::{Noise, put, put_states, take, take_states, text};
 use super::key::Key;
 use super::snapshot::Snapshot;
+use crate::clock::Timestamp;
 use crate::ledger::chain::{Closed, Digest, Head, Message, Outcome, Row, State};
 use crate::ledger::entry::Entry;
 
@@ -26,6 +27,8 @@ pub(super) enum Clear {
     Published { sequence: u64, digest: Digest },
     /// The account after a row, for chains that have the row `from` too. Everything up to it was published.
     Checkpoint { sequence: u64, digest: Digest, from: Head },
+    /// Whoever claimed this row, the newest accepted one, leaves what comes next to others, from this time on. A hint.
+    HandsOver { sequence: u64, digest: Digest, at: Timestamp },
 }
 
 impl Clear {
@@ -33,14 +36,15 @@ impl Clear {
         match *self {
             Clear::Row { sequence, digest, .. }
             | Clear::Published { sequence, digest }
-            | Clear::Checkpoint { sequence, digest, .. } => Head { sequence, digest },
+            | Clear::Checkpoint { sequence, digest, .. }
+            | Clear::HandsOver { sequence, digest, .. } => Head { sequence, digest },
         }
     }
 }
 
 /// A message of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(in crate::ledger) struct Sent {
     pub key: String,
     /// As a JSON list of pairs.
     pub headers: String,
@@ -48,7 +52,7 @@ pub(super) struct Sent {
 }
 
 /// A row, as much of it as the disk had that appended it.
-pub(super) struct Body {
+pub(in crate::ledger) struct Body {
     pub entry: Entry,
     /// Those that it paid for; `None` if they were published so long ago that they were dropped.
     pub messages: Option<Vec<Sent>>,
@@ -61,6 +65,7 @@ pub(super) enum Content {
     Row(Box<Body>),
     Published,
     Checkpoint(Box<Snapshot>),
+    HandsOver(Timestamp),
 }
 
 impl Body {
@@ -72,6 +77,17 @@ impl Body {
             }
             _ => true,
         }
+    }
+
+    /// Whether its messages are there, if it has paid for some.
+    pub fn has_messages(&self) -> bool {
+        self.messages.is_some()
+            || !matches!(self.entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+    }
+
+    /// Whether it has the state of noise that its row wrote to `slot`.
+    pub fn has_state(&self, slot: &str) -> bool {
+        self.states.iter().any(|state| state.slot == slot)
     }
 
     /// Adds what another body of the row has.
@@ -130,10 +146,16 @@ pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
     seal(key, &Clear::Published { sequence, digest }, &[], 0)
 }
 
+/// Encrypts that the worker that claimed `accepted` hands over.
+pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = accepted;
+    seal(key, &Clear::HandsOver { sequence, digest, at }, &[], 0)
+}
+
 fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut secret = (fields.len() as u64).to_be_bytes().to_vec();
     secret.extend(fields);
-    if !matches!(clear, Clear::Published { .. }) {
+    if !matches!(clear, Clear::Published { .. } | Clear::HandsOver { .. }) {
         secret.resize(filled(size.max(fields.len()) + 8), 0);
     }
     let clear = serde_json::to_string(clear).ok()?;
@@ -164,6 +186,7 @@ pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
     let Some(secret) = key.open(line, sealed) else { return Opened::Closed(clear) };
     let content = match clear {
         Clear::Published { .. } => Some(Content::Published),
+        Clear::HandsOver { at, .. } => Some(Content::HandsOver(at)),
         Clear::Row { .. } => {
             row(&secret).filter(|body| body.entry.head == clear.head()).map(|b| Content::Row(Box::new(b)))
         }

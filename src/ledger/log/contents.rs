@@ -13,6 +13,9 @@ use crate::ledger::entry::Entry;
 /// Of so many rows the marks are known. The newest one says what all of them say.
 const MARKS: usize = 1024;
 
+/// Of so many rows it is known that their makers have handed over; of consequence is the newest accepted one.
+const HANDOVERS: usize = 64;
+
 /// What is known of the row with some digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
@@ -57,6 +60,8 @@ pub(super) struct Contents {
     rows: HashMap<Digest, Known>,
     points: Vec<Point>,
     marks: BTreeMap<u64, HashSet<Digest>>,
+    /// The newest rows whose makers have handed over, and when.
+    handovers: BTreeMap<(u64, Digest), Timestamp>,
     /// Rows of which there are bodies that another key opens.
     closed: HashSet<Digest>,
     /// The witnesses of the ledgers whose first rows are there.
@@ -85,6 +90,14 @@ impl Contents {
             }
             Opened::Open(clear, Content::Published) => {
                 self.mark(clear.head());
+                Some(Whole::Other)
+            }
+            Opened::Open(clear, Content::HandsOver(at)) => {
+                let Head { sequence, digest } = clear.head();
+                self.handovers.insert((sequence, digest), at);
+                if self.handovers.len() > HANDOVERS {
+                    self.handovers.pop_first();
+                }
                 Some(Whole::Other)
             }
             Opened::Open(clear, Content::Row(body)) => {
@@ -174,6 +187,17 @@ impl Contents {
 
     pub fn is_marked(&self, head: &Head) -> bool {
         self.marks.get(&head.sequence).is_some_and(|digests| digests.contains(&head.digest))
+    }
+
+    /// When the maker of the claim on `head` has handed over, if it has.
+    pub fn handed_over(&self, head: &Head) -> Option<Timestamp> {
+        self.handovers.get(&(head.sequence, head.digest)).copied()
+    }
+
+    /// The rows with a mark, from number `first` on, the newest first.
+    pub fn marked_from(&self, first: u64) -> impl Iterator<Item = Head> {
+        let marks = self.marks.range(first..).rev();
+        marks.flat_map(|(sequence, digests)| digests.iter().map(|digest| Head { sequence: *sequence, digest: *digest }))
     }
 
     /// Whether it says that anything was published.

@@ -2,7 +2,7 @@
 
 /// A state of noise that a row wrote. Secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Noise {
+pub(in crate::ledger) struct Noise {
     pub slot: String,
     pub salt: [u8; 32],
     pub bytes: Vec<u8>,

@@ -11,7 +11,8 @@
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
 //! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
 //! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
-//!   any more. [`restore`]: a new file of what is there.
+//!   any more. [`restore`]: a new file of what is there. [`following`]: the rows of another worker,
+//!   for one that follows it.
 //!
 //! # What a reader of the topic without the key can see
 //!
@@ -22,12 +23,14 @@
 //! published of its window and the states of its noise, whose sizes follow from the configuration, but for numbers that are written in
 //! decimals, and for a private choice between functions of different sizes. So every body is filled up to a size of which there are
 //! eight from one power of two to the next. What is published shows its size anyway; of a draw that lost a race a reader learns this
-//! coarse size at most. A body is appended when its window was drawn, just before the claim, which shows the same time.
+//! coarse size at most. A body is appended when its window was drawn, and so shows how long that took.
 
 mod body;
 mod contents;
 mod error;
 mod fields;
+mod following;
+mod foreign;
 mod key;
 mod pieces;
 mod restore;
@@ -37,6 +40,7 @@ mod topic;
 mod upkeep;
 
 pub use self::error::Error;
+pub(super) use self::foreign::{Messages, write_row};
 pub use self::key::Key;
 pub use self::restore::Restored;
 pub use self::topic::{KafkaLog, Log, Params, Reader, check};

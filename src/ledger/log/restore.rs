@@ -14,16 +14,16 @@ use super::body::Body;
 use super::contents::{Chain, Known, Point, Whole};
 use super::error::Error;
 use super::fields::Noise;
+use super::foreign::{Messages, write_row};
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
 use crate::ledger;
-use crate::ledger::chain::{Configuration, Digest, Head, Row};
+use crate::ledger::chain::{Digest, Head};
 use crate::ledger::checkpoint::Checkpoint;
 use crate::ledger::open::{self, Params};
 use crate::ledger::replay::LedgerState;
-use crate::ledger::spent::set_spent;
-use crate::ledger::states::{self, check_states, delete_state};
+use crate::ledger::states::{self, check_states};
 use crate::ledger::store;
 
 /// What can be built, or was.
@@ -246,26 +246,13 @@ impl<'b> Builder<'b> {
             }
             Some(state) => state.take(entry, damaged).map(|(row, spent)| (Some(row), spent))?,
         };
-        let sequence = entry.sequence().map_err(sqlite)?;
+        let messages = match entry.head.sequence {
+            sequence if sequence <= self.plan.pruned => Messages::Dropped,
+            sequence if sequence <= self.plan.published => Messages::PublishedAt(self.now),
+            _ => Messages::Unpublished,
+        };
         let write = || {
-            entry.insert(self.transaction)?;
-            set_spent(self.transaction, spent.iter().copied())?;
-            for Noise { slot, salt, bytes } in &body.states {
-                let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
-                           ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
-                self.transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
-            }
-            if let Some(Row::Configuration(Configuration { ended, .. })) = &row {
-                ended.iter().try_for_each(|slot| delete_state(self.transaction, slot))?;
-            }
-            if entry.head.sequence > self.plan.pruned {
-                let is_published = entry.head.sequence <= self.plan.published;
-                let published_at = is_published.then(|| self.now.micros());
-                let mut insert = self.transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
-                for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {
-                    insert.execute(params![sequence, place, sent.key, sent.headers, sent.bytes, published_at])?;
-                }
-            }
+            write_row(self.transaction, body, row.as_ref(), &spent, messages)?;
             match &self.state {
                 // The first row has none.
                 Some(state) if row.is_some() && Checkpoint::is_due(entry.head.sequence) => {

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
-use super::body::{Body, Sent, seal_mark, seal_row};
+use super::body::{Body, Sent, seal_handover, seal_mark, seal_row};
 use super::contents::{Contents, Known, Point, Whole};
 use super::error::Error;
 use super::fields::Noise;
+use super::foreign::Foreign;
 use super::key::Key;
 use super::pieces::split;
 use super::topic::{KafkaLog, Log, Params, Reader};
+use crate::clock::Timestamp;
 use crate::ledger;
 use crate::ledger::chain::{Closed, Head, Outcome, Row};
 use crate::ledger::entry::Entry;
@@ -50,6 +52,8 @@ pub struct LedgerLog {
     seen: Option<Instant>,
     /// The newest mark that was appended.
     marked: Option<Head>,
+    /// What rows say that the ledger does not have.
+    pub(super) foreign: Foreign,
 }
 
 impl fmt::Debug for LedgerLog {
@@ -62,6 +66,7 @@ impl fmt::Debug for LedgerLog {
 struct Fold<'l, F> {
     key: &'l Key,
     contents: &'l mut Contents,
+    foreign: &'l mut Foreign,
     has_begun: bool,
     each: F,
 }
@@ -69,12 +74,15 @@ struct Fold<'l, F> {
 impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
     fn begin(&mut self) {
         *self.contents = Contents::default();
+        self.foreign.forget_all();
         self.has_begun = true;
     }
 
     fn take(&mut self, offset: i64, record: &[u8]) {
-        if let Some(whole) = self.contents.take(self.key, offset, record) {
-            (self.each)(whole);
+        match self.contents.take(self.key, offset, record) {
+            Some(Whole::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
+            Some(whole) => (self.each)(whole),
+            None => {}
         }
     }
 }
@@ -94,7 +102,8 @@ impl LedgerLog {
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
         let (contents, held) = (Contents::default(), BTreeMap::new());
         let (settled, base, newer, trimmed, refusal, seen, marked) = (None, None, None, None, None, None, None);
-        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked }
+        let foreign = Foreign::default();
+        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked, foreign }
     }
 
     pub(super) fn name(&self) -> String {
@@ -130,7 +139,8 @@ impl LedgerLog {
     }
 
     fn read_each(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
-        let mut fold = Fold { key: &self.key, contents: &mut self.contents, has_begun: false, each };
+        let (contents, foreign) = (&mut self.contents, &mut self.foreign);
+        let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
             (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);
@@ -277,6 +287,18 @@ impl LedgerLog {
             self.marked = Some(published);
         }
         Ok(())
+    }
+
+    /// Says in the log that whoever claimed `accepted` hands over.
+    ///
+    /// # Errors
+    ///
+    /// If that may not have been written. Nothing rests on it: whoever does not know it waits longer.
+    pub(in crate::ledger) fn hand_over(&mut self, accepted: Head, at: Timestamp) -> Result<(), Error> {
+        match seal_handover(&self.key, accepted, at) {
+            Some(whole) => self.topic.append(&split(&whole, self.topic.largest())),
+            None => Ok(()),
+        }
     }
 
     /// How many rows and bytes were read.

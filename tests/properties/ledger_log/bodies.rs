@@ -184,6 +184,26 @@ impl Run<'_> {
         Some(())
     }
 
+    /// Appends what others have claimed to its own file, if that follows its newest row.
+    pub fn follow(&mut self) -> Option<()> {
+        let (view, ledger) = (self.process.view, self.ledger().filter(|ledger| ledger.head != NONE)?);
+        if view >= UNREAD || self.is_recognised() {
+            return None;
+        }
+        let (accepted, own) = (self.state.chain(view), self.state.chain(ledger.head));
+        if self.setup.holds(Clause::Follows) && accepted & bit(ledger.head) == 0 {
+            return None;
+        }
+        let rows = accepted & !own;
+        if rows & !(self.process.seen & topics::whole(self.state, self.setup)) != 0 {
+            return None;
+        }
+        let marks = self.state.log_marks;
+        self.disk().marks |= marks;
+        self.disk().ledger = Some(Ledger { head: view, account: ledger.account | rows, bytes: ledger.bytes | rows });
+        Some(())
+    }
+
     pub fn discard(&mut self) -> Option<()> {
         let view = self.process.view;
         if self.setup.holds(Clause::NewFile) || view >= UNREAD || self.is_recognised() || self.ledger().is_none() {

@@ -61,6 +61,7 @@ fn cases() -> Vec<(Clause, Setup)> {
         (Clause::ChainTest, with(checkpoint)),
         (Clause::NewFile, with(Faults { lost_bodies: 1, ..none })),
         (Clause::OldFile, with(Faults { lost_bodies: 1, ..none })),
+        (Clause::Follows, CALM),
         (Clause::Wait, CALM),
         (Clause::WholeRecord, Setup { unclaimed: 2, ..with(Faults { elections: 1, late_claims: 2, ..dies }) }),
         (Clause::Shorter, with(Faults { crashes: 2, elections: 1, ..none })),

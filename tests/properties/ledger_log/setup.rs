@@ -22,6 +22,8 @@ pub enum Clause {
     NewFile,
     /// 6: before that, the log is given what the old file has, if it lacks what the accepted ledger is built from.
     OldFile,
+    /// 6: rows of others are appended to a file only if they follow its newest row. Without: to any.
+    Follows,
     /// 7: a missing body waits. Without: it is taken for lost, and the worker goes on behind it.
     Wait,
     /// 8: the whole remembered record is compared. Without: the digest of its head alone.

@@ -25,6 +25,8 @@ pub enum Step {
     Delete(u8),
     /// Builds a new file from the log.
     Restore,
+    /// Appends to its file what another worker has claimed.
+    Follow,
     /// Discards its rows; only without [`Clause::NewFile`].
     Discard,
     /// Goes on without the missing bodies; only without [`Clause::Wait`].
@@ -53,7 +55,7 @@ pub fn steps(state: &State, worker: usize) -> impl Iterator<Item = Step> {
         .chain([Step::ReadLog])
         .chain(each(ledger | rows).map(Step::Publish))
         .chain(each(ledger | rows).flat_map(|row| [true, false].map(|arrives| Step::Mark(row, arrives))))
-        .chain([Step::Discard, Step::Restore, Step::GiveUp])
+        .chain([Step::Discard, Step::Follow, Step::Restore, Step::GiveUp])
         .chain(bodies.flat_map(move |body| arrivals.map(|arrival| Step::Append(body, arrival))))
         .chain(arrivals.map(Step::Claim))
         .chain([Step::Pay, Step::Draft])
@@ -131,6 +133,7 @@ impl Run<'_> {
             Step::Checkpoint(arrival) => self.checkpoint(arrival),
             Step::Delete(body) => return self.delete(body),
             Step::Restore => self.restore(),
+            Step::Follow => self.follow(),
             Step::Discard => self.discard(),
             Step::GiveUp => self.give_up(),
         }?;

@@ -1,0 +1,107 @@
+//! The rows that another worker has appended to the log, for one that follows it with a ledger of its own.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Transaction, params};
+
+use super::body::Body;
+use super::fields::Noise;
+use crate::clock::Timestamp;
+use crate::ledger::chain::{Configuration, Digest, Head, Row};
+use crate::ledger::spent::set_spent;
+use crate::ledger::states::delete_state;
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// So many bytes of messages and noise are kept of rows that are not accepted yet. A worker that is further behind builds a new ledger.
+const MOST: usize = 64 << 20;
+
+/// What rows say that the ledger does not have.
+#[derive(Default)]
+pub(super) struct Foreign {
+    /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
+    own: Option<u64>,
+    pub bodies: BTreeMap<(u64, Digest), Box<Body>>,
+    bytes: usize,
+}
+
+impl Foreign {
+    pub fn wants(&self, body: &Body) -> bool {
+        self.own.is_some_and(|own| body.entry.head.sequence > own)
+    }
+
+    pub fn keep(&mut self, body: Box<Body>) {
+        self.bytes = self.bytes.saturating_add(size(&body));
+        if self.bytes > MOST {
+            self.forget_all();
+            return;
+        }
+        let Head { sequence, digest } = body.entry.head;
+        match self.bodies.entry((sequence, digest)) {
+            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert(body)),
+            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().merge(*body),
+        }
+    }
+
+    pub fn forget_all(&mut self) {
+        self.bodies.clear();
+        self.bytes = 0;
+    }
+
+    /// The ledger has rows up to number `own`.
+    pub fn follow(&mut self, own: u64) {
+        self.own = Some(own);
+        self.bodies.retain(|(sequence, _), _| *sequence > own);
+        self.bytes = self.bodies.values().map(|body| size(body)).sum();
+    }
+
+    /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
+    pub fn has(&self, head: &Head) -> bool {
+        self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.has_messages())
+    }
+}
+
+fn size(body: &Body) -> usize {
+    let messages = body.messages.iter().flatten().map(|sent| sent.bytes.len() + sent.headers.len() + sent.key.len());
+    let states = body.states.iter().map(|state| state.bytes.len());
+    messages.chain(states).fold(body.entry.size(), usize::saturating_add)
+}
+
+/// What becomes of the messages of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ledger) enum Messages {
+    Dropped,
+    Unpublished,
+    PublishedAt(Timestamp),
+}
+
+/// Writes a row that was verified: what it says, what its blocks have spent, the noise that it left, and its messages.
+pub(in crate::ledger) fn write_row(
+    transaction: &Transaction<'_>,
+    body: &Body,
+    row: Option<&Row>,
+    spent: &[(Span, Price)],
+    messages: Messages,
+) -> rusqlite::Result<()> {
+    let sequence = body.entry.sequence()?;
+    body.entry.insert(transaction)?;
+    set_spent(transaction, spent.iter().copied())?;
+    for Noise { slot, salt, bytes } in &body.states {
+        let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
+        transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
+    }
+    if let Some(Row::Configuration(Configuration { ended, .. })) = row {
+        ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
+    }
+    let published_at = match messages {
+        Messages::Dropped => return Ok(()),
+        Messages::Unpublished => None,
+        Messages::PublishedAt(time) => Some(time.micros()),
+    };
+    let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {
+        insert.execute(params![sequence, place, sent.key, sent.headers, sent.bytes, published_at])?;
+    }
+    Ok(())
+}

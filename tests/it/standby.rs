@@ -1,0 +1,659 @@
+//! Several workers of one pipeline: one acts, the others follow it in ledgers of their own and take over where it does not. Whatever
+//! happens, a window leaves in one version.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bernstream::clock::Timestamp;
+use bernstream::ledger::{Error, Standby, Wanted};
+use bernstream::sink::deliver;
+use bernstream::window::grid::Grid;
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::harness::cluster::{self, Host, Inside};
+use crate::harness::ledger::{Fate, at};
+use crate::harness::setup::Setup;
+use crate::harness::{PATIENCE, http, kafka, wait_for};
+use crate::ledger_checkpoints::{Pipeline, assert_same};
+use crate::ledger_log::{add_log, log_topic};
+
+const RULE: Standby =
+    Standby { patience: Duration::from_secs(10), drawing: Duration::from_millis(500), lead: Duration::ZERO };
+
+/// More than the time by which workers act apart.
+const APART: Duration = Duration::from_millis(250);
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// Has the worker share its log with others.
+fn stand_by(pipeline: &mut Pipeline, settings: &str, now: Timestamp) {
+    let wanted = Wanted {
+        settings: settings.to_owned(),
+        reach: Duration::ZERO,
+        grid: Grid::new(at(0), Duration::from_secs(3600)).unwrap(),
+        continued: ["every", "rare"].map(str::to_owned).into(),
+        agree: |one, other| one == other,
+        is_chosen: false,
+        is_settled: Arc::new(AtomicBool::new(false)),
+    };
+    let accepted = pipeline.witness.borrow().accepted();
+    pipeline.ledger.stand_by(RULE, wanted, accepted.as_ref(), now);
+}
+
+/// Two workers in memory, the first of which acts, and the time.
+fn two() -> (Pipeline, Pipeline, Timestamp) {
+    let mut acting = Pipeline::new();
+    acting.pass(3);
+    let mut following = acting.beside();
+    let now = acting.ledger.next_window();
+    [&mut acting, &mut following].into_iter().for_each(|worker| stand_by(worker, "{}", now));
+    assert!(acting.ledger.is_acting() && !following.ledger.is_acting());
+    (acting, following, now)
+}
+
+#[test]
+fn a_worker_that_follows_has_the_same_ledger_without_building_it_and_publishes_nothing() {
+    let (mut acting, mut following, _) = two();
+    for rows in [1, 3, 300, 7] {
+        let mut now = acting.ledger.next_window();
+        (0..rows).for_each(|_| now = acting.pay());
+        acting.deliver(now);
+        let published = acting.output.borrow().0.len();
+        assert!(following.step(now, Fate::Lands).unwrap().has_followed);
+        assert_same(&following.ledger, &acting.ledger);
+        assert_eq!(following.ledger.unpublished().unwrap(), 0, "the marks in the log say so");
+        following.ledger.verify_all().unwrap();
+        // What is published is not published again, however late it is.
+        following.deliver(now.plus(seconds(3600.0)));
+        assert_eq!(following.output.borrow().0.len(), published);
+    }
+}
+
+#[test]
+fn what_was_accepted_and_not_published_is_published_by_the_one_that_follows() {
+    let (mut acting, mut following, _) = two();
+    let now = acting.pay();
+    assert!(acting.step(now, Fate::Lands).unwrap().has_claimed);
+    let before = acting.output.borrow().0.len();
+    let sent = |now: Timestamp, following: &mut Pipeline| following.step(now, Fate::Lands).unwrap().published;
+    assert_eq!(sent(now, &mut following), 0);
+    assert_eq!(sent(now.plus(seconds(9.9)), &mut following), 0);
+    assert_eq!(sent(now.plus(RULE.patience + APART), &mut following), 1);
+    // The one that was thought to be dead publishes the same bytes.
+    acting.step(now.plus(seconds(11.0)), Fate::Lands).unwrap();
+    let output = acting.output.borrow();
+    let versions = &output.0[before..];
+    assert!(versions.len() == 2 && versions[0].bytes == versions[1].bytes);
+}
+
+#[test]
+fn a_worker_that_follows_draws_what_is_overdue_and_the_one_whose_row_lost_builds_its_ledger_again() {
+    let (mut acting, mut following, now) = two();
+    following.step(now, Fate::Lands).unwrap();
+    let due = now.plus(seconds(3600.0));
+    for early in [0.0, 5.0, 9.9] {
+        assert!(!following.ledger.may_draw(due, due.plus(seconds(early))).unwrap(), "{early}");
+    }
+    // The one that acts draws, and is frozen before it claims.
+    assert!(acting.ledger.may_draw(due, due).unwrap());
+    acting.pay();
+    let late = due.plus(RULE.patience + APART);
+    assert!(following.ledger.may_draw(due, late).unwrap());
+    following.pay();
+    assert!(following.step(late, Fate::Lands).unwrap().is_waiting, "not before its moment");
+    let late = late.plus(seconds(0.5));
+    assert!(following.step(late, Fate::Lands).unwrap().has_claimed);
+    assert_eq!(following.step(late, Fate::Lands).unwrap().published, 1);
+    assert!(following.ledger.is_acting());
+    let overtaken = acting.try_step(late, Fate::Lands);
+    assert!(matches!(overtaken, Err(deliver::Error::Ledger(Error::ForeignHead { .. }))), "{overtaken:?}");
+}
+
+#[test]
+fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
+    let (mut acting, mut following, now) = two();
+    let due = now.plus(seconds(3600.0));
+    let handed = due.minus(seconds(100.0));
+    assert!(acting.ledger.resign(handed).unwrap());
+    following.step(handed, Fate::Lands).unwrap();
+    assert!(!following.ledger.may_draw(due, due.minus(seconds(1.0))).unwrap(), "it is not due");
+    assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
+    // The same disk, started again.
+    acting.ledger.hold().unwrap();
+    stand_by(&mut acting, "{}", handed);
+    assert!(!acting.ledger.is_acting());
+    assert!(!acting.ledger.resign(handed).unwrap(), "it is not its turn");
+    following.pay();
+    let late = due.plus(seconds(1.0));
+    following.step(late, Fate::Lands).unwrap();
+    following.deliver(late.plus(seconds(1.0)));
+    assert!(following.ledger.is_acting());
+    assert!(acting.step(late, Fate::Lands).unwrap().has_followed);
+    assert_same(&following.ledger, &acting.ledger);
+    // That somebody handed over once says nothing of a later claim.
+    let next = acting.ledger.next_window().plus(seconds(3600.0));
+    assert!(!acting.ledger.may_draw(next, next.plus(seconds(5.0))).unwrap());
+}
+
+/// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
+fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
+    assert!(worker.ledger.may_draw(due, begun).unwrap());
+    let ready = begun.plus(draw);
+    worker.pay();
+    worker.ledger.claims_at(None, ready).unwrap().max(ready)
+}
+
+#[test]
+fn how_long_a_draw_takes_does_not_decide_which_of_two_draws_is_accepted() {
+    let mut winners = Vec::new();
+    for own in [0.0, 0.1, 1.0, 4.9, 5.1, 7.3, 9.9, 10.2] {
+        for other in [0.0, 0.01, 0.2, 0.4, 0.5] {
+            let (mut acting, mut following, now) = two();
+            let due = now.plus(seconds(3600.0));
+            let acts = claims_at(&mut acting, due, due, seconds(own));
+            let follows = following.ledger.draws_from(due).unwrap();
+            if acts < follows {
+                // The other one sees it, and does not draw.
+                assert!(own < 5.0 && acts == due.plus(seconds(own)), "{own}");
+                continue;
+            }
+            assert!(own > 5.0);
+            let follows = claims_at(&mut following, due, follows, seconds(other));
+            assert!(acts.since(due) > seconds(10.0) && follows.since(due) > seconds(10.0));
+            // The moments themselves do not depend on the draws.
+            winners.push((acts.since(due), following.ledger.draws_from(due).plus_half() == follows, acts < follows));
+        }
+    }
+    assert_eq!(winners.len(), 4 * 5);
+    assert!(winners.iter().all(|one| *one == winners[0] && one.1), "{winners:?}");
+    // It takes another whole patience to lose, whatever the rest is.
+    let (mut acting, _, now) = two();
+    let due = now.plus(seconds(3600.0));
+    assert_eq!(claims_at(&mut acting, due, due, seconds(10.6)).since(due), seconds(20.5));
+}
+
+trait PlusHalf {
+    fn plus_half(self) -> Timestamp;
+}
+
+impl PlusHalf for Option<Timestamp> {
+    /// When what is drawn from then on is claimed.
+    fn plus_half(self) -> Timestamp {
+        self.unwrap().plus(RULE.drawing)
+    }
+}
+
+#[test]
+fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
+    let (mut acting, mut following, now) = two();
+    stand_by(&mut following, "new", now);
+    following.ledger.postpone_settings();
+    let row = acting.pay();
+    acting.deliver(row);
+    assert!(following.step(row, Fate::Lands).unwrap().has_followed);
+    assert_eq!(following.ledger.settings(), "{}", "it follows, and has recorded nothing");
+    // Its turn comes: the settings are claimed at once, for nothing of them was drawn.
+    acting.ledger.resign(row).unwrap();
+    following.step(row, Fate::Lands).unwrap();
+    let due = row.plus(seconds(3600.0));
+    assert!(following.ledger.may_draw(due, due.plus(APART)).unwrap());
+    assert_eq!(following.ledger.settle().unwrap(), Some(row));
+    assert_eq!(following.ledger.settle().unwrap(), None);
+    let late = due.plus(APART);
+    assert!(following.step(late, Fate::Lands).unwrap().has_claimed);
+    assert!(!following.step(late, Fate::Lands).unwrap().is_waiting);
+    assert!(following.ledger.is_acting() && following.ledger.settings() == "new");
+    let refused = acting.try_step(late, Fate::Lands);
+    assert!(matches!(refused, Err(deliver::Error::Ledger(Error::OtherSettings { row: 5 }))), "{refused:?}");
+}
+
+/// A worker of a pipeline with a disk, a configuration and a log of its own.
+struct Peer<'s> {
+    setup: &'s Setup,
+    name: &'static str,
+    host: Option<Host>,
+    child: Option<Child>,
+    /// How long its log was when it was started.
+    before: usize,
+}
+
+impl Drop for Peer<'_> {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl<'s> Peer<'s> {
+    /// A worker whose disk is empty.
+    fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
+        let peer = Peer { setup, name, host, child: None, before: 0 };
+        let text = fs::read_to_string(setup.configuration()).expect("the configuration");
+        let text = text.replace(&setup.ledger().display().to_string(), &peer.disk().display().to_string());
+        let serve = "\n[serve]\nlisten = \"127.0.0.1:0\"\n";
+        fs::write(peer.configuration(), text + serve).expect("it is written");
+        peer
+    }
+
+    fn place(&self, what: &str) -> PathBuf {
+        self.setup.folder.path().join(format!("{}{what}", self.name))
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.place(".toml")
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.place("-ledger")
+    }
+
+    fn edit(&self, from: &str, to: &str) {
+        let text = fs::read_to_string(self.configuration()).expect("the configuration");
+        assert!(text.contains(from), "'{from}' is in the configuration");
+        fs::write(self.configuration(), text.replace(from, to)).expect("it is written");
+    }
+
+    fn start(&mut self) {
+        self.before = self.all_log().len();
+        let program = self.setup.bernstream(&[]);
+        let mut command = match &self.host {
+            None => Command::new(program.get_program()),
+            Some(host) => host.command(program.get_program()),
+        };
+        let log = fs::File::options().create(true).append(true).open(self.place(".log")).expect("a log");
+        command.arg("run").arg(self.configuration()).env("BERNSTREAM_LOG", "info");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.child = Some(command.spawn().expect("the worker starts"));
+    }
+
+    fn started(mut self) -> Self {
+        self.start();
+        self
+    }
+
+    fn all_log(&self) -> String {
+        fs::read_to_string(self.place(".log")).unwrap_or_default()
+    }
+
+    /// Since it was started.
+    fn log(&self) -> String {
+        self.all_log().split_off(self.before)
+    }
+
+    #[track_caller]
+    fn wait<T>(&self, what: &str, found: impl FnMut() -> Option<T>) -> T {
+        wait_for(&format!("{} {what}", self.name), || self.all_log(), found)
+    }
+
+    /// Whether its log says so last; `None` if it says neither.
+    fn acts(&self) -> Option<bool> {
+        let log = self.log();
+        let at = |words| log.rfind(words);
+        match (at("this worker acts"), at("this worker follows another one")) {
+            (None, None) => None,
+            (acts, follows) => Some(acts > follows),
+        }
+    }
+
+    #[track_caller]
+    fn wait_acts(&self, is_acting: bool) {
+        self.wait(&format!("acts: {is_acting}"), || (self.acts() == Some(is_acting)).then_some(()));
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let log = self.log();
+        let address = log.split_once("serving http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+        let answer = address.and_then(|(address, _)| http::ask(address, "GET", path).ok());
+        answer.map_or((0, String::new()), |answer| (answer.status, answer.body))
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.as_ref().expect("it runs").id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        self.child.take().expect("it runs").wait().expect("it ends")
+    }
+
+    fn verify(&self) {
+        let done = self.setup.bernstream(&["ledger", "verify"]).arg(self.configuration()).output().expect("it runs");
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{told}{}", self.all_log());
+    }
+}
+
+/// A pipeline of windows of a second with a log, and how long its standby waits.
+fn ticking(servers: &str, standby: &str) -> Setup {
+    let setup = Setup::of_seconds(servers, 0);
+    add_log(&setup, 1);
+    setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    create_topics(&setup);
+    setup
+}
+
+/// Creates all topics, and a ledger whose disk nobody uses.
+fn create_topics(setup: &Setup) {
+    let made = setup.ledger_command(&["init"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// The first worker, with the disk of the ledger that was created, and one that follows it with an empty disk.
+fn peers(setup: &Setup) -> (Peer<'_>, Peer<'_>) {
+    let first = Peer::new(setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    let first = first.started();
+    first.wait_acts(true);
+    let second = Peer::new(setup, "second", None).started();
+    second.wait_acts(false);
+    (first, second)
+}
+
+/// The one that acts, and the other one.
+fn in_turn<'p, 's>(one: &'p mut Peer<'s>, other: &'p mut Peer<'s>) -> (&'p mut Peer<'s>, &'p mut Peer<'s>) {
+    if one.acts() == Some(true) { (one, other) } else { (other, one) }
+}
+
+/// How many windows are on the output: one version of each, and none is left out.
+#[track_caller]
+fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
+    let versions = setup.versions();
+    let mut starts: Vec<Timestamp> = Vec::new();
+    for ((start, key), versions) in &versions {
+        assert_eq!(versions.len(), 1, "{start} {key} was drawn twice\n{}", told());
+        if starts.last() != Some(start) {
+            starts.push(*start);
+        }
+    }
+    for pair in starts.windows(2) {
+        assert_eq!(
+            pair[1].since(pair[0]),
+            Duration::from_secs(1),
+            "a window is left out after {}\n{}",
+            pair[0],
+            told()
+        );
+    }
+    starts.len()
+}
+
+#[track_caller]
+fn wait_more(setup: &Setup, windows: usize, told: impl Fn() -> String) {
+    let before = published(setup, &told);
+    wait_for("windows", &told, || (published(setup, &told) >= before + windows).then_some(()));
+}
+
+#[test]
+fn two_workers_do_not_get_in_each_others_way_and_both_are_ready() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "20s");
+    let (first, second) = peers(&setup);
+    let told = || first.all_log() + &second.all_log();
+    wait_more(&setup, 15, told);
+    assert_eq!((first.acts(), second.acts()), (Some(true), Some(false)), "{}", told());
+    for (peer, words, acting) in [(&first, "ready\n", "1"), (&second, "ready, following another worker\n", "0")] {
+        peer.wait("is ready", || (peer.get("/readyz") == (200, words.to_owned())).then_some(()));
+        let metrics = peer.get("/metrics").1;
+        let line = |name: &str| {
+            let line = metrics.lines().find(|line| line.starts_with(&format!("bernstream_{name}{{")));
+            line.and_then(|line| line.rsplit(' ').next()).expect(name).to_owned()
+        };
+        assert_eq!(line("acting"), acting);
+        assert!(line("ledger_entries").parse::<f64>().expect("a number") > 5.0, "{metrics}");
+    }
+    // It was built once, when its disk was empty, and followed since.
+    assert_eq!(told().matches("built the ledger from its log").count(), 1, "{}", told());
+    assert!(!told().contains("trying again"), "{}", told());
+    second.verify();
+}
+
+#[test]
+fn a_worker_that_is_killed_is_followed_and_finds_itself_following_when_it_comes_back() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let (mut first, mut second) = peers(&setup);
+    for round in 0..4 {
+        let (acting, following) = in_turn(&mut first, &mut second);
+        acting.kill();
+        following.wait_acts(true);
+        if round > 1 {
+            fs::remove_dir_all(acting.disk()).expect("its disk is lost");
+        }
+        acting.start();
+        acting.wait_acts(false);
+        wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    }
+    [first, second].iter().for_each(Peer::verify);
+}
+
+#[test]
+fn a_worker_that_is_frozen_backs_off_when_it_goes_on() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let (mut first, mut second) = peers(&setup);
+    for round in 0..4 {
+        let (acting, following) = in_turn(&mut first, &mut second);
+        thread::sleep(Duration::from_millis(230 * round));
+        acting.signal("-STOP");
+        following.wait_acts(true);
+        acting.signal("-CONT");
+        acting.wait_acts(false);
+        wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    }
+    [first, second].iter().for_each(Peer::verify);
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_hands_over_at_once() {
+    let Some(servers) = kafka::broker() else { return };
+    // It would be waited for longer than this test takes.
+    let setup = ticking(&servers, "300s");
+    let (mut first, mut second) = peers(&setup);
+    for _ in 0..4 {
+        let (acting, following) = in_turn(&mut first, &mut second);
+        acting.signal("-TERM");
+        let told = Instant::now();
+        assert!(acting.end().success(), "{}", acting.log());
+        assert!(acting.log().contains("handed over to the workers that follow"), "{}", acting.log());
+        following.wait_acts(true);
+        println!("handed over within {:?}", told.elapsed());
+        assert!(told.elapsed() < Duration::from_secs(60), "{}", following.log());
+        acting.start();
+        acting.wait_acts(false);
+        wait_more(&setup, 2, || first.all_log() + &second.all_log());
+    }
+}
+
+#[test]
+fn what_was_claimed_by_a_worker_that_dies_before_it_publishes_is_published_by_the_other_one() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "2s");
+    // It is due long after it is claimed: nobody claims anything in between.
+    setup.edit("publish_delay = \"300ms\"", "publish_delay = \"6s\"");
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.start();
+    second.wait_acts(false);
+    wait_more(&setup, 1, || first.all_log() + &second.all_log());
+    first.kill();
+    wait_more(&setup, 10, || first.all_log() + &second.all_log());
+    second.verify();
+}
+
+#[test]
+fn a_worker_that_sees_newer_settings_of_another_one_stops_and_says_what_to_do() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.edit("degree = 12", "degree = 10");
+    second.start();
+    second.wait_acts(false);
+    assert!(second.log().contains("once it acts and no longer follows another one"), "{}", second.log());
+    wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    assert_eq!(first.acts(), Some(true), "{}", first.log());
+    first.signal("-STOP");
+    second.wait_acts(true);
+    second.wait("records its settings", || second.log().contains("its settings hold for windows from").then_some(()));
+    first.signal("-CONT");
+    assert!(!first.end().success(), "{}", first.log());
+    assert!(first.log().contains("another worker has recorded other settings"), "{}", first.log());
+    // With the same settings it follows.
+    first.edit("degree = 12", "degree = 10");
+    first.start();
+    first.wait_acts(false);
+    wait_more(&setup, 3, || first.all_log() + &second.all_log());
+}
+
+#[test]
+fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follows() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::of_seconds(&servers, 0);
+    add_log(&setup, 1);
+    create_topics(&setup);
+    // The same pipeline with another witness: nothing was ever claimed there.
+    let settings =
+        [("retention.bytes", "-1"), ("cleanup.policy", "delete"), ("unclean.leader.election.enable", "false")];
+    let (witness, log) = (kafka::fresh_topic(&servers, "witness", 1, &settings), log_topic(&setup));
+    setup.edit(&setup.witness, &witness);
+    setup.edit(&log, &kafka::fresh_topic(&servers, "ledger", 1, &settings));
+    let peers = ["first", "second"].map(|name| Peer::new(&setup, name, None).started());
+    let told = || peers.iter().map(Peer::all_log).collect::<String>();
+    let both = wait_for("both", told, || {
+        let [one, other] = [peers[0].acts()?, peers[1].acts()?];
+        (one != other).then_some([one, other])
+    });
+    wait_more(&setup, 4, told);
+    assert_eq!(peers.each_ref().map(|peer| peer.acts()), both.map(Some), "{}", told());
+    peers.iter().for_each(Peer::verify);
+}
+
+/// What happens to the worker that acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Killed,
+    Frozen,
+    CutOff,
+    Ended,
+}
+
+/// The end of the output.
+fn end_of(client: &BaseConsumer, topic: &str) -> i64 {
+    client.fetch_watermarks(topic, 0, PATIENCE).expect("an answer").1
+}
+
+/// How long it takes from a fault of the worker that acts to the next synopsis.
+fn time_to_next(setup: &Setup, acting: &mut Peer<'_>, fault: Fault) -> Duration {
+    let client: BaseConsumer = kafka::at(&setup.servers)
+        .client_config()
+        .expect("settings")
+        .set("group.id", "test")
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
+    end_of(&client, &setup.output);
+    let begun = Instant::now();
+    match fault {
+        Fault::Killed => acting.kill(),
+        Fault::Frozen => acting.signal("-STOP"),
+        Fault::CutOff => acting.host.as_ref().expect("a host").cut(),
+        Fault::Ended => {
+            acting.signal("-TERM");
+            assert!(acting.end().success(), "{}", acting.log());
+        }
+    }
+    // What is on its way arrives.
+    thread::sleep(Duration::from_millis(30));
+    let end = end_of(&client, &setup.output);
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(&setup.output, 0, Offset::Offset(end)).expect("a partition");
+    client.assign(&list).expect("assigned");
+    client.poll(PATIENCE).expect("in time").expect("a synopsis");
+    begun.elapsed()
+}
+
+/// Takes over so many times after each fault, on three brokers; prints how long it took.
+fn take_over(brokers: &Inside, times: usize) {
+    let standby = env::var("BERNSTREAM_TEST_STANDBY").unwrap_or_else(|_| "2s".to_owned());
+    let setup = Setup::of_seconds(&brokers.servers, 0);
+    let input = brokers.topic("input", 2, 1, &[("message.timestamp.type", "LogAppendTime")]);
+    setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{input}\""));
+    setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
+    add_log(&setup, 1);
+    setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    create_topics(&setup);
+    let mut one = Peer::new(&setup, "one", Some(brokers.host(1)));
+    fs::rename(setup.ledger(), one.disk()).expect("its disk");
+    one.start();
+    one.wait_acts(true);
+    let mut other = Peer::new(&setup, "other", Some(brokers.host(2))).started();
+    other.wait_acts(false);
+    let mut random = ChaCha20Rng::seed_from_u64(5);
+    for fault in [Fault::Killed, Fault::Frozen, Fault::CutOff, Fault::Ended] {
+        let mut took = Vec::new();
+        for _ in 0..times {
+            wait_more(&setup, 2, || one.all_log() + &other.all_log());
+            thread::sleep(Duration::from_millis(random.random_range(0..1000)));
+            let (acting, following) = in_turn(&mut one, &mut other);
+            took.push(time_to_next(&setup, acting, fault));
+            following.wait_acts(true);
+            match fault {
+                Fault::Killed | Fault::Ended => acting.start(),
+                Fault::Frozen => acting.signal("-CONT"),
+                Fault::CutOff => acting.host.as_ref().expect("a host").heal(),
+            }
+            acting.wait_acts(false);
+        }
+        took.sort();
+        let at = |part: usize| took[(took.len() - 1) * part / 100].as_secs_f64();
+        println!(
+            "{fault:?}: {times} take-overs with a standby of {standby}, from the fault to the next synopsis: {:.2} s to {:.2} s, half \
+             of them within {:.2} s, nine of ten within {:.2} s",
+            at(0),
+            at(100),
+            at(50),
+            at(90)
+        );
+    }
+    let windows = published(&setup, || one.all_log() + &other.all_log());
+    println!("{windows} windows, each in one version, and none is left out");
+    [one, other].iter().for_each(Peer::verify);
+}
+
+#[test]
+fn of_two_hosts_one_takes_over_from_the_other() {
+    let Some(brokers) = cluster::inside("standby::of_two_hosts_one_takes_over_from_the_other", 6_000) else { return };
+    take_over(&brokers, 1);
+}
+
+/// Some twenty minutes; `BERNSTREAM_TAKEOVERS` says how many of each kind.
+#[test]
+#[ignore = "figures: tens of minutes"]
+fn how_long_a_take_over_takes() {
+    let Some(brokers) = cluster::inside("standby::how_long_a_take_over_takes", 6_000) else { return };
+    let times = env::var("BERNSTREAM_TAKEOVERS").ok().and_then(|times| times.parse().ok()).unwrap_or(30);
+    take_over(&brokers, times);
+}
