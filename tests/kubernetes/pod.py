@@ -54,6 +54,10 @@ class Pod:
         """Files of the kubelet: owned by root and the group of the pod."""
         folder = self.folder / volume["name"]
         folder.mkdir()
+        if "emptyDir" in volume:
+            os.chown(folder, 0, self.spec["securityContext"]["fsGroup"])
+            folder.chmod(0o2777)
+            return folder
         if "configMap" in volume:
             name, mode = volume["configMap"]["name"], volume["configMap"].get("defaultMode", 0o644)
             found = next(o for o in objects(self.kustomization) if o["kind"] == "ConfigMap" and o["metadata"]["name"] == name)
@@ -64,7 +68,7 @@ class Pod:
             files = {item["path"]: self.secrets[secret["secretName"]][item["key"]] for item in secret["items"]}
         for name, text in files.items():
             path = folder / name
-            path.write_text(text)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
             path.chmod(mode)
             os.chown(path, 0, self.spec["securityContext"]["fsGroup"])
         return folder

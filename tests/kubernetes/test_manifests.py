@@ -35,7 +35,7 @@ def faults(o):
 
 
 def test_there_is_what_should_be_there():
-    assert COMPONENTS == ["absorbers", "alerts", "dashboard", "ledger-init", "networkpolicy", "podmonitor", "tls"]
+    assert COMPONENTS == ["absorbers", "alerts", "dashboard", "ledger-init", "networkpolicy", "podmonitor", "standby", "tls"]
     assert OVERLAYS == ["dev", "production"]
 
 
@@ -84,16 +84,25 @@ def test_every_object_is_labelled_and_nothing_selects_what_is_not_there(folder):
             assert len(selected(spec["selector"]["matchLabels"])) == 1
 
 
-def test_the_worker_is_one_and_its_ledger_stays(folder):
+def test_the_worker_is_one_whose_ledger_stays_or_two_that_can_lose_theirs(folder):
     worker = one("StatefulSet", "bernstream", folder)["spec"]
-    assert worker["replicas"] == (0 if any(o["kind"] == "Job" for o in objects(folder)) else 1)
-    assert worker["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
-    (claim,) = worker["volumeClaimTemplates"]
-    assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    spec = worker["template"]["spec"]
+    if "volumeClaimTemplates" in worker:
+        assert worker["replicas"] == (0 if any(o["kind"] == "Job" for o in objects(folder)) else 1)
+        assert worker["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+        (claim,) = worker["volumeClaimTemplates"]
+        assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+        disk = claim["metadata"]["name"]
+    else:
+        assert worker["replicas"] == 2 and "persistentVolumeClaimRetentionPolicy" not in worker
+        (apart,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert apart["topologyKey"] == "kubernetes.io/hostname"
+        assert apart["labelSelector"]["matchLabels"].items() <= worker["template"]["metadata"]["labels"].items()
+        (disk,) = [v["name"] for v in spec["volumes"] if "emptyDir" in v]
     (container,) = worker["template"]["spec"]["containers"]
     mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
     settings = tomllib.loads(configuration(folder))
-    assert mounts["/var/lib/bernstream"]["name"] == claim["metadata"]["name"]
+    assert mounts["/var/lib/bernstream"]["name"] == disk
     assert settings["ledger"]["path"].startswith("/var/lib/bernstream/")
     assert container["args"] == ["run", "/etc/bernstream/bernstream.toml"]
     assert mounts["/etc/bernstream"]["readOnly"]
@@ -142,13 +151,15 @@ def test_secrets_are_files_for_the_group_of_the_pod():
     seen = 0
     for name, template in pods(folder):
         spec = template["spec"]
-        (volume,) = [v for v in spec["volumes"] if "secret" in v]
-        assert volume["secret"]["defaultMode"] == 0o440, name
         assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
-        files = {f"/run/secrets/kafka/{item['path']}" for item in volume["secret"]["items"]}
-        (mount,) = [m for m in spec["containers"][0]["volumeMounts"] if m["name"] == volume["name"]]
-        assert mount["mountPath"] == "/run/secrets/kafka" and mount["readOnly"]
-        named = set(re.findall(r'/run/secrets/[\w./-]+', configuration(folder) + " ".join(spec["containers"][0]["args"])))
+        files = set()
+        for volume in [v for v in spec["volumes"] if "secret" in v]:
+            assert volume["secret"]["defaultMode"] == 0o440, name
+            (mount,) = [m for m in spec["containers"][0]["volumeMounts"] if m["name"] == volume["name"]]
+            assert mount["readOnly"]
+            files |= {f"{mount['mountPath']}/{item['path']}" for item in volume["secret"]["items"]}
+        read = configuration(folder) if any(v["name"] == "configuration" for v in spec["volumes"]) else ""
+        named = set(re.findall(r'/run/secrets/[\w./-]+', read + " ".join(spec["containers"][0]["args"])))
         assert named == files, name
         for container in spec["containers"]:
             assert "envFrom" not in container

@@ -1,9 +1,11 @@
-"""The program, run as the manifest of the production overlay says, against a real broker: it lives, is probed, stops in time, and
-its ledger lets no second worker near. One pod after the other, as its volume goes from one to the next."""
+"""The program, run as the manifests say, against a real broker. First the production overlay without its standby: one worker lives, is
+probed, stops in time, and its ledger lets no second worker near; one pod after the other, as its volume goes from one to the next. Then
+two workers with disks that go with their pods."""
 
 import copy
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -17,7 +19,10 @@ from pod import PATIENCE, PROGRAM, Claim, Pod
 from rendered import DEPLOY, ROOT, objects, one, with_components
 
 BROKER = os.environ.get("BERNSTREAM_TEST_KAFKA")
-SECRETS = {"bernstream-kafka": {"ca.crt": "-----BEGIN CERTIFICATE-----\n", "password": "a secret of the test\n"}}
+SECRETS = {
+    "bernstream-kafka": {"ca.crt": "-----BEGIN CERTIFICATE-----\n", "password": "a secret of the test\n"},
+    "bernstream-ledger": {"key": os.urandom(32)},
+}
 
 pytestmark = [
     pytest.mark.skipif(not BROKER, reason="BERNSTREAM_TEST_KAFKA is not set: the pod is NOT tested"),
@@ -38,18 +43,22 @@ def secure():
     return done.stdout.split() if done.returncode == 0 else None
 
 
-def settings(port, topics, reached):
+def settings(port, topics, reached, standby):
     """The configuration of production with another broker, other topics, another port, and windows of two seconds."""
+    # With a standby a window may be published as late as a second worker can publish it.
+    delay = "4s" if standby else "200ms"
+    of_the_ledger = [(r"^standby = .*$", 'standby = "2s"')] if standby else [(r"^log = .*\nkey_file = .*\nstandby = .*\n", "")]
     text = (DEPLOY / "overlays/production/bernstream.toml").read_text()
     for old, new in [
         *reached,
+        *of_the_ledger,
         (r'^clock_slack = .*$', 'clock_slack = "100ms"'),
         (r'^length = .*$', 'length = "2s"'),
         (r'^grace = .*$', 'grace = "200ms"'),
         (r'^ahead = .*$', 'ahead = "1s"'),
-        (r'^publish_delay = .*$', 'publish_delay = "200ms"'),
+        (r'^publish_delay = .*$', f'publish_delay = "{delay}"'),
         (r'^witness = .*$', f'witness = "{topics}-witness"\nwitness_min_insync_replicas = 1'),
-        (r'"waiting-times(-synopses)?"$', rf'"{topics}\1"'),
+        (r'"waiting-times(-synopses|-ledger)?"$', rf'"{topics}\1"'),
         # What the topic of the test has.
         (r'column = "minutes"', 'column = "dep_delay"'),
         (r'^listen = .*$', f'listen = "127.0.0.1:{port}"'),
@@ -77,28 +86,27 @@ def place(tmp_path_factory):
 IN_THE_CLEAR = [(r"^brokers = .*\n(tls|sasl) = .*\n(tls|sasl) = .*$", f'brokers = "{BROKER}"')]
 
 
-def overlay(place, name, port, is_init=False, reached=IN_THE_CLEAR):
+def overlay(place, name, port, is_init=False, reached=IN_THE_CLEAR, standby=False):
+    """A copy of the overlay, changed as deploy/README.md says."""
     folder = place.folder / f"overlay-{name}"
-    folder.mkdir(exist_ok=True)
-    (folder / "bernstream.toml").write_text(settings(port, place.topics, reached))
-    up = os.path.relpath(DEPLOY, folder)
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
-        "resources": [f"{up}/overlays/production"],
-        # A component that comes later has to be given the secrets again.
-        "components": [f"{up}/components/ledger-init", f"{up}/components/tls"] if is_init else [],
-        "namespace": "bernstream",
-        "configMapGenerator": [{"name": "bernstream", "behavior": "replace", "files": ["bernstream.toml"]}],
-        "images": [{"name": "bernstream", "newName": "registry.example.com/bernstream", "newTag": "test"}],
-    }))
+    shutil.copytree(DEPLOY / "overlays/production", folder, dirs_exist_ok=True)
+    (folder / "bernstream.toml").write_text(settings(port, place.topics, reached, standby))
+    text = (folder / "kustomization.yaml").read_text()
+    if is_init:
+        text = text.replace("# - ../../components/ledger-init", "- ../../components/ledger-init")
+    if not standby:
+        text, count = re.subn(r"  - \.\./\.\./components/standby\n|  - target: .*\n    path: ledger-init.yaml\n", "", text)
+        assert count == 2
+    (folder / "kustomization.yaml").write_text(text.replace("../..", os.path.relpath(DEPLOY, folder)))
     objects.cache_clear()
     return folder
 
 
-def worker(place, name, claim=None, secrets=SECRETS, reached=IN_THE_CLEAR):
+def worker(place, name, claim=None, secrets=SECRETS, reached=IN_THE_CLEAR, standby=False):
     port = free_port()
-    kustomization = overlay(place, name, port, reached=reached)
+    kustomization = overlay(place, name, port, reached=reached, standby=standby)
     template = one("StatefulSet", "bernstream", kustomization)["spec"]["template"]
-    claims = {"ledger": claim or place.claim}
+    claims = {} if standby else {"ledger": claim or place.claim}
     pod = Pod(template, kustomization, place.folder / name, claims, port, secrets)
     place.pods.append(pod)
     return pod
@@ -286,3 +294,40 @@ def test_9_the_secrets_of_the_manifest_open_a_broker_that_requires_them(place):
     wrong = {"bernstream-kafka": {**secrets["bernstream-kafka"], "password": "wrong"}}
     code, said = worker(place, "wrong", secrets=wrong, reached=reached).start().ended()
     assert code == 78 and "correct the user name or the password in /run/secrets/kafka/password" in said, (code, said)
+
+
+def test_10_of_two_workers_one_takes_over_when_the_other_is_killed_and_an_empty_disk_follows(place):
+    place = SimpleNamespace(**{**vars(place), "topics": f"{place.topics}-two"})
+    made = subprocess.run([PROGRAM, "produce", ROOT / "tests/data/flights.parquet", "--brokers", BROKER, "--topic", place.topics,
+                           "--create", "1"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    kustomization = overlay(place, "two-init", 1, is_init=True, standby=True)
+    assert one("StatefulSet", "bernstream", kustomization)["spec"]["replicas"] == 0
+    job = one("Job", "bernstream-ledger-init", kustomization)["spec"]["template"]
+    assert not [v for v in job["spec"]["volumes"] if "persistentVolumeClaim" in v]
+    pod = Pod(job, kustomization, place.folder / "two-init", {}, 1, SECRETS)
+    place.pods.append(pod)
+    code, said = pod.start().ended()
+    assert code == 0, said
+    def published(pod):
+        return pod.metric("bernstream_synopses_published_total")
+    acting, following = worker(place, "two-0", standby=True).start(), worker(place, "two-1", standby=True).start()
+    for pod in (acting, following):
+        pod.started()
+    acting.until("one of them publishes", lambda: published(acting) + published(following) >= 2)
+    if published(acting) == 0:
+        acting, following = following, acting
+    assert published(following) == 0, "the other follows, and is ready"
+    acting.kill()
+    print(f"taken over after {following.until('takes over', lambda: published(following) >= 1):.1f} s")
+    new = worker(place, "two-2", standby=True).start()
+    new.started()
+    before = published(following)
+    following.until("goes on beside it", lambda: published(following) > before + 1)
+    assert published(new) == 0
+    code, said, _ = following.stop()
+    assert code == 0, said
+    print(f"handed over after {new.until('takes over', lambda: published(new) >= 1):.1f} s")
+    code, said = worker(place, "two-look", standby=True).start(["ledger", "restore", "/etc/bernstream/bernstream.toml"]).ended()
+    assert code == 0, said
+    assert new.stop()[0] == 0
