@@ -16,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::sealing::Secret;
 use crate::pipeline::{Absorbed, Stop};
-use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, Reading, ScaleTopic};
+use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic};
 use crate::source::kafka::{self, Kafka, Stretches};
 use crate::{serve, telemetry};
 
@@ -105,7 +105,7 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
 }
 
 /// What an absorber of these settings reads for workers, whose ledgers may keep other choices of `"auto"` than it would make.
-fn reads(settings: &Settings, path: &Path) -> Box<dyn Fn(&str) -> Option<Reading>> {
+fn reads(settings: &Settings, path: &Path) -> Reads {
     let (settings, path) = (settings.clone(), path.to_owned());
     Box::new(move |choices| {
         let forms = match settings.choices() == choices {

@@ -32,8 +32,11 @@ pub struct Identity {
     /// A name that it keeps over restarts.
     pub member: Option<String>,
     /// What it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
-    pub reads: Box<dyn Fn(&str) -> Option<Reading>>,
+    pub reads: Reads,
 }
+
+/// From the choices of `"auto"` that an announcement names to what is read for it.
+pub type Reads = Box<dyn Fn(&str) -> Option<Reading>>;
 
 /// What is read of records, and what windows keep of it.
 #[derive(Clone)]
@@ -42,6 +45,9 @@ pub struct Reading {
     pub settings: String,
     pub forms: Vec<Form>,
 }
+
+/// Choices of `"auto"`, and the digest and forms that follow from them.
+type Known = (String, Option<(String, Arc<[Form]>)>);
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
 pub struct Absorber {
@@ -52,7 +58,7 @@ pub struct Absorber {
     absorbing: Absorbing,
     ours: BTreeSet<i32>,
     /// What follows from choices that were announced, the newest last.
-    readings: VecDeque<(String, Option<(String, Arc<[Form]>)>)>,
+    readings: VecDeque<Known>,
     is_for_operators: bool,
     /// Announcements of other settings were told.
     is_foreign_told: bool,

@@ -18,7 +18,7 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::absorber::{Absorber, Identity, Reading};
+pub use self::absorber::{Absorber, Identity, Reading, Reads};
 pub use self::absorbing::{Absorbing, Partial, Step};
 pub use self::announcement::Announcement;
 pub use self::collected::{Added, Collected};

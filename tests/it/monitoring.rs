@@ -417,7 +417,7 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
         results(&server, query);
         // No absorbers send anything here.
         for series in series(query).iter().filter(|series| *series != "bernstream_partials_total") {
-            wait_for(&format!("{name}: {series}"), logs, || (results(&server, &series) > 0).then_some(()));
+            wait_for(&format!("{name}: {series}"), logs, || (results(&server, series) > 0).then_some(()));
         }
         // The workers on files show counts, which is alerted after an hour; and they come to the end of a block now and then.
         if ["BernstreamShowsCounts", "BernstreamBudgetSpent"].contains(&name) {
