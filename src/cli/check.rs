@@ -84,8 +84,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => checked.not_looked_at = Some(unseen(&settings)),
         false => checked.checks = during("checking the brokers", || online(&settings)),
     }
-    // Of a broker that does not answer this is told already.
-    if let (Some(most), false) = (arguments.sample, checked.checks.iter().any(|check| check.is_unanswered)) {
+    // Where no broker answers, this is told already.
+    if let (Some(most), false) = (arguments.sample, checked.checks.iter().all(|check| check.is_unanswered)) {
         checked.checks.extend(during("trying messages", || sampled::checks(&settings, most)));
     }
     if arguments.json {

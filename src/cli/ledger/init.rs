@@ -68,6 +68,14 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool)
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
+    if let Some(end) = settings.windows.end.filter(|end| start.first >= *end) {
+        return Err(Failure::Configuration(format!(
+            "the first window would start at {}, and the last one ends at {end} (windows.end): nothing would ever be released. For windows \
+             of the past add --from, as in --from {}; see `bernstream ledger init --help`",
+            start.first,
+            settings.windows.grid.origin()
+        )));
+    }
     if let Some(claim) = claim.as_ref().filter(|_| !is_replaced) {
         return Err(Failure::Ledger(format!(
             "another ledger publishes to this output: its row {} is the newest that the witness has accepted. A new ledger takes over \
