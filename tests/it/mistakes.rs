@@ -154,7 +154,7 @@ const CONFIGURATION: &[Mistake] = &[
     Mistake {
         what: "text without quotes",
         verdict: "mended: the parser's words are odd, so the hint names the quotes",
-        made: |at| at.checked(&files(), "\"flights\"", "flights"),
+        made: |at| at.checked(&files(), "pipeline = \"flights\"", "pipeline = flights"),
     },
     Mistake {
         what: "YAML instead of TOML",
@@ -635,6 +635,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
     let row_of =
         |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
     let (mut page, mut count, mut without_broker) = (HEAD.to_owned(), 0, 0);
+    let mut silent = Vec::new();
     for (heading, mistakes) in sections {
         page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");
         for Mistake { what, verdict, made } in mistakes {
@@ -642,7 +643,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
             count += 1;
             let row = match made(&place) {
                 Some(said) => {
-                    assert!(said != "nothing is said", "{what}: {said}");
+                    silent.extend((said == "nothing is said").then_some(what));
                     format!("| {what} | `{}` | {verdict} |", said.replace('|', "\\|").replace('`', "'"))
                 }
                 None => {
@@ -658,6 +659,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
         fs::write(PAGE, &page).expect("it can be written");
         return;
     }
+    assert_eq!(silent, Vec::<&&str>::new(), "nothing is said");
     for (shown, found) in committed.lines().zip(page.lines()) {
         assert_eq!(shown, found, "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1");
     }
