@@ -164,7 +164,9 @@ fn of_tables(answer: &tables::Answer) -> String {
 /// What intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
 fn blurred(about: &Description) -> String {
-    if let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &about.target {
+    if let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &about.target
+        && !matches!(about.basis, Basis::Cosine { .. })
+    {
         let of_axis = |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
         let widths = about.domain.iter().zip(bandwidths).map(of_axis).collect::<Vec<_>>().join(", ");
         return format!("\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n");

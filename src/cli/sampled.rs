@@ -4,6 +4,7 @@ use crate::cli::figures::counted;
 use crate::config::{Input, Settings};
 use crate::kafka::check::Check;
 use crate::source::kafka::{Params, Sample, sample};
+use crate::window::Rules;
 
 /// Reads the newest `most` messages of each partition: what was found, and what is wrong with it.
 pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
@@ -12,7 +13,11 @@ pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
         return vec![Check::new(what, false, "files have no messages", "leave out --sample")];
     };
     match sample(kafka, &settings.columns, most) {
-        Ok(found) => found_in(kafka, &found),
+        Ok(found) => {
+            let mut checks = found_in(kafka, &found);
+            checks.extend(in_time(&settings.windows, &found));
+            checks
+        }
         Err(error) => {
             let what = format!("the newest messages of {} can be read", kafka.topic);
             vec![Check::new(what, false, error.to_string(), "correct what the message names, and try again")]
@@ -20,8 +25,22 @@ pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
     }
 }
 
+/// Whether event times can lie in a window at all: where none does, their unit is mostly another one than was declared.
+fn in_time(windows: &Rules, found: &Sample) -> Option<Check> {
+    let ((first, last), stamped) = (found.times?, found.stamped?);
+    let (origin, end) = (windows.grid.origin(), stamped.plus(windows.max_future_skew));
+    Some(Check::new(
+        format!("event times in them, from {first} to {last}, lie in windows"),
+        last >= origin && first <= end,
+        format!(
+            "none is between windows.origin, {origin}, and {end}, when the last of the messages may be read: all records are dropped"
+        ),
+        "correct input.time_format, the column of the event time, or the origin",
+    ))
+}
+
 fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {
-    let Sample { messages, broken, records, lacking, unpacked, silent } = found;
+    let Sample { messages, broken, records, lacking, unpacked, silent, .. } = found;
     let topic = &kafka.topic;
     if *messages == 0 && unpacked.is_none() && silent.is_empty() {
         return vec![Check::passed(format!(

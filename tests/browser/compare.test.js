@@ -248,7 +248,7 @@ test("arrows turn windows after a checkbox, and the way to the plot is short", a
 });
 
 test("the scrubber stays where it is while windows turn", async () => {
-  for (const width of [360, 1400]) {
+  for (const width of [360, 800, 1400]) {
     const { page, end } = await look(given("curve"), { width, height: 900 });
     const places = new Set();
     // Ten windows: the first has no window before it to tell of.

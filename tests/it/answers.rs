@@ -262,6 +262,31 @@ fn a_run_ends_with_where_its_synopses_are_and_warns_of_what_is_surely_a_mistake(
     assert!(warned.contains("warning: epsilon = 30 protects next to nothing"), "{warned}");
 }
 
+/// How many records lie in a range, with what noise and form add: in words and as JSON, of the forms that know it and of others.
+#[test]
+fn a_density_is_asked_for_the_count_of_a_range() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (case, is_known) in [("density-1d", true), ("density-cells-1d-quadratic", true), ("density-points-1d", false)] {
+        let text = fs::read_to_string(format!("clients/golden/{case}.json")).expect("the case");
+        let synopsis = serde_json::from_str::<Value>(&text).expect("JSON")["synopsis"].take();
+        fs::write(folder.path().join("s.json"), synopsis.to_string()).expect("it is written");
+        let (out, _) = bernstream(folder.path(), &["query", "s.json", "--range", "15..120"]);
+        assert!(out.starts_with("records with dep_delay from 15 to 120: "), "{case}: {out}");
+        assert_eq!(out.contains("  what the form cannot follow is at most "), is_known, "{case}: {out}");
+        assert_eq!(out.contains(" in at least 9 of 10 windows\n"), is_known, "{case}: {out}");
+        assert!(out.contains("the ends of ranges are blurred by about a bandwidth, "), "{case}: {out}");
+        let (json, _) = bernstream(folder.path(), &["query", "s.json", "--range", "15..120", "--json"]);
+        let answer = &serde_json::from_str::<Value>(&json).expect("JSON")["answers"][0];
+        assert_eq!(answer["kind"], "count");
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let half = number(&answer["value"]) - number(&answer["interval"]["lower"]);
+        assert!(half > 0.0 && answer["form_error"].as_f64().is_some_and(|form| form > 0.0) == is_known, "{answer}");
+    }
+    let asked = command(folder.path(), &["query", "s.json", "--quantile", "0.5"]);
+    let why = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(why.contains("no tables of cells"), "{why}");
+}
+
 /// The newest synopsis of a topic answers as its file does; without either the command says what it needs.
 #[test]
 fn a_query_names_a_file_or_a_topic() {
@@ -275,5 +300,8 @@ fn a_query_names_a_file_or_a_topic() {
     let (code, why) = asked(&["s.json"]);
     assert!(code == Some(78) && why.contains("Give a function of the columns"), "{why}");
     let (code, why) = asked(&["x", "--topic", "t", "--brokers", "b", "--range", "1..2"]);
-    assert!(code == Some(78) && why.contains("--range and --quantile ask tables of cells, 'x' asks moments"), "{why}");
+    assert!(
+        code == Some(78) && why.contains("--range and --quantile ask tables of cells and densities, 'x' asks moments"),
+        "{why}"
+    );
 }

@@ -572,12 +572,7 @@ fn each_rule_has_its_message() {
             "privacy.adjacency: replace_one protects the values of a record, not all records of a user",
         ),
         // What would be too large.
-        (
-            FLIGHTS,
-            "degree = 40",
-            "degree = 5001",
-            "release.density.bandwidths: degree 5001 is out of range: it must lie between 1 and 5000",
-        ),
+        (FLIGHTS, "degree = 40", "degree = 5001", "release.degree: must be from 1 to 5000"),
     ];
     for (text, old, new, expected) in table {
         let found = faults(&with(text, old, new));
@@ -879,7 +874,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
             "brokers = \"localhost:9092\"",
             "brokers = \"elsewhere:9092\"\ntls = {}\nsasl = { mechanism = \"PLAIN\", username = \"u\", password_file = \"/p\" }",
         ),
-        ("path = \"ledger/flights\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
+        ("path = \"ledger\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
         ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:1\"\ndetail = \"operator\""),
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
         ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
@@ -935,7 +930,7 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     let same = [
         ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\"".to_owned()),
         ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nreaders = 7".to_owned()),
-        ("path = \"ledger/flights\"", "path = \"elsewhere\"".to_owned()),
+        ("path = \"ledger\"", "path = \"elsewhere\"".to_owned()),
         ("[ledger]", scale("group = \"others\"\ndeadline = \"1s\"\nmost_megabytes = 9")),
     ];
     for (old, new) in same {

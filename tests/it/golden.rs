@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream::synopsis::query::Query;
-use bernstream::synopsis::{By, Synopsis};
+use bernstream::synopsis::{By, Synopsis, form_error};
 use serde_json::{Map, Value};
 
 fn folder() -> PathBuf {
@@ -307,4 +307,23 @@ fn named(schema: &Value, whole: &Value) -> Named {
     }
     found.properties.extend(schema["properties"].as_object().cloned().unwrap_or_default());
     found
+}
+
+/// The page is tested on what a worker writes today, as far as that follows from the description: how far the form is off.
+#[test]
+fn the_synopses_that_the_page_is_tested_with_say_what_their_form_adds() {
+    let mut known = 0;
+    for entry in fs::read_dir("tests/browser/fixtures").expect("the folder") {
+        let path = entry.expect("a file").path();
+        let mut computed = None;
+        for line in fs::read_to_string(&path).expect("lines").lines() {
+            let synopsis = Synopsis::from_json(line).expect("a synopsis");
+            let about = synopsis.description();
+            let of_form = || form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+            // All of a file have one description, but for their window.
+            assert_eq!(about.form_error, *computed.get_or_insert_with(of_form), "{}", path.display());
+            known += usize::from(about.form_error.is_some());
+        }
+    }
+    assert!(known > 20, "{known}");
 }

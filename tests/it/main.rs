@@ -45,6 +45,7 @@ mod ledger_log;
 mod ledger_of_years;
 mod limits;
 mod looking;
+mod mistakes;
 mod monitoring;
 mod names;
 mod neighbours;

@@ -40,7 +40,11 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
     let form = written.map_or(Ok(None), |written| form(document, written));
     let input = file.input.as_ref().map(Spanned::get_ref);
     let kafka = input.and_then(|input| input.kafka.as_ref()).map(Spanned::get_ref);
+    // Of a form that could not be read nothing more is known.
+    let is_misread = file.input.as_ref().and_then(|input| input.get_ref().kafka.as_ref()).map(Spanned::span);
+    let is_misread = is_misread.is_some_and(|place| document.reported_of(&place, "format").is_some());
     let typed = match &form {
+        Ok(None) if is_misread => Typed::Files,
         Ok(None) if kafka.is_some() => Typed::Arrow,
         Ok(None) if input.is_some_and(names_lines) => Typed::Records,
         Ok(None) => Typed::Files,

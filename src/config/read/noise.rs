@@ -10,6 +10,7 @@ use crate::config::read::private_order::{self, LARGEST_ORDER};
 use crate::config::select;
 use crate::config::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::config::text::{Checked, Document, Field, values};
+use crate::synopsis::bernstein::MAX_DEGREE;
 use crate::targets::whitened::Counts;
 use crate::targets::whitened::points::MOST_POINTS;
 use crate::window::histogram::Spline;
@@ -78,7 +79,10 @@ impl NoiseRequest {
                 let why = "does not apply: this noise is added to a lattice";
                 unwanted(document, keys.points, why)?;
                 no_cells(document, keys.cells, why)?;
-                let degree = document.required(place, "degree", keys.degree, auto);
+                let degree = document.required(place, "degree", keys.degree, |degree| match degree {
+                    Auto::Fixed(degree) if degree > MAX_DEGREE => Err(format!("must be from 1 to {MAX_DEGREE}")),
+                    degree => auto(degree),
+                });
                 let private_order = match (&keys.order, keys.private_order) {
                     (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
                     (_, private) => private.map(|table| private_order::read(document, table)).transpose(),

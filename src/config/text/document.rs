@@ -47,9 +47,7 @@ impl<'t> Document<'t> {
             let mut reported = Reported(());
             for error in errors {
                 let place = error.span().unwrap_or(0..0);
-                let is_second = error.message() == "duplicate key" && text.get(place.clone()) == Some("release");
-                let hint =
-                    if is_second { "each of several releases starts with [[release]], the first one too" } else { "" };
+                let hint = toml_hint(error.message(), text, &place);
                 reported = document.record(place, String::new(), error.message(), hint);
             }
             return (document, Err(reported));
@@ -213,6 +211,21 @@ impl<'t> Document<'t> {
     /// The dotted path of the outermost node whose key or value is at `place`.
     fn path_of(&self, place: &Range<usize>) -> String {
         if place.is_empty() { String::new() } else { path_in(&self.root, place).unwrap_or_default() }
+    }
+}
+
+/// What is mostly meant where a text is no TOML.
+fn toml_hint(message: &str, text: &str, place: &Range<usize>) -> &'static str {
+    let here = text.get(place.clone()).unwrap_or_default();
+    let next = text.get(place.start..).and_then(|rest| rest.chars().next());
+    if message == "duplicate key" && here == "release" {
+        "each of several releases starts with [[release]], the first one too"
+    } else if message.starts_with("invalid boolean") {
+        "text is written in quotes: key = \"text\""
+    } else if message.starts_with("invalid unquoted key") && next == Some(':') {
+        "this is TOML: write key = \"value\" instead of key: value, and a table in brackets on a line of its own"
+    } else {
+        ""
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Sample {
     /// Messages that the worker could not read: partition, offset, why.
     pub broken: Vec<(i32, i64, String)>,
     pub records: u64,
+    /// The first and the last event time, and the last timestamp of a message with records.
+    pub times: Option<(Timestamp, Timestamp)>,
+    pub stamped: Option<Timestamp>,
     /// How many records lack a column that is read: the event time, the key, the user, the values.
     pub lacking: BTreeMap<String, u64>,
     /// Why a batch of messages could not be unpacked, and nothing after it was looked at.
@@ -206,6 +209,12 @@ impl<'a> Trial<'a> {
             *self.found.lacking.entry(column.to_owned()).or_default() += nulls as u64;
         };
         self.found.records += batch.times.len() as u64;
+        let times = || batch.times.iter().flatten().map(Timestamp::from_micros);
+        if let (Some(first), Some(last)) = (times().min(), times().max()) {
+            let (before, after) = self.found.times.unwrap_or((first, last));
+            self.found.times = Some((before.min(first), after.max(last)));
+            self.found.stamped = self.found.stamped.max(batch.message_time);
+        }
         lacking(time, batch.times.null_count());
         for (name, ids) in [(key, &batch.keys), (unit, &batch.units)] {
             if let (Some(name), Some(ids)) = (name, ids) {

@@ -70,6 +70,9 @@ export function rows(csv) {
 
 export async function shoot(page, name, full = true) {
   await mkdir(SHOTS, { recursive: true });
+  // What the server is asked for only where somebody looks is in the picture too, if it answers.
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  await page.waitForFunction(() => !document.body.textContent.includes("Asking the server"), null, { timeout: 10_000 }).catch(() => {});
   await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: full, animations: "disabled" });
 }

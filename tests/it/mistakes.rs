@@ -1,0 +1,671 @@
+//! What the program says of mistakes that people make: each is made, and `docs/evidence/mistakes.md` shows the answer and a verdict.
+//!
+//! `BERNSTREAM_WRITE_MISTAKES=1` writes the page anew.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use rdkafka::producer::{BaseRecord, Producer};
+
+use crate::harness::PATIENCE;
+use crate::harness::http::free_address;
+use crate::harness::kafka;
+use crate::harness::setup::Setup;
+
+const PAGE: &str = "docs/evidence/mistakes.md";
+const HEAD: &str = "# Mistakes, and what the program says
+
+Each row is a mistake that people make with programs like this one. `tests/it/mistakes.rs` makes it, in a folder of its own, and compares the first line of
+the answer with this page, so that neither can change alone. Below that line `check` shows the place in the file, underlined, and mostly a hint.
+[What an error means](../../config) has the remedies.
+
+The verdict is ours, by three questions: is it told before it does harm, does the line say where it is, and does it say what to do?
+";
+
+/// One mistake: what it is, the verdict on the answer, and how it is made.
+struct Mistake {
+    what: &'static str,
+    verdict: &'static str,
+    /// What is said; `None` where it cannot be made without a broker and there is none.
+    made: fn(&Place) -> Option<String>,
+}
+
+/// A folder to make it in.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        fs::write(path, text).expect("it can be written");
+    }
+
+    /// The line of an answer that says what is wrong; what is of this machine is left out.
+    fn said(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        let output = command.args(arguments).current_dir(self.path()).output().expect("it runs");
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let lines = || said.iter().flat_map(|text| text.lines()).map(str::trim);
+        let of = |mark: &str| lines().find_map(|line| line.find(mark).and_then(|at| line.get(at..)));
+        let line = of("fault  ").or_else(|| of("error: ")).or_else(|| of("warning: ")).unwrap_or("nothing is said");
+        line.replace(&self.path().display().to_string(), "FOLDER").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// `check --offline` of a file with something else in one place.
+    fn checked(&self, text: &str, old: &str, new: &str) -> Option<String> {
+        assert!(text.contains(old), "{old}");
+        self.write("c.toml", text.replacen(old, new, 1));
+        Some(self.said(&["check", "--offline", "c.toml"]))
+    }
+
+    /// The example of files, of three days and five records.
+    fn worked(&self) -> String {
+        let text = files().replace("2014-01-01T05", "2013-01-04T05").replace("/files\"", "\"");
+        let text = text.replace("column = \"origin\",", "column = \"origin\", type = \"text\",");
+        self.write("c.toml", &text);
+        let records = "time,origin,dep_delay\n2013-01-01T06:00:00Z,EWR,3\n2013-01-02T06:00:00Z,JFK,5\n2013-01-03T06:00:00Z,LGA,7\n";
+        self.write("flights/a.csv", records);
+        text
+    }
+
+    /// A golden synopsis in `s.json`.
+    fn synopsis(&self, case: &str) {
+        let text = fs::read_to_string(format!("clients/golden/{case}.json")).expect("the case");
+        let case: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        self.write("s.json", case["synopsis"].to_string());
+    }
+}
+
+/// A lattice is found at once, and is none of what is looked at here.
+fn quick(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("expected_records"));
+    let lines = lines.map(|line| if line.starts_with("noise = \"auto\"") { "degree = 40\norder = 4" } else { line });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn files() -> String {
+    include_str!("../../config/files.toml").to_owned()
+}
+
+fn flights() -> String {
+    quick(include_str!("../../config/flights.toml"))
+}
+
+fn users() -> String {
+    include_str!("../../config/users.toml").to_owned()
+}
+
+fn rides() -> String {
+    quick(include_str!("../../config/rides.toml"))
+}
+
+const IN_PLACE: &str = "good: place and remedy";
+const WARNED: &str = "good: it may be meant, so it is a warning";
+
+const CONFIGURATION: &[Mistake] = &[
+    Mistake {
+        what: "a key is misspelt",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "degree = 40", "degre = 40"),
+    },
+    Mistake {
+        what: "a key stands in another table",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "adjacency =", "length = \"1d\"\nadjacency ="),
+    },
+    Mistake {
+        what: "a number in quotes",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "degree = 40", "degree = \"40\""),
+    },
+    Mistake {
+        what: "a duration in seconds, without a unit",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "length = \"1d\"", "length = 86400"),
+    },
+    Mistake {
+        what: "windows of a month",
+        verdict: "good: no month has a fixed length, and the units are listed",
+        made: |at| at.checked(&files(), "length = \"1d\"", "length = \"1mo\""),
+    },
+    Mistake {
+        what: "windows of no length",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "length = \"1d\"", "length = \"0s\""),
+    },
+    Mistake {
+        what: "a time without its offset from UTC",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "2013-01-01T05:00:00Z", "2013-01-01T05:00:00"),
+    },
+    Mistake {
+        what: "a date where a time belongs",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "2013-01-01T05:00:00Z", "2013-01-01"),
+    },
+    Mistake {
+        what: "text without quotes",
+        verdict: "mended: the parser's words are odd, so the hint names the quotes",
+        made: |at| at.checked(&files(), "pipeline = \"flights\"", "pipeline = flights"),
+    },
+    Mistake {
+        what: "YAML instead of TOML",
+        verdict: "mended: the hint shows the form",
+        made: |at| at.checked(&files(), "pipeline = ", "pipeline: "),
+    },
+    Mistake {
+        what: "an empty file",
+        verdict: "good: all that is required is listed, each with its form",
+        made: |at| at.checked(&files(), &files(), ""),
+    },
+    Mistake {
+        what: "a second [release] instead of [[release]]",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "[output]", "[release]\nname = \"b\"\n[output]"),
+    },
+    Mistake {
+        what: "a file that is not there",
+        verdict: "good: the name that was tried",
+        made: |at| Some(at.said(&["check", "--offline", "c.toml"])),
+    },
+    Mistake { what: "no epsilon", verdict: IN_PLACE, made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "\n") },
+    Mistake {
+        what: "epsilon below 0",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = -1\n\n"),
+    },
+    Mistake {
+        what: "epsilon in per cent",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = \"100 %\"\n\n"),
+    },
+    Mistake {
+        what: "an epsilon that protects nobody",
+        verdict: WARNED,
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = 100.0\n\n"),
+    },
+    Mistake {
+        what: "a window that costs more than there is",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = 0.5\n\n"),
+    },
+    Mistake {
+        what: "Gaussian noise without a delta",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "order = 4", "order = 4\nnoise = \"gaussian\""),
+    },
+    Mistake {
+        what: "a law of noise that there is not",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "order = 4", "order = 4\nnoise = \"normal\""),
+    },
+    Mistake {
+        what: "an adjacency that is misspelt",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "add_remove", "add-remove"),
+    },
+    Mistake {
+        what: "users without a period",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&users(), "per = \"1d\", ", ""),
+    },
+    Mistake {
+        what: "users without a cap",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&users(), ", max_records_per_window = 20", ""),
+    },
+    Mistake {
+        what: "a budget that pays for few windows of a user's day",
+        verdict: WARNED,
+        made: |at| at.checked(&users(), "epsilon = 0.04", "epsilon = 0.5"),
+    },
+    Mistake {
+        what: "the ends of a domain exchanged",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "min = -30, max = 180", "min = 180, max = -30"),
+    },
+    Mistake {
+        what: "no word on what lies outside of a domain",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), ", outside = \"clamp\"", ""),
+    },
+    Mistake {
+        what: "another word for it",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "\"clamp\"", "\"clip\""),
+    },
+    Mistake {
+        what: "a release of nothing",
+        verdict: "good: all functions are named",
+        made: |at| at.checked(&files(), "[release.density]\nbandwidths = [10]\n", ""),
+    },
+    Mistake {
+        what: "a release of two functions",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "[release.density]", "[release.moments]\nfrequencies = 8\n\n[release.density]"),
+    },
+    Mistake {
+        what: "one bandwidth without brackets",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "bandwidths = [10]", "bandwidths = 10"),
+    },
+    Mistake {
+        what: "two bandwidths for one axis",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "bandwidths = [10]", "bandwidths = [10, 5]"),
+    },
+    Mistake {
+        what: "a bandwidth below 0",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "bandwidths = [10]", "bandwidths = [-10]"),
+    },
+    Mistake {
+        what: "a bandwidth that falls between the points of the lattice",
+        verdict: WARNED,
+        made: |at| at.checked(&files(), "bandwidths = [10]", "bandwidths = [1]"),
+    },
+    Mistake {
+        what: "a degree beyond all bounds",
+        verdict: "mended: it pointed at the bandwidths",
+        made: |at| at.checked(&files(), "degree = 40", "degree = 100000"),
+    },
+    Mistake {
+        what: "four axes",
+        verdict: IN_PLACE,
+        made: |at| {
+            let more = ["a", "b", "c"]
+                .map(|name| format!("{{ column = \"{name}\", min = 0, max = 1, outside = \"clamp\" }}, "));
+            at.checked(&files(), "domain = [", &format!("domain = [{}", more.concat()))
+        },
+    },
+    Mistake {
+        what: "two releases of one name",
+        verdict: IN_PLACE,
+        made: |at| {
+            let text = files();
+            let (_, release) = text.split_once("[release]").expect("a release");
+            let (release, _) = release.split_once("[output]").expect("an output");
+            let cheap = release.replace("epsilon = 1.0", "epsilon = 0.5");
+            let twice = format!("[[release]]{cheap}[[release]]{cheap}");
+            at.checked(&text, &format!("[release]{release}"), &twice)
+        },
+    },
+    Mistake {
+        what: "keys that the data should tell",
+        verdict: "good: keys are public, and have to be listed",
+        made: |at| at.checked(&files(), ", values = [\"EWR\", \"JFK\", \"LGA\"]", ""),
+    },
+    Mistake {
+        what: "no keys in the list",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "[\"EWR\", \"JFK\", \"LGA\"]", "[]"),
+    },
+    Mistake { what: "a key twice", verdict: IN_PLACE, made: |at| at.checked(&files(), "\"JFK\"", "\"EWR\"") },
+    Mistake {
+        what: "files without an end",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "end = \"2014-01-01T05:00:00Z\"\n", ""),
+    },
+    Mistake {
+        what: "an end within a window",
+        verdict: "good: the hint has the ends before and behind",
+        made: |at| at.checked(&files(), "2014-01-01T05", "2014-01-01T06"),
+    },
+    Mistake {
+        what: "synopses go to the topic that is read",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&flights(), "\"flights-synopses\"", "\"flights\""),
+    },
+    Mistake {
+        what: "synopses go to the folder that is read",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "\"out/files\"", "\"flights\""),
+    },
+    Mistake {
+        what: "a topic with a blank in its name",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&flights(), "topic = \"flights\"", "topic = \"my flights\""),
+    },
+    Mistake {
+        what: "no slack for the clocks of brokers",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&flights(), "clock_slack = \"45s\"", "clock_slack = \"0s\""),
+    },
+    Mistake {
+        what: "publishing before the end of a window is known",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&flights(), "publish_delay = \"1m\"", "publish_delay = \"10s\""),
+    },
+    Mistake {
+        what: "JSON, and no type of the key",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&rides(), " type = \"text\",", ""),
+    },
+    Mistake {
+        what: "Arrow, and a type of the key",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&rides(), "format = \"json\"", "format = \"arrow\""),
+    },
+    Mistake {
+        what: "a format of messages that there is not",
+        verdict: "mended: types of keys were called wrong first",
+        made: |at| at.checked(&rides(), "format = \"json\"", "format = \"csv\""),
+    },
+    Mistake {
+        what: "an abbreviation for milliseconds",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&rides(), "[input]\n", "[input]\ntime_format = \"ms\"\n"),
+    },
+    Mistake {
+        what: "an Avro schema that is elsewhere",
+        verdict: "good: the hint says what paths are relative to",
+        made: |at| at.checked(&rides(), "\"json\"", "{ avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }"),
+    },
+    Mistake {
+        what: "skipping messages that are one record each",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&rides(), "format = \"json\"", "on_bad_message = \"skip\"\nformat = \"json\""),
+    },
+];
+
+const INPUT: &[Mistake] = &[
+    Mistake {
+        what: "a folder of records that is not there",
+        verdict: "good: the path that was tried",
+        made: |at| {
+            at.write("c.toml", files());
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a file that lacks a column",
+        verdict: "good: the file, the column, and those that it has",
+        made: |at| {
+            at.worked();
+            at.write("flights/a.csv", "time,origin,delay\n2013-01-01T06:00:00Z,EWR,3\n");
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "Parquet whose event times are integers",
+        verdict: "good: `time_format` is named",
+        made: |at| {
+            at.write("c.toml", files());
+            let time: ArrayRef = Arc::new(Int64Array::from(vec![1_357_020_000]));
+            let origin: ArrayRef = Arc::new(StringArray::from(vec!["EWR"]));
+            let delay: ArrayRef = Arc::new(Float64Array::from(vec![3.0]));
+            let records = RecordBatch::try_from_iter([("time", time), ("origin", origin), ("dep_delay", delay)]);
+            let records = records.expect("records");
+            let mut bytes = Vec::new();
+            let mut writer = ArrowWriter::try_new(&mut bytes, records.schema(), None).expect("a writer");
+            writer.write(&records).expect("it is written");
+            writer.close().expect("it is closed");
+            at.write("flights/a.parquet", bytes);
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a spreadsheet in the folder",
+        verdict: "good: the file, and what can be read",
+        made: |at| {
+            at.worked();
+            fs::remove_file(at.path().join("flights/a.csv")).expect("it was there");
+            at.write("flights/a.xlsx", "PK");
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a broker that does not answer",
+        verdict: "good: the address, and why",
+        made: |at| {
+            at.write("c.toml", flights().replace("localhost:9092", &free_address()));
+            Some(at.said(&["check", "c.toml"]).replace(char::is_numeric, "N"))
+        },
+    },
+    Mistake {
+        what: "a topic that is not there",
+        verdict: "good: the topic, and how to create it",
+        made: |at| {
+            let servers = kafka::broker()?;
+            at.write("c.toml", flights().replace("localhost:9092", &servers).replace("\"flights", "\"no-flights"));
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a producer that sends JSON to a topic of Arrow",
+        verdict: "good, with `check --sample`: offset, reason and remedy",
+        made: |_| sampled("", &[], br#"{"time":"2025-01-01T00:00:30Z","key":"a","value":5}"#),
+    },
+    Mistake {
+        what: "times in seconds that are declared as milliseconds",
+        verdict: "mended, with `check --sample`: nothing told it before, because records of another time are dropped one by one",
+        made: |_| {
+            sampled("milliseconds", &["format = \"json\"\nclock_slack"], br#"{"time":1767225630,"key":"a","value":5}"#)
+        },
+    },
+    Mistake {
+        what: "times as text where integers are declared",
+        verdict: "good, with `check --sample`: the column that no record has",
+        made: |_| {
+            sampled(
+                "seconds",
+                &["format = \"json\"\nclock_slack"],
+                br#"{"time":"2026-01-01T00:00:30Z","key":"a","value":5}"#,
+            )
+        },
+    },
+    Mistake {
+        what: "a misspelt field of JSON records",
+        verdict: "good, with `check --sample`: the field that no record has",
+        made: |_| {
+            sampled(
+                "rfc3339",
+                &["format = \"json\"\nclock_slack"],
+                br#"{"time":"2026-01-01T00:00:30Z","key":"a","worth":5}"#,
+            )
+        },
+    },
+];
+
+/// `check --sample` of a topic with this message three times, where times are written so; the offsets and names of the topic left out.
+fn sampled(time_format: &str, edits: &[&str], payload: &[u8]) -> Option<String> {
+    let servers = kafka::broker()?;
+    let setup = Setup::new(&servers, 2);
+    setup.begin(std::time::Duration::from_secs(60));
+    if !time_format.is_empty() {
+        setup.edit("time = \"time\"", &format!("time = \"time\"\ntime_format = \"{time_format}\""));
+        setup.edit("column = \"key\"", "column = \"key\", type = \"text\"");
+    }
+    for new in edits {
+        setup.edit("clock_slack", new);
+    }
+    let producer = setup.producer(&[]);
+    for _ in 0..3 {
+        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(payload);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+    let output = setup.bernstream(&["check", "--sample"]).arg(setup.configuration()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = told.lines().map(str::trim).find(|line| line.starts_with("fault")).unwrap_or("nothing is said");
+    let line = line.replace(&setup.input, "TOPIC").split_whitespace().collect::<Vec<_>>().join(" ");
+    // When a window begins, and when the messages came, is this test's.
+    Some(line.split_once(", when").map_or(line.clone(), |(head, tail)| {
+        let (head, _) = head.split_once("windows.origin").unwrap_or((head, ""));
+        format!("{head}windows.origin … when{tail}")
+    }))
+}
+
+const LEDGER: &[Mistake] = &[
+    Mistake {
+        what: "a ledger that is not there is asked",
+        verdict: "good: the path, and the command that creates it",
+        made: |at| {
+            at.worked();
+            Some(at.said(&["ledger", "show", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "the ledger of another pipeline",
+        verdict: "good: both names",
+        made: |at| {
+            let text = at.worked();
+            at.said(&["run", "c.toml"]);
+            at.write("c.toml", text.replace("pipeline = \"flights\"", "pipeline = \"trains\""));
+            Some(at.said(&["run", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "another total than the ledger has promised",
+        verdict: "good: both totals",
+        made: |at| {
+            let text = at.worked();
+            at.said(&["run", "c.toml"]);
+            at.write("c.toml", text.replace("epsilon = 1.0\n\n[release]", "epsilon = 2.0\n\n[release]"));
+            Some(at.said(&["run", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "the ledger is deleted to start anew",
+        verdict: "good: what was published is not forgotten",
+        made: |at| {
+            at.worked();
+            at.said(&["run", "c.toml"]);
+            fs::remove_dir_all(at.path().join("ledger")).expect("it was there");
+            Some(at.said(&["run", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "the output is deleted to publish anew",
+        verdict: "good: what is lost, and the command that brings it back",
+        made: |at| {
+            at.worked();
+            at.said(&["run", "c.toml"]);
+            fs::remove_dir_all(at.path().join("out")).expect("it was there");
+            Some(at.said(&["run", "c.toml"]))
+        },
+    },
+];
+
+const READING: &[Mistake] = &[
+    Mistake {
+        what: "a file that is no synopsis is evaluated",
+        verdict: "good: what it is not",
+        made: |at| {
+            at.write("s.json", "{\"a\": 1}");
+            Some(at.said(&["evaluate", "s.json"]))
+        },
+    },
+    Mistake {
+        what: "a point outside of the domain",
+        verdict: "good: the column, the value, and the ends",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["evaluate", "s.json", "--at", "1000"]))
+        },
+    },
+    Mistake {
+        what: "two coordinates for one axis",
+        verdict: "good: how many there are",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["evaluate", "s.json", "--at", "1,2"]))
+        },
+    },
+    Mistake {
+        what: "moments are evaluated",
+        verdict: "good: the command for them",
+        made: |at| {
+            at.synopsis("moments-1d");
+            Some(at.said(&["evaluate", "s.json"]))
+        },
+    },
+    Mistake {
+        what: "a function of a point is queried",
+        verdict: "good: the command for it",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["query", "s.json", "dep_delay"]))
+        },
+    },
+    Mistake {
+        what: "a column of a query is misspelt",
+        verdict: "good: the columns that there are",
+        made: |at| {
+            at.synopsis("moments-1d");
+            Some(at.said(&["query", "s.json", "dep_delya"]))
+        },
+    },
+    Mistake {
+        what: "a range with a hyphen",
+        verdict: "good: the form",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["query", "s.json", "--range", "15-120"]))
+        },
+    },
+    Mistake {
+        what: "a quantile of a density",
+        verdict: "good: what it is read from",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["query", "s.json", "--quantile", "0.5"]))
+        },
+    },
+    Mistake {
+        what: "a folder of synopses that is not there",
+        verdict: "good: the path that was tried",
+        made: |at| Some(at.said(&["dashboard", "no-synopses"])),
+    },
+];
+
+#[test]
+fn what_is_said_of_every_mistake_is_what_the_page_shows() {
+    let sections =
+        [("The configuration", CONFIGURATION), ("The input", INPUT), ("The ledger", LEDGER), ("Reading", READING)];
+    let committed = fs::read_to_string(PAGE).unwrap_or_default();
+    let row_of =
+        |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
+    let (mut page, mut count, mut without_broker) = (HEAD.to_owned(), 0, 0);
+    let mut silent = Vec::new();
+    for (heading, mistakes) in sections {
+        page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");
+        for Mistake { what, verdict, made } in mistakes {
+            let place = Place(tempfile::tempdir().expect("a folder"));
+            count += 1;
+            let row = match made(&place) {
+                Some(said) => {
+                    silent.extend((said == "nothing is said").then_some(what));
+                    format!("| {what} | `{}` | {verdict} |", said.replace('|', "\\|").replace('`', "'"))
+                }
+                None => {
+                    without_broker += 1;
+                    row_of(what).unwrap_or_default()
+                }
+            };
+            page += &format!("{row}\n");
+        }
+    }
+    assert!(count >= 64 && without_broker < 10, "{count} mistakes, {without_broker} without a broker");
+    if std::env::var_os("BERNSTREAM_WRITE_MISTAKES").is_some() {
+        fs::write(PAGE, &page).expect("it can be written");
+        return;
+    }
+    assert_eq!(silent, Vec::<&&str>::new(), "nothing is said");
+    for (shown, found) in committed.lines().zip(page.lines()) {
+        assert_eq!(shown, found, "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1");
+    }
+    assert_eq!(
+        committed.lines().count(),
+        page.lines().count(),
+        "{PAGE}: write it anew with BERNSTREAM_WRITE_MISTAKES=1"
+    );
+}
