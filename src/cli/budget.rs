@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Show { configuration } => show(&settings::load(configuration)?),
         Action::End { configuration, from } => {
             let settings = settings::load(configuration)?;
-            end(&settings, *from).map_err(|failure| failure.advised(&settings.output))
+            end(&settings, *from).map_err(|failure| failure.advised(&settings))
         }
     }
 }

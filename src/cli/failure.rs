@@ -2,7 +2,7 @@
 
 use crate::cli::style;
 use crate::ledger::{budget, log, witness};
-use crate::sink::{self, Output, deliver, output};
+use crate::sink::{self, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
 /// Why a command failed, grouped by what the caller should do about it.
@@ -46,12 +46,15 @@ impl Failure {
         }
     }
 
-    /// Says how to go on without the ledger, if it cannot: that depends on the output.
-    pub fn advised(self, output: &Output) -> Self {
+    /// Says how to go on without the ledger, if it cannot: that depends on its log and on the output.
+    pub fn advised(self, settings: &Settings) -> Self {
+        let new = settings.output.new_ledger_advice();
         match self {
-            Failure::LostLedger(what) => {
-                Failure::Ledger(format!("{what}; to go on without this ledger: {}", output.new_ledger_advice()))
-            }
+            Failure::LostLedger(what) if settings.ledger_log.is_some() => Failure::Ledger(format!(
+                "{what}; start the worker, which builds the ledger from its log (`bernstream ledger restore --dry-run` says what); only \
+                 if it cannot: {new}"
+            )),
+            Failure::LostLedger(what) => Failure::Ledger(format!("{what}; to go on without this ledger: {new}")),
             other => other,
         }
     }

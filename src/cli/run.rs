@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    work(&settings, false, &runtime, &stop).map_err(|failure| failure.advised(&settings.output))
+    work(&settings, false, &runtime, &stop).map_err(|failure| failure.advised(&settings))
 }
 
 /// Runs a worker until its grid ends, a stop is requested, or something fails. `is_synthetic` marks the records as simulated,

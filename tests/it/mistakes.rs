@@ -635,7 +635,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
     let row_of =
         |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
     let (mut page, mut count, mut without_broker) = (HEAD.to_owned(), 0, 0);
-    let mut silent = Vec::new();
+    let mut silent: Vec<&&str> = Vec::new();
     for (heading, mistakes) in sections {
         page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");
         for Mistake { what, verdict, made } in mistakes {
@@ -659,7 +659,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
         fs::write(PAGE, &page).expect("it can be written");
         return;
     }
-    assert_eq!(silent, Vec::<&&str>::new(), "nothing is said");
+    assert!(silent.is_empty(), "nothing is said of {silent:?}");
     for (shown, found) in committed.lines().zip(page.lines()) {
         assert_eq!(shown, found, "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1");
     }

@@ -154,7 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Log { action: LogAction::Init { .. } } => log::init(&settings),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
-    done.map_err(|failure| failure.advised(&settings.output))
+    done.map_err(|failure| failure.advised(&settings))
 }
 
 impl Action {
