@@ -99,6 +99,11 @@ fn what_was_accepted_and_not_published_is_published_by_the_one_that_follows() {
 
 #[test]
 fn a_worker_that_follows_draws_what_is_overdue_and_the_one_whose_row_lost_builds_its_ledger_again() {
+    // What lost is as long as what was accepted, or shorter.
+    [0, 3].into_iter().for_each(is_overtaken_by);
+}
+
+fn is_overtaken_by(more: usize) {
     let (mut acting, mut following, now) = two();
     following.step(now, Fate::Lands).unwrap();
     let due = now.plus(seconds(3600.0));
@@ -112,10 +117,13 @@ fn a_worker_that_follows_draws_what_is_overdue_and_the_one_whose_row_lost_builds
     assert!(following.ledger.may_draw(due, late).unwrap());
     following.pay();
     assert!(following.step(late, Fate::Lands).unwrap().is_waiting, "not before its moment");
+    let next = due.plus(seconds(3600.0));
+    assert!(!following.ledger.may_draw(next, next.plus(seconds(3600.0))).unwrap(), "and nothing else meanwhile");
     let late = late.plus(seconds(0.5));
     assert!(following.step(late, Fate::Lands).unwrap().has_claimed);
     assert_eq!(following.step(late, Fate::Lands).unwrap().published, 1);
     assert!(following.ledger.is_acting());
+    following.pass(more);
     let overtaken = acting.try_step(late, Fate::Lands);
     assert!(matches!(overtaken, Err(deliver::Error::Ledger(Error::ForeignHead { .. }))), "{overtaken:?}");
 }
@@ -172,7 +180,7 @@ fn how_long_a_draw_takes_does_not_decide_which_of_two_draws_is_accepted() {
             let follows = claims_at(&mut following, due, follows, seconds(other));
             assert!(acts.since(due) > seconds(10.0) && follows.since(due) > seconds(10.0));
             // The moments themselves do not depend on the draws.
-            winners.push((acts.since(due), following.ledger.draws_from(due).plus_half() == follows, acts < follows));
+            winners.push((acts.since(due), following.ledger.draws_from(due).plus_half() == follows, acts <= follows));
         }
     }
     assert_eq!(winners.len(), 4 * 5);
