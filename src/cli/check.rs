@@ -309,7 +309,7 @@ fn key_check(path: &Path) -> Check {
         format!("{} is a key of the ledger log", path.display()),
         why.is_none(),
         format!("it {}", why.unwrap_or_default()),
-        "`head -c 32 /dev/urandom` makes one, which every worker of the pipeline needs",
+        "put the key there with which the log was written; a new log gets a new one (`head -c 32 /dev/urandom`), the same for all workers",
     )
 }
 

@@ -1,6 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::cli::style;
+use crate::config::Settings;
 use crate::ledger::{budget, log, witness};
 use crate::sink::{self, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
