@@ -207,10 +207,10 @@ pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
     let for_ever = diff::of_ledger(recorded, &settings.normalised);
     (!for_ever.is_empty()).then(|| {
         format!(
-            "the ledger in {} was created for another guarantee: undo the change, or {}\n  {}",
+            "the ledger in {} was created for another guarantee: {}; undo the change, or {}",
             settings.ledger.path.display(),
+            for_ever.join("; "),
             settings.output.new_ledger_advice(),
-            for_ever.join("\n  "),
         )
     })
 }

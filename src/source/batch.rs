@@ -5,16 +5,16 @@ use std::fmt;
 use arrow_array::{Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
-use crate::source::record::TimeFormat;
 use crate::source::text::Text;
+use crate::source::times::TimeFormat;
 
 /// The columns named by the configuration; all others are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// Event time; any Arrow timestamp or date.
     pub time: String,
-    /// How a column of event times is written that has no type of its own for them, if that is declared; of records it is
-    /// [`Declared::time`](crate::source::record::Declared).
+    /// How a column of event times is written that has no type of its own for them, if that is declared; of records that are not
+    /// Arrow it stands with what else is declared of them.
     pub time_format: Option<TimeFormat>,
     /// Group key; text or integers.
     pub key: Option<String>,

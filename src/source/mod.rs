@@ -15,6 +15,7 @@ pub mod lines;
 pub mod record;
 pub(crate) mod rows;
 mod text;
+mod times;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "worker")]
@@ -27,6 +28,7 @@ pub use self::broken::Broken;
 #[cfg(feature = "worker")]
 pub use self::error::Error;
 pub use self::text::Text;
+pub use self::times::TimeFormat;
 #[cfg(feature = "worker")]
 use crate::clock::{ScheduleClock, Timestamp};
 

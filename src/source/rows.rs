@@ -15,8 +15,8 @@ use arrow_select::concat::concat;
 use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, names};
-use crate::source::record::TimeFormat;
 use crate::source::text::Text;
+use crate::source::times::TimeFormat;
 
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +190,9 @@ pub(crate) fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<I
         DataType::Date64 => Ok(column.as_primitive::<Date64Type>().unary_opt(|t| t.checked_mul(1_000))),
         kind => match declared {
             Some(format) if kind.is_integer() => written(column.as_ref(), format),
-            Some(format) if is_text(kind) => Ok(Text::new(column)?.translated(|text| format.read(text)).into()),
+            Some(format) if is_text(kind) => {
+                Ok(Text::new(column)?.translated(|text| format.of_text(std::str::from_utf8(text).ok()?)).into())
+            }
             _ => Err(Broken::new(format_args!("a column is {kind}, but {}", Role::Time(declared).requirement()))),
         },
     }

@@ -56,7 +56,13 @@ impl Place {
         let lines = || said.iter().flat_map(|text| text.lines()).map(str::trim);
         let of = |mark: &str| lines().find_map(|line| line.find(mark).and_then(|at| line.get(at..)));
         let line = of("fault  ").or_else(|| of("error: ")).or_else(|| of("warning: ")).unwrap_or("nothing is said");
-        line.replace(&self.path().display().to_string(), "FOLDER").split_whitespace().collect::<Vec<_>>().join(" ")
+        let line = line.replace(&self.path().display().to_string(), "FOLDER");
+        // Identities are drawn.
+        let plain = |word: &str| match word.trim_end_matches([',', ';']) {
+            long if long.len() >= 32 && long.bytes().all(|byte| byte.is_ascii_hexdigit()) => word.replace(long, "…"),
+            _ => word.to_owned(),
+        };
+        line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")
     }
 
     /// `check --offline` of a file with something else in one place.
@@ -70,6 +76,7 @@ impl Place {
     fn worked(&self) -> String {
         let text = files().replace("2014-01-01T05", "2013-01-04T05").replace("/files\"", "\"");
         let text = text.replace("column = \"origin\",", "column = \"origin\", type = \"text\",");
+        let text = text.replace("degree = 40", "degree = 8").replace("bandwidths = [10]", "bandwidths = [40]");
         self.write("c.toml", &text);
         let records = "time,origin,dep_delay\n2013-01-01T06:00:00Z,EWR,3\n2013-01-02T06:00:00Z,JFK,5\n2013-01-03T06:00:00Z,LGA,7\n";
         self.write("flights/a.csv", records);
@@ -414,7 +421,7 @@ const INPUT: &[Mistake] = &[
     },
     Mistake {
         what: "a spreadsheet in the folder",
-        verdict: "good: the file, and what can be read",
+        verdict: "good: what can be read",
         made: |at| {
             at.worked();
             fs::remove_file(at.path().join("flights/a.csv")).expect("it was there");
@@ -515,7 +522,7 @@ const LEDGER: &[Mistake] = &[
     },
     Mistake {
         what: "the ledger of another pipeline",
-        verdict: "good: both names",
+        verdict: "mended: what differs stood below the advice",
         made: |at| {
             let text = at.worked();
             at.said(&["run", "c.toml"]);
@@ -525,7 +532,7 @@ const LEDGER: &[Mistake] = &[
     },
     Mistake {
         what: "another total than the ledger has promised",
-        verdict: "good: both totals",
+        verdict: "mended: what differs stood below the advice",
         made: |at| {
             let text = at.worked();
             at.said(&["run", "c.toml"]);
@@ -535,7 +542,7 @@ const LEDGER: &[Mistake] = &[
     },
     Mistake {
         what: "the ledger is deleted to start anew",
-        verdict: "good: what was published is not forgotten",
+        verdict: "good: what was published is not forgotten; the advice is hard reading",
         made: |at| {
             at.worked();
             at.said(&["run", "c.toml"]);
@@ -545,7 +552,7 @@ const LEDGER: &[Mistake] = &[
     },
     Mistake {
         what: "the output is deleted to publish anew",
-        verdict: "good: what is lost, and the command that brings it back",
+        verdict: "fair: it names the witnesses, and not the folder that was emptied, in which the witness lay",
         made: |at| {
             at.worked();
             at.said(&["run", "c.toml"]);
@@ -635,7 +642,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
     let row_of =
         |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
     let (mut page, mut count, mut without_broker) = (HEAD.to_owned(), 0, 0);
-    let mut silent: Vec<&&str> = Vec::new();
+    let mut silent: Vec<&str> = Vec::new();
     for (heading, mistakes) in sections {
         page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");
         for Mistake { what, verdict, made } in mistakes {
@@ -659,7 +666,7 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
         fs::write(PAGE, &page).expect("it can be written");
         return;
     }
-    assert!(silent.is_empty(), "nothing is said of {silent:?}");
+    assert_eq!(silent, Vec::<&str>::new(), "nothing is said");
     for (shown, found) in committed.lines().zip(page.lines()) {
         assert_eq!(shown, found, "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1");
     }

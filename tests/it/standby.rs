@@ -523,7 +523,7 @@ fn a_worker_that_sees_newer_settings_of_another_one_stops_and_says_what_to_do() 
     second.edit("degree = 12", "degree = 10");
     second.start();
     second.wait_acts(false);
-    assert!(second.log().contains("once it acts and no longer follows another one"), "{}", second.log());
+    assert!(second.log().contains("once this worker acts and no longer follows another one"), "{}", second.log());
     wait_more(&setup, 3, || first.all_log() + &second.all_log());
     assert_eq!(first.acts(), Some(true), "{}", first.log());
     first.signal("-STOP");

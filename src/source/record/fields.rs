@@ -1,7 +1,8 @@
 //! The needed fields of one record. `docs/reference/records.md` says what each role takes.
 
-use super::declared::{IdType, TimeFormat};
+use super::declared::IdType;
 use crate::clock::Timestamp;
+use crate::source::times::{TimeFormat, integer};
 
 /// What a field is needed for, which decides the types that it may have.
 #[derive(Clone, Copy, Debug)]
@@ -97,12 +98,11 @@ impl Row {
     }
 }
 
-pub(super) fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
-    match (format, scalar) {
-        (TimeFormat::Rfc3339, Scalar::Text(text)) => Timestamp::parse(text).map(Timestamp::micros),
-        (_, Scalar::Integer(count)) => format.micros(count),
-        (_, Scalar::Text(text)) => format.micros(integer(text)?),
-        _ => None,
+fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
+    match scalar {
+        Scalar::Integer(count) => format.micros(count),
+        Scalar::Text(text) => format.of_text(text),
+        Scalar::Bytes(_) | Scalar::Float(_) => None,
     }
 }
 
@@ -115,18 +115,6 @@ fn value_of(scalar: Scalar<'_>) -> Option<f64> {
         Scalar::Text(text) if is_number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
         Scalar::Text(_) | Scalar::Bytes(_) => None,
     }
-}
-
-/// The integer that is written in its one form: no sign but `-`, no leading zero, no `-0`; from -2^63 to 2^64 - 1.
-fn integer(text: &str) -> Option<i128> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_one_form = match digits.as_bytes() {
-        [b'0'] => text == "0",
-        [first, rest @ ..] => (b'1'..=b'9').contains(first) && rest.len() < 20 && rest.iter().all(u8::is_ascii_digit),
-        [] => false,
-    };
-    let within = i128::from(i64::MIN)..=i128::from(u64::MAX);
-    is_one_form.then(|| text.parse().ok()).flatten().filter(|integer| within.contains(integer))
 }
 
 /// Whether a field that is declared an integer can have this text.
@@ -163,24 +151,6 @@ fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_integer_has_one_form() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("-1", Some(-1)),
-            ("42", Some(42)),
-            ("18446744073709551615", Some(i128::from(u64::MAX))),
-            ("-9223372036854775808", Some(i128::from(i64::MIN))),
-        ] {
-            assert_eq!(integer(text), expected, "{text}");
-        }
-        let others =
-            ["", "-", "-0", "00", "02", "+2", " 2", "2 ", "2.0", "1e3", "18446744073709551616", "0x1", "\u{661}"];
-        assert_eq!(others.map(integer), [None; 13]);
-        assert_eq!(integer("-9223372036854775809"), None);
-        assert_eq!(integer(&"9".repeat(1_000_000)), None);
-    }
 
     #[test]
     fn a_number_in_text_is_one_of_json() {
