@@ -26,7 +26,9 @@ use crate::source::Positions;
 /// Of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
-const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
+/// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
+const SETTINGS: [(&str, &str); 3] =
+    [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("compression.type", "uncompressed")];
 /// What a message of the topic can be long.
 pub const LARGEST: u64 = 600_000;
 /// How many messages wait to be sent.

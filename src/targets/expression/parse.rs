@@ -289,6 +289,7 @@ fn starts_name(c: char) -> bool {
     c.is_alphabetic() || c == '_' || c == '"'
 }
 
+/// By `libm`, whose last bit is the same on every host: the system's depends on its processor, and absorbers and workers must agree.
 impl Number for f64 {
     fn constant(value: f64) -> Self {
         value
@@ -299,12 +300,12 @@ impl Number for f64 {
         match operation {
             Unary::Minus => -self,
             Unary::Abs => self.abs(),
-            Unary::Cos => self.cos(),
-            Unary::Exp => self.exp(),
-            Unary::Ln => self.ln(),
-            Unary::Sin => self.sin(),
+            Unary::Cos => libm::cos(self),
+            Unary::Exp => libm::exp(self),
+            Unary::Ln => libm::log(self),
+            Unary::Sin => libm::sin(self),
             Unary::Sqrt => self.sqrt(),
-            Unary::Tanh => self.tanh(),
+            Unary::Tanh => libm::tanh(self),
         }
     }
 
@@ -317,7 +318,7 @@ impl Number for f64 {
             Binary::Over => self / other,
             Binary::Max => self.max(other),
             Binary::Min => self.min(other),
-            Binary::Power => self.powf(other),
+            Binary::Power => libm::pow(self, other),
         }
     }
 
