@@ -433,8 +433,9 @@ const INPUT: &[Mistake] = &[
         what: "a broker that does not answer",
         verdict: "good: the address, and why",
         made: |at| {
-            at.write("c.toml", flights().replace("localhost:9092", &free_address()));
-            Some(at.said(&["check", "c.toml"]).replace(char::is_numeric, "N"))
+            let address = free_address();
+            at.write("c.toml", flights().replace("localhost:9092", &address));
+            Some(at.said(&["check", "c.toml"]).replace(&address, "ADDRESS"))
         },
     },
     Mistake {
@@ -443,7 +444,19 @@ const INPUT: &[Mistake] = &[
         made: |at| {
             let servers = kafka::broker()?;
             at.write("c.toml", flights().replace("localhost:9092", &servers).replace("\"flights", "\"no-flights"));
-            Some(at.said(&["check", "c.toml"]))
+            Some(at.said(&["check", "c.toml"]).replace(&servers, "ADDRESS"))
+        },
+    },
+    Mistake {
+        what: "Avro of a schema that was registered later",
+        verdict: "good, with `check --sample`: the id; without it such records are dropped one by one",
+        made: |at| {
+            let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":"{kind}"}}"#);
+            let fields = [field("time", "long"), field("key", "string"), field("value", "double")].join(",");
+            at.write("ride.avsc", format!(r#"{{"type":"record","name":"ride","fields":[{fields}]}}"#));
+            let file = at.path().join("ride.avsc").display().to_string();
+            let format = format!("format = {{ avro = {{ schemas = [{{ id = 7, file = {file:?} }}] }} }}\nclock_slack");
+            sampled("milliseconds", &[&format], &[0, 0, 0, 0, 9, 2, 2, b'a', 0, 0, 0, 0, 0, 0, 0, 0])
         },
     },
     Mistake {
