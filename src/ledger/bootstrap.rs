@@ -90,7 +90,8 @@ pub enum Error {
     #[error(
         "the witness or the output was written before, so earlier records may have been published already: an earlier \
          start (--from, and files, which always start early) needs a witness and an output that were never written: use another \
-         ledger.path, and another topic and witness, or output.files.path; the privacy losses of both compose, and no ledger tracks their sum"
+         ledger.path and another output.files.path, or another topic and witness; the privacy losses of both compose, and no ledger \
+         tracks their sum"
     )]
     NotFresh,
     #[error(

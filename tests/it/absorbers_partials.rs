@@ -134,34 +134,34 @@ pub fn add_partitions(servers: &str, topic: &str, to: usize) {
 }
 
 /// A topic of records, as absorbers read it.
-struct Records {
+pub struct Records {
     servers: String,
     topic: String,
     settings: Settings,
 }
 
 impl Records {
-    fn new(servers: &str, topic: &str) -> Self {
+    pub fn new(servers: &str, topic: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let text = configuration(servers, topic, folder.path(), 1);
         let settings = Settings::parse(&text, "f").expect("a configuration");
         Records { servers: servers.to_owned(), topic: topic.to_owned(), settings }
     }
 
-    fn open(&self) -> Absorbing {
+    pub fn open(&self) -> Absorbing {
         let Input::Kafka(input) = &self.settings.input else { panic!("records come from Kafka") };
         let stretches = Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
         let forms = self.settings.forms();
         Absorbing::new(stretches, self.settings.windows.clone(), forms)
     }
 
-    fn high(&self, partition: i32) -> i64 {
+    pub fn high(&self, partition: i32) -> i64 {
         let client = kafka::at(&self.servers).consumer(&[]).expect("a client");
         rdkafka::consumer::Consumer::fetch_watermarks(&client, &self.topic, partition, PATIENCE).expect("an answer").1
     }
 
     /// The window of this number, with one partition.
-    fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<Announcement> {
+    pub fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<Announcement> {
         let rules = &self.settings.windows;
         let window = rules.grid.span_of(rules.grid.origin().plus(Duration::from_secs(60 * number)));
         Arc::new(Announcement {
@@ -178,7 +178,8 @@ impl Records {
     }
 }
 
-fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
+/// The partial of a partition, once it is read.
+pub fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
     absorbing.ask(asked, partition);
     loop {
         let step = absorbing.step(Duration::from_millis(50)).expect("it reads");

@@ -1,7 +1,7 @@
 //! Who may write to the topic of absorbers, without the key, can write there again what others have written: it keeps nobody busy. And who
 //! has the key, but is no absorber, is found out where what it sends could not be read of any record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,9 +21,9 @@ use rdkafka::consumer::Consumer;
 
 use crate::absorbers::{NEVER, Scene, absorber, with_scale};
 use crate::absorbers_forged::soon;
-use crate::absorbers_partials::add_partitions;
+use crate::absorbers_partials::{Records, add_partitions, answer};
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, configuration, origin, published_by, published_with, send};
+use crate::readers::{PARTITIONS, WINDOWS, configuration, origin, published_by, published_with, send};
 
 /// Announcements of long ago, which an absorber that has started since has never seen, and those that it has answered: thousands of them
 /// stand before a new one, and it answers that and nothing else.
@@ -155,45 +155,58 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     assert!(shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#), "{shown}");
 }
 
-/// An absorber that never gets more through than the last piece of each partial: the worker goes on reading that partition, and waits for
-/// nobody.
+/// An absorber that gets no more through than the last piece of its partials, but for one partition: after the first window the worker reads
+/// the others all the time, and waits for them no more.
 #[test]
 fn the_last_piece_alone_is_no_partial() {
     let Some(scene) = Scene::new() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let text = scene.configuration(folder.path(), "2s");
+    let text = scene.configuration(folder.path(), "8s");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
-    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
+    let input = Records::new(&scene.servers, &scene.topic);
+    let whole: BTreeMap<_, _> = (0..PARTITIONS)
+        .flat_map(|partition| (0..WINDOWS.unsigned_abs()).map(move |window| (window, partition)))
+        .map(|(window, partition)| {
+            let asked = input.announced(window, partition, input.high(partition));
+            ((asked.window.start, partition), answer(&mut input.open(), &asked, partition))
+        })
+        .collect();
     let mut producer = Producer::new(broker, scale.topic.clone());
     let is_over = AtomicBool::new(false);
     let metrics = Metrics::new(Detail::Operator, "last", "pure epsilon", "").expect("metrics");
+    let mut read_here = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
-                {
-                    absorbing.ask(&Arc::new(announcement), 0);
-                }
-                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
-                for partial in step.finished {
-                    let whole = pieces(&partial).expect("pieces").remove(0);
-                    let last = keys.sealed(&Message::Piece(Piece { number: 1, of: 2, ..whole })).expect("sealed");
-                    let record = Record { partition: Some(1), payload: &last, ..Record::default() };
+                let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                else {
+                    continue;
+                };
+                let mut send = |partition: i32, is_whole: bool| {
+                    let bytes = whole[&(announcement.window.start, partition)].clone();
+                    let name = announcement.name(partition).expect("announced");
+                    let piece = pieces(&Partial { name, partition, bytes }).expect("pieces").remove(0);
+                    let piece = if is_whole { piece } else { Piece { number: 1, of: 2, ..piece } };
+                    let payload = keys.sealed(&Message::Piece(piece)).expect("sealed");
+                    let record = Record { partition: Some(1), payload: &payload, ..Record::default() };
                     producer.send(record).expect("it is sent");
-                }
+                };
+                (1..PARTITIONS).for_each(|partition| send(partition, false));
+                // The window is not over before this one is there.
+                thread::sleep(Duration::from_millis(500));
+                read_here.push(metrics.operator.as_ref().expect("its level").read_here.get());
+                send(0, true);
             }
         });
         let published = published_with(&text, folder.path(), 1, &metrics);
         is_over.store(true, Ordering::Relaxed);
         assert!(published == scene.expected);
     });
-    let shown = metrics.render().expect("metrics");
-    assert!(shown.contains(&format!("bernstream_partitions_read_here{{pipeline=\"last\"}} {PARTITIONS}")), "{shown}");
+    let others = i64::from(PARTITIONS) - 1;
+    assert_eq!(read_here, [0, others, others, others]);
 }
 
 /// The partial of the first of three releases with a record of one user, in the first second, far beyond the grid of its density.

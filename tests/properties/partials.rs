@@ -207,10 +207,11 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
             assert!(!one(beyond), "form {form}, axis {axis}");
         }
         assert!(!one(Kept { group: 4, ..sound }), "form {form}: no such key");
-        assert!(
-            !one(Kept { second: 10, ..sound }) && !one(Kept { second: -1, ..sound }),
-            "form {form}: another window"
-        );
+        // In the right period of its user.
+        for (second, period, is_inside) in [(0, -4, true), (-1, -4, false), (9, 3, true), (10, 10, false)] {
+            let bytes = written(&[Kept { second, ..sound }], &[(period, 1)], 0);
+            assert_eq!(takes(form, Some(2), &bytes), is_inside, "form {form}, second {second}");
+        }
         assert!(!one(Kept { second: 2, ..sound }), "form {form}: another period than its user's");
         assert!(!one(Kept { unit: 0, ..sound }) && !one(Kept { unit: 2, ..sound }), "form {form}: of nobody");
         let all = |count: usize, users: &[(i64, usize)], sums| {
