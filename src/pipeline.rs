@@ -16,6 +16,7 @@ mod outage;
 mod plan;
 mod price_schedule;
 mod pricing;
+mod progress;
 mod publication;
 mod read_here;
 mod reader;
@@ -53,7 +54,7 @@ use self::joining::{Closed, Joining, Share};
 use self::outage::{CommonOutage, Outage};
 use self::read_here::{ReadHere, ReadingHere};
 use self::reader::{Reader, Seen};
-use self::reports::{LedgerStatus, Outcome, PendingReports};
+use self::reports::{Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::Witness;
@@ -66,7 +67,6 @@ use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Entry;
-use crate::window::grid::Span;
 use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
@@ -446,60 +446,13 @@ impl Releasing<'_> {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
-        let turn = self.held.as_ref().and_then(|held| self.ledger.draws_from(held.publish_at));
+        // Nothing is drawn beside rows that wait for their moment.
+        let held = self.held.as_ref().filter(|_| !progress.is_waiting);
+        let turn = held.and_then(|held| self.ledger.draws_from(held.publish_at));
         let next = [progress.next_due, progress.next_claim, turn].into_iter().flatten().min();
         let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
         // At the moment itself everything is there to be done.
         next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))
-    }
-
-    fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
-        let is_first = !self.health.witnessed.swap(true, Relaxed);
-        if is_first {
-            info!("the witness agrees with the ledger");
-        }
-        let is_acting = self.ledger.is_acting();
-        if self.ledger.is_shared() && self.is_acting.replace(is_acting) != Some(is_acting) {
-            match is_acting {
-                true => info!("this worker acts"),
-                false => info!("this worker follows another one, and acts when that does not"),
-            }
-        }
-        self.health.following.store(!is_acting, Relaxed);
-        self.metrics.acting.set(i64::from(is_acting));
-        if progress.has_followed {
-            self.report();
-            self.recall()?;
-        }
-        if progress.is_waiting && !self.is_waiting && !self.ledger.is_shared() {
-            warn!(
-                "another instance of this ledger made the last accepted claim: is a copy of it running, or was it moved here? \
-                 Waiting some seconds for the other one"
-            );
-        }
-        if let Some(why) = self.ledger.log_refusal() {
-            warn!("the ledger log keeps what nobody needs any more: {why}");
-        }
-        self.is_waiting = progress.is_waiting;
-        if !progress.has_claimed && !progress.is_waiting {
-            self.accepted.store(self.ledger.next_window().micros(), Relaxed);
-        }
-        self.health.publishing.store(true, Relaxed);
-        let (now, has_published) = (Timestamp::now(), progress.published > 0);
-        let is_unaccepted = progress.has_claimed || progress.is_waiting;
-        match is_acting || is_unaccepted {
-            true => {
-                let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
-                self.health.delivered(has_published, next, is_unaccepted, coming, now);
-            }
-            // Who follows owes nothing.
-            false => self.health.delivered(true, None, false, None, now),
-        }
-        if self.outage.works(Instant::now()) && !is_first {
-            info!("publishing what is due again");
-        }
-        self.metrics.published.inc_by(progress.published as u64);
-        Ok(())
     }
 
     /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
@@ -547,59 +500,5 @@ impl Releasing<'_> {
         let written = write(&mut self.ledger);
         self.health.rest();
         written
-    }
-
-    /// The window is in the ledger and will be reported when it is due.
-    fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
-        self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
-        self.report();
-    }
-
-    /// When the window that closes next is due, if that was still to come when it became the next: a worker that is behind its
-    /// schedule is measured by what it publishes.
-    fn coming(&mut self) -> Option<Timestamp> {
-        let next = self.ledger.next_window();
-        match self.coming {
-            Some((window, due)) if window == next => due,
-            _ => {
-                let Plan { rules, publication, .. } = self.plan;
-                let due = publication.scheduled(rules, next, self.ledger.genesis().backfill_until);
-                let due = due.filter(|due| *due > self.clock.now()).map(|due| self.by_worker(due));
-                self.coming = Some((next, due));
-                due
-            }
-        }
-    }
-
-    /// When `due` is by the worker's clock, which the probes follow.
-    fn by_worker(&self, due: Timestamp) -> Timestamp {
-        Timestamp::now().plus(due.since(self.clock.now()))
-    }
-
-    fn report(&mut self) {
-        let now = self.clock.now();
-        if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
-            self.plan.show(until, &self.ledger, &self.metrics);
-            let Plan { rules, publication, .. } = self.plan;
-            self.catch_up.report(
-                rules,
-                until,
-                publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
-            );
-        }
-    }
-
-    /// Shows in the metrics what an earlier run left, but nothing before it is due.
-    fn recall(&mut self) -> Result<(), Error> {
-        let genesis = self.ledger.genesis();
-        self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
-        let Plan { rules, publication, .. } = self.plan;
-        let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
-        let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
-        let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
-        status.show(self.plan.total, &self.metrics, self.health);
-        self.plan.show(status.closed_until, &self.ledger, &self.metrics);
-        self.reports = reports;
-        Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::synopsis::description::{Definition, Implied};
 use crate::targets::whitened::Counts;
 use crate::targets::{Adjacency, Basis};
 use crate::window::grid::Blocks;
-use crate::window::{Axis, Label, Outside};
+use crate::window::{Axis, Label, Outside, Rules};
 
 /// Canonical JSON: keys sorted, no spaces, durations in microseconds, prices in decimal.
 ///
@@ -68,16 +68,10 @@ pub fn json(settings: &Settings) -> String {
             "blocks": blocks,
         },
         "keys": { "column": columns.key, "values": windows.keys },
-        "windows": {
-            "origin": windows.grid.origin(),
-            "length": micros(windows.grid.length()),
-            "end": windows.end,
-            "grace": micros(windows.allowed_lateness),
-            "ahead": micros(windows.max_future_skew),
-            "publish_delay": micros(settings.publish_delay),
-        },
+        "windows": membership(windows),
         "releases": releases,
     });
+    normalised["windows"]["publish_delay"] = json!(micros(settings.publish_delay));
     declared(settings, &mut normalised);
     if let Definition::Gaussian = &privacy.definition {
         normalised["ledger"]["definition"] = json!(privacy.definition);
@@ -99,6 +93,17 @@ pub fn json(settings: &Settings) -> String {
         normalised["ledger"]["definition"] = json!(definition);
     }
     normalised.to_string()
+}
+
+/// What decides to which window a record belongs.
+pub fn membership(rules: &Rules) -> Value {
+    json!({
+        "origin": rules.grid.origin(),
+        "length": micros(rules.grid.length()),
+        "end": rules.end,
+        "grace": micros(rules.allowed_lateness),
+        "ahead": micros(rules.max_future_skew),
+    })
 }
 
 /// Adds the form of records, and the types that are declared of their fields; there is nothing to add for Arrow.

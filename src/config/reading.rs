@@ -32,13 +32,7 @@ impl Settings {
             "time": self.columns.time,
             "ledger": { "unit": { "column": self.columns.unit } },
             "keys": { "column": self.columns.key, "values": windows.keys },
-            "windows": {
-                "origin": windows.grid.origin(),
-                "length": micros(windows.grid.length()),
-                "end": windows.end,
-                "grace": micros(windows.allowed_lateness),
-                "ahead": micros(windows.max_future_skew),
-            },
+            "windows": canonical::membership(windows),
             "cap": windows.cap.as_ref().map(cap),
             "forms": forms.iter().map(|one| self.taken(one)).collect::<Vec<_>>(),
         });

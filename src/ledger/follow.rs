@@ -158,6 +158,7 @@ impl Ledger {
     fn catch_up(&mut self, accepted: Head) -> Result<bool, Error> {
         let Some(log) = &mut self.log else { return Ok(false) };
         let Some(bodies) = log.between(self.state.head, accepted)? else { return Ok(false) };
+        let before = self.state.account.settings.clone();
         let (mut state, mut rows) = (self.state.clone(), Vec::new());
         for body in bodies {
             let head = body.entry.head;
@@ -185,10 +186,12 @@ impl Ledger {
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
-        let settings = |row: &Row| matches!(row, Row::Configuration(_));
-        let recorded = rows.iter().rev().find(|(_, row, ..)| settings(row)).map(|(body, ..)| body.entry.head.sequence);
+        let is_change = |row: &Row| matches!(row, Row::Configuration(_));
+        let recorded = rows.iter().rev().find(|(_, row, ..)| is_change(row)).map(|(body, ..)| body.entry.head.sequence);
+        // The end of a share, say, repeats the settings that were recorded before.
+        let settings = &self.state.account.settings;
         match (recorded, &self.turn) {
-            (Some(row), Some(turn)) if !turn.wanted.agrees(&self.state.account.settings) => {
+            (Some(row), Some(turn)) if *settings != before && !turn.wanted.agrees(settings) => {
                 Err(Error::OtherSettings { row })
             }
             _ => Ok(true),

@@ -174,21 +174,7 @@ impl Ledger {
             connection = Ledger::look(params)?;
         }
         let state = verify::all(&connection, &file)?;
-        let keep_published = params.keep_published;
-        let (lock, instance, waiting, outgoing, is_broken) = (None, None, None, RefCell::default(), false);
-        Ok(Ledger {
-            connection,
-            file,
-            lock,
-            keep_published,
-            state,
-            instance,
-            waiting,
-            outgoing,
-            is_broken,
-            log: None,
-            turn: None,
-        })
+        Ok(Ledger::of(params, (connection, file), state, (None, None)))
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -218,22 +204,29 @@ impl Ledger {
             _ => {}
         }
         let state = replay::newest(&mut connection, &file)?;
-        let keep_published = params.keep_published;
-        let (lock, instance) = (Some(lock), Some(Instance::of(&params.path)?));
-        let (waiting, outgoing, is_broken) = (None, RefCell::default(), false);
-        Ok(Ledger {
+        let held = (Some(lock), Some(Instance::of(&params.path)?));
+        Ok(Ledger::of(params, (connection, file), state, held))
+    }
+
+    fn of(
+        params: &Params,
+        (connection, file): (Connection, PathBuf),
+        state: LedgerState,
+        (lock, instance): (Option<File>, Option<Instance>),
+    ) -> Ledger {
+        Ledger {
             connection,
             file,
             lock,
-            keep_published,
+            keep_published: params.keep_published,
             state,
             instance,
-            waiting,
-            outgoing,
-            is_broken,
+            waiting: None,
+            outgoing: RefCell::default(),
+            is_broken: false,
             log: None,
             turn: None,
-        })
+        }
     }
 
     /// A connection that cannot write.

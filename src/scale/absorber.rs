@@ -46,8 +46,12 @@ pub struct Reading {
     pub forms: Vec<Form>,
 }
 
-/// Choices of `"auto"`, and the digest and forms that follow from them.
-type Known = (String, Option<(String, Arc<[Form]>)>);
+/// What follows from some choices of `"auto"`.
+struct Known {
+    choices: String,
+    settings: String,
+    forms: Arc<[Form]>,
+}
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
 pub struct Absorber {
@@ -165,20 +169,23 @@ impl Absorber {
         }
     }
 
-    /// What windows keep for a worker that reads as this process does, with the choices of its ledger.
+    /// What windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
+    /// read again for the next announcement.
     fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[Form]>> {
         let choices = &announcement.choices;
-        let at = self.readings.iter().position(|(known, _)| known == choices);
-        let (_, reading) = at.and_then(|at| self.readings.remove(at)).unwrap_or_else(|| {
-            let reading = (self.identity.reads)(choices);
-            (choices.clone(), reading.map(|reading| (reading.settings, single(reading.forms))))
-        });
+        let at = self.readings.iter().position(|known| known.choices == *choices);
+        let known = match at.and_then(|at| self.readings.remove(at)) {
+            Some(known) => known,
+            None => {
+                let Reading { settings, forms } = (self.identity.reads)(choices)?;
+                Known { choices: choices.clone(), settings, forms: single(forms) }
+            }
+        };
         if self.readings.len() >= REMEMBERED {
             self.readings.pop_front();
         }
-        let forms = reading.as_ref().filter(|(settings, _)| *settings == announcement.settings);
-        let forms = forms.map(|(_, forms)| Arc::clone(forms));
-        self.readings.push_back((choices.clone(), reading));
+        let forms = (known.settings == announcement.settings).then(|| Arc::clone(&known.forms));
+        self.readings.push_back(known);
         forms
     }
 

@@ -241,7 +241,8 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
 
 /// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
 fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
-    is_piece(payload) && error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
+    let too_long = [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::MessageBatchTooLarge];
+    is_piece(payload) && error.rdkafka_error_code().is_some_and(|code| too_long.contains(&code))
 }
 
 /// The most bytes of a message that a topic takes, where a piece of a partial can be longer.

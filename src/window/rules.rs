@@ -61,7 +61,7 @@ impl Form {
         let is_label = match &self.label {
             None => record.label == 0,
             Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
-            Some(Label::Above(_)) => record.label.abs() == LABEL,
+            Some(Label::Above(_)) => [-LABEL, LABEL].contains(&record.label),
             Some(Label::Classes(values)) => usize::try_from(record.label).is_ok_and(|class| class < values.len()),
         };
         is_label && record.place.0.iter().enumerate().all(is_inside)

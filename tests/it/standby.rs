@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bernstream::clock::Timestamp;
-use bernstream::ledger::{Error, Standby, Wanted};
+use bernstream::ledger::{Configuration, Error, Standby, Wanted};
 use bernstream::sink::deliver;
 use bernstream::window::grid::Grid;
 use rand::rngs::ChaCha20Rng;
@@ -211,6 +211,12 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     acting.deliver(row);
     assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     assert_eq!(following.ledger.settings(), "{}", "it follows, and has recorded nothing");
+    // A row that says the same again, such as the end of a share, is nobody's other will.
+    let (settings, first) = ("{}".to_owned(), acting.ledger.next_window());
+    let again = Configuration { settings, first, reach: Duration::ZERO, ended: Vec::new(), until: None };
+    acting.ledger.reconfigure(again).unwrap();
+    acting.deliver(row);
+    assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     // Its turn comes: the settings are claimed at once, for nothing of them was drawn.
     acting.ledger.resign(row).unwrap();
     following.step(row, Fate::Lands).unwrap();
@@ -223,7 +229,7 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     assert!(!following.step(late, Fate::Lands).unwrap().is_waiting);
     assert!(following.ledger.is_acting() && following.ledger.settings() == "new");
     let refused = acting.try_step(late, Fate::Lands);
-    assert!(matches!(refused, Err(deliver::Error::Ledger(Error::OtherSettings { row: 5 }))), "{refused:?}");
+    assert!(matches!(refused, Err(deliver::Error::Ledger(Error::OtherSettings { row: 6 }))), "{refused:?}");
 }
 
 /// A worker of a pipeline with a disk, a configuration and a log of its own.

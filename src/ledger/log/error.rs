@@ -56,7 +56,8 @@ pub enum Error {
     )]
     Shared { name: String },
     #[error(
-        "the key of the ledger log, {path}, {why}; put the key there with which the log was written; a new log gets a new one (`head -c 32 /dev/urandom`), the same for all workers"
+        "the key of the ledger log, {path}, {why}; put the key there with which the log was written; a new log gets a new one \
+         (`head -c 32 /dev/urandom`), the same for all workers"
     )]
     KeyFile { path: PathBuf, why: String },
 }
