@@ -308,6 +308,9 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
     let misspelt = with(FLIGHTS, "degree = 40\norder = 4", "nose = \"cells\"");
     let table = with(FLIGHTS, "[release.density]", "[release.densty]");
     let moments = with(summary, "[release.moments]", "[release.momnts]");
+    let csv = include_str!("../../docs/tutorial/csv.md");
+    let tutorial = csv.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
+    let spline = with(tutorial, "spline =", "splin =");
     let auto = with(hour, "noise = \"auto\"", "noise = \"atuo\"");
     let unlike = with(FLIGHTS, "order = 4", "order = 4\nnoise = \"uniform\"");
     let cases = [
@@ -318,6 +321,7 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
         (&misspelt, "release.nose: unknown key", "= did you mean `noise`?"),
         (&table, "release.densty: unknown key", "= did you mean `density`?"),
         (&moments, "release.momnts: unknown key", "= did you mean `moments`?"),
+        (&spline, "release.splin: unknown key", "= did you mean `spline`?"),
     ];
     for (text, what, hint) in cases {
         assert_eq!(shown(text), [what, hint]);

@@ -231,7 +231,11 @@ fn expectation(
     let is_open = !request.as_ref().map_err(|reported| *reported)?.open().is_empty();
     match expected {
         Some(expected) if is_open => Ok(Some(expected.into_inner())),
-        None if is_open => Err(document.missing(place.clone(), "expected_records")),
+        // Misspelt, it is not left to the program.
+        None if is_open => Err(["spline", "step", "degree", "order", "points"]
+            .into_iter()
+            .find_map(|key| document.reported_of(place, key))
+            .unwrap_or_else(|| document.missing(place.clone(), "expected_records"))),
         Some(expected) => Err(document.fault(
             expected.span(),
             "has no effect: noise and size are fixed",
