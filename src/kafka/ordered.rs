@@ -127,11 +127,7 @@ impl OrderedTopic {
     pub fn read(&mut self) -> Result<Vec<u8>, Fault> {
         let failed = |error| explain(&self.params, &error);
         if !self.is_assigned {
-            let mut start = TopicPartitionList::new();
-            start
-                .add_partition_offset(&self.params.topic, PARTITION, Offset::Offset(self.next))
-                .and_then(|()| self.consumer.assign(&start))
-                .map_err(failed)?;
+            assign(&self.params, &self.consumer, self.next).map_err(failed)?;
             self.is_assigned = true;
         }
         let message = match self.consumer.poll(REQUEST_TIMEOUT) {
@@ -176,6 +172,19 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
     let replicas = params.min_insync_replicas.to_string();
     let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
     Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
+}
+
+/// Has `consumer` read the topic from `offset` on.
+///
+/// # Errors
+///
+/// If the topic cannot be asked for.
+pub fn assign(params: &Params, consumer: &BaseConsumer<ErrorContext>, offset: i64) -> Result<(), KafkaError> {
+    // The client looks for the leader of an assigned partition once a second, unless it knows it.
+    consumer.fetch_metadata(Some(&params.topic), REQUEST_TIMEOUT)?;
+    let mut start = TopicPartitionList::new();
+    start.add_partition_offset(&params.topic, PARTITION, Offset::Offset(offset))?;
+    consumer.assign(&start)
 }
 
 /// The id of the topic, asked for by `inspector`.

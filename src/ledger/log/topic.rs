@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
-use rdkafka::{Offset, TopicPartitionList};
 
 use super::error::Error;
 use crate::kafka::broker::REQUEST_TIMEOUT;
@@ -142,10 +141,7 @@ impl KafkaLog {
     }
 
     fn assign(&self, from: i64) -> Result<(), Error> {
-        let failed = |error| self.failed(&error);
-        let mut start = TopicPartitionList::new();
-        start.add_partition_offset(&self.records.topic, PARTITION, Offset::Offset(from)).map_err(failed)?;
-        self.consumer.assign(&start).map_err(failed)
+        ordered::assign(&self.records, &self.consumer, from).map_err(|error| self.failed(&error))
     }
 }
 
