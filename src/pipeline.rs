@@ -365,10 +365,12 @@ impl Releasing<'_> {
                     next_step = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
+                // No window comes any more, and everything may be done already.
+                Err(RecvTimeoutError::Disconnected) if is_reading => {
                     is_reading = false;
-                    stop.wait(pause);
+                    next_step = Instant::now();
                 }
+                Err(RecvTimeoutError::Disconnected) => stop.wait(pause),
             }
             self.report();
             if Instant::now() < next_step {
