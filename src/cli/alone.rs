@@ -102,6 +102,12 @@ fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
             format!("its max.message.bytes is {}", too_small.unwrap_or_default()),
             "raise max.message.bytes to the default of Kafka, 1048588",
         ),
+        Check::new(
+            format!("{name} takes no compressed batches"),
+            !scale::unfolds(topic),
+            format!("its compression.type is {}", setting(topic, "compression.type")),
+            "set compression.type=uncompressed: a batch that unfolds could fill the memory of whoever reads it",
+        ),
     ]
 }
 
@@ -139,6 +145,8 @@ mod tests {
         };
         let sound = [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("max.message.bytes", "1048588")];
         assert_eq!(faults(&sound), 0);
+        let compressed = |kind| faults(&[sound[0], sound[1], sound[2], ("compression.type", kind)]);
+        assert_eq!(["uncompressed", "producer", "gzip"].map(compressed), [0, 1, 1]);
         assert_eq!(faults(&[("cleanup.policy", "compact"), sound[1], sound[2]]), 1);
         assert_eq!(faults(&[sound[0], ("retention.ms", "-1"), sound[2]]), 1);
         assert_eq!(faults(&[sound[0], sound[1], ("max.message.bytes", "100000")]), 1);

@@ -72,8 +72,8 @@ struct Open {
     behind: BTreeMap<Timestamp, i64>,
     /// The end of the last window that was closed here: what lies before it may belong to windows that were closed elsewhere.
     closed: Option<i64>,
-    /// The latest message timestamp so far.
-    latest: Timestamp,
+    /// The newest message timestamp, or the time when it was read, if that is earlier.
+    newest: Timestamp,
 }
 
 impl Absorbing {
@@ -182,8 +182,8 @@ impl Absorbing {
         let settings = asked.settings.clone();
         partition.open = None;
         self.stretches.begin(number, windows.oldest_message())?;
-        let (behind, closed, latest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
-        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, latest });
+        let (behind, closed, newest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
+        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest });
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Absorbing {
             let open = partition.open.as_ref()?;
             let asked = partition.asked.front();
             let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
-            let is_ahead = || open.latest >= open.windows.cutoff().plus(self.rules.grid.length());
+            let is_ahead = || open.newest >= open.windows.cutoff().plus(self.rules.grid.length());
             Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
         };
         Positions(self.partitions.iter().filter_map(until).collect())
@@ -243,7 +243,8 @@ impl Absorbing {
             .map_or(Timestamp::EARLIEST, |time| self.rules.grid.span_of(time.minus(self.rules.allowed_lateness)).start);
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
-        open.latest = batch.message_time.map_or(open.latest, |time| time.max(open.latest));
+        // By a producer's clock a message can be from the future, which must not end reading ahead.
+        open.newest = batch.message_time.map_or(open.newest, |time| time.min(Timestamp::now()));
         counts.behind
     }
 }

@@ -23,7 +23,7 @@ pub use self::absorbing::{Absorbing, Partial, Step};
 pub use self::announcement::Announcement;
 pub use self::collected::{Added, Collected};
 pub use self::pulse::Pulse;
-pub use self::topic::{LARGEST, ScaleTopic, too_small};
+pub use self::topic::{LARGEST, ScaleTopic, too_small, unfolds};
 pub use self::wire::{Head, Keys, LONGEST, Message, Piece, pieces};
 use crate::kafka::sealing;
 

@@ -88,6 +88,12 @@ impl ScaleTopic {
                          reads what they are of: raise it to {LARGEST} or more"
                     );
                 }
+                if unfolds(&topic) {
+                    warn!(
+                        "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
+                         compression.type=uncompressed"
+                    );
+                }
             }
             Err(Error::NoTopic { .. }) => {
                 let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
@@ -243,6 +249,11 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
 fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
     let too_long = [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::MessageBatchTooLarge];
     is_piece(payload) && error.rdkafka_error_code().is_some_and(|code| too_long.contains(&code))
+}
+
+/// Whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
+pub fn unfolds(topic: &Topic) -> bool {
+    !matches!(setting(topic, "compression.type"), "uncompressed" | "")
 }
 
 /// The most bytes of a message that a topic takes, where a piece of a partial can be longer.

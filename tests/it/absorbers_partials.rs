@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
 use bernstream::scale::{Absorbing, Announcement};
 use bernstream::source::Positions;
@@ -117,6 +118,29 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     }
 }
 
+/// A message from the future, by its producer's clock, does not keep an absorber from reading what comes after it before that is asked for.
+#[test]
+fn one_message_of_the_future_does_not_end_reading_ahead() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "future", PARTITIONS, &settings);
+    let minute = 60_000_000;
+    let start = Timestamp::from_micros((Timestamp::now().micros() / minute - 1) * minute);
+    let input = Records::since(&servers, &topic, start);
+    let decades = Duration::from_secs(75 * 365 * 86_400);
+    message(&servers, &topic, 0, (start.plus(decades), 0));
+    let mut absorbing = input.open();
+    answer(&mut absorbing, &input.announced(0, 0, 1), 0);
+    // Nobody asks for it; it is in time for the window that has just been closed, which shows that it was read.
+    message(&servers, &topic, 0, (start, 10));
+    let (mut behind, started) = (0, Instant::now());
+    while behind == 0 && started.elapsed() < PATIENCE {
+        behind += absorbing.step(Duration::from_millis(50)).expect("it reads").behind;
+    }
+    assert!(behind > 0);
+}
+
 /// One partition more than an input has.
 pub fn add_partition(servers: &str, topic: &str) {
     add_partitions(servers, topic, PARTITIONS.unsigned_abs() as usize + 1);
@@ -143,8 +167,20 @@ pub struct Records {
 impl Records {
     pub fn new(servers: &str, topic: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        Records::of(servers, topic, &configuration(servers, topic, folder.path(), 1))
+    }
+
+    /// Of windows from `start` on, without an end, which wait five minutes for late records.
+    fn since(servers: &str, topic: &str, start: Timestamp) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
         let text = configuration(servers, topic, folder.path(), 1);
-        let settings = Settings::parse(&text, "f").expect("a configuration");
+        let text = text.lines().filter(|line| !line.starts_with("end = ")).collect::<Vec<_>>().join("\n");
+        let text = text.replace(&origin().to_string(), &start.to_string()).replace("grace = \"1s\"", "grace = \"5m\"");
+        Records::of(servers, topic, &text)
+    }
+
+    fn of(servers: &str, topic: &str, text: &str) -> Self {
+        let settings = Settings::parse(text, "f").expect("a configuration");
         Records { servers: servers.to_owned(), topic: topic.to_owned(), settings }
     }
 
