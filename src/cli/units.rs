@@ -1,7 +1,7 @@
 //! What the values of a release are counted in, by the names that its file declares.
 
 use crate::config::Release;
-use crate::synopsis::description::{Names, Target};
+use crate::synopsis::description::{AxisNames, Description, Names, Target};
 
 /// What records are called, in the plural: "flights".
 pub fn records(names: Option<&Names>) -> String {
@@ -19,6 +19,24 @@ pub fn quantity(release: &Release) -> String {
         axis.and_then(|axis| axis.unit.clone()).unwrap_or_else(|| format!("unit of {column}"))
     };
     format!("{} per {}", records(release.names.as_ref()), axes.map(unit).collect::<Vec<_>>().join(" and "))
+}
+
+/// What the values of a synopsis mean, by its names where it has some: "flights per minute of departure delay". As on the page.
+pub fn meaning(about: &Description) -> String {
+    let columns: Vec<_> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+    let plain = format!("records per unit of {}", columns.join(" and "));
+    let (Some(names), Some(rest)) = (&about.names, about.meaning.strip_prefix(&plain)) else {
+        return about.meaning.clone();
+    };
+    let of = |pick: fn(&AxisNames) -> Option<&str>| (0..columns.len()).map(move |i| names.axes.get(i).and_then(pick));
+    let labels: Vec<_> =
+        of(|axis| axis.label.as_deref()).zip(&columns).map(|(label, column)| label.unwrap_or(column)).collect();
+    let units: Vec<_> = of(|axis| axis.unit.as_deref()).collect();
+    let units = match units.iter().any(Option::is_some) {
+        true => units.into_iter().map(|unit| unit.unwrap_or("unit")).collect::<Vec<_>>().join(" and "),
+        false => "unit".to_owned(),
+    };
+    format!("{} per {units} of {}{rest}", records(Some(names)), labels.join(" and "))
 }
 
 /// The plural of an English noun; of an abbreviation such as "km" itself. As on the page (`names.js`).

@@ -75,6 +75,17 @@ fn names_are_in_every_synopsis_and_change_while_the_ledger_goes_on() {
     assert_eq!(second.description().domain[0].column, "dep_delay");
     assert_eq!(second.description().ledger.id, first.description().ledger.id);
 
+    // Whoever evaluates one reads them.
+    let said = |start: &str| {
+        let file = folder.path().join("out/flights/delay").join(format!("{start}.arrows"));
+        let mut evaluate = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        let output = evaluate.arg("evaluate").arg(file).args(["--at", "0"]).output().expect("it runs");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let divided = "; divide by the released mass for a density\n";
+    assert!(said("2013-01-01T050000Z").contains(&format!("value: records per unit of dep_delay{divided}")));
+    assert!(said("2013-01-29T050000Z").contains(&format!("value: flights per minute of departure delay{divided}")));
+
     // A part of them, and another.
     succeeded(run(folder.path(), "2013-03-26T05:00:00Z", "title = \"Late\"", ""));
     let [_, _, third] = published(folder.path()).try_into().expect("the ledger goes on");

@@ -2,16 +2,18 @@
 
 use super::table::Divisor;
 use crate::cli::reading::Width;
+use crate::cli::units;
 use crate::synopsis::description::{Choice, Definition, Description};
 
 pub(super) fn what(about: &Description, divisor: Divisor) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
     // Behind the semicolon stands how to divide, which is done already.
-    let quantity = about.meaning.split(';').next().unwrap_or_default();
+    let meaning = units::meaning(about);
+    let quantity = meaning.split(';').next().unwrap_or_default();
     let value = match divisor {
-        Divisor::Nothing => about.meaning.clone(),
-        Divisor::Records(n) => format!("{}, divided by {n}", about.meaning),
+        Divisor::Nothing => meaning,
+        Divisor::Records(n) => format!("{meaning}, divided by {n}"),
         Divisor::Mass(mass) => {
             format!("{quantity}, divided by the released mass {mass:.1}, whose own noise the band ignores")
         }
