@@ -233,11 +233,11 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
 }
 
 /// A worker of a pipeline with a disk, a configuration and a log of its own.
-struct Peer<'s> {
+pub struct Peer<'s> {
     setup: &'s Setup,
-    name: &'static str,
-    host: Option<Host>,
-    child: Option<Child>,
+    pub name: &'static str,
+    pub host: Option<Host>,
+    pub child: Option<Child>,
     /// How long its log was when it was started.
     before: usize,
 }
@@ -250,7 +250,7 @@ impl Drop for Peer<'_> {
 
 impl<'s> Peer<'s> {
     /// A worker whose disk is empty.
-    fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
+    pub fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
         let peer = Peer { setup, name, host, child: None, before: 0 };
         let text = fs::read_to_string(setup.configuration()).expect("the configuration");
         let text = text.replace(&setup.ledger().display().to_string(), &peer.disk().display().to_string());
@@ -267,17 +267,17 @@ impl<'s> Peer<'s> {
         self.place(".toml")
     }
 
-    fn disk(&self) -> PathBuf {
+    pub fn disk(&self) -> PathBuf {
         self.place("-ledger")
     }
 
-    fn edit(&self, from: &str, to: &str) {
+    pub fn edit(&self, from: &str, to: &str) {
         let text = fs::read_to_string(self.configuration()).expect("the configuration");
         assert!(text.contains(from), "'{from}' is in the configuration");
         fs::write(self.configuration(), text.replace(from, to)).expect("it is written");
     }
 
-    fn start(&mut self) {
+    pub fn start(&mut self) {
         self.before = self.all_log().len();
         let program = self.setup.bernstream(&[]);
         let mut command = match &self.host {
@@ -290,17 +290,17 @@ impl<'s> Peer<'s> {
         self.child = Some(command.spawn().expect("the worker starts"));
     }
 
-    fn started(mut self) -> Self {
+    pub fn started(mut self) -> Self {
         self.start();
         self
     }
 
-    fn all_log(&self) -> String {
+    pub fn all_log(&self) -> String {
         fs::read_to_string(self.place(".log")).unwrap_or_default()
     }
 
     /// Since it was started.
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         self.all_log().split_off(self.before)
     }
 
@@ -310,7 +310,7 @@ impl<'s> Peer<'s> {
     }
 
     /// Whether its log says so last; `None` if it says neither.
-    fn acts(&self) -> Option<bool> {
+    pub fn acts(&self) -> Option<bool> {
         let log = self.log();
         let at = |words| log.rfind(words);
         match (at("this worker acts"), at("this worker follows another one")) {
@@ -320,7 +320,7 @@ impl<'s> Peer<'s> {
     }
 
     #[track_caller]
-    fn wait_acts(&self, is_acting: bool) {
+    pub fn wait_acts(&self, is_acting: bool) {
         self.wait(&format!("acts: {is_acting}"), || (self.acts() == Some(is_acting)).then_some(()));
     }
 
@@ -331,12 +331,12 @@ impl<'s> Peer<'s> {
         answer.map_or((0, String::new()), |answer| (answer.status, answer.body))
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let id = self.child.as_ref().expect("it runs").id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
@@ -348,7 +348,7 @@ impl<'s> Peer<'s> {
     }
 
     /// Its ledger is sound, and comes to be the one that the witness follows: whoever follows is a moment behind.
-    fn verify(&self) {
+    pub fn verify(&self) {
         let verified = || {
             let mut command = self.setup.bernstream(&["ledger", "verify"]);
             command.arg(self.configuration()).output().expect("it runs").status.success().then_some(())
@@ -367,7 +367,7 @@ fn ticking(servers: &str, standby: &str) -> Setup {
 }
 
 /// Creates all topics, and a ledger whose disk nobody uses.
-fn create_topics(setup: &Setup) {
+pub fn create_topics(setup: &Setup) {
     let made = setup.ledger_command(&["init"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
@@ -612,15 +612,22 @@ fn time_to_next(setup: &Setup, acting: &mut Peer<'_>, fault: Fault) -> Duration 
     begun.elapsed()
 }
 
-/// Takes over so many times after each fault, on three brokers; prints how long it took.
-fn take_over(brokers: &Inside, times: usize) {
+/// A pipeline of windows of a second beside three brokers, and how long its standby waits.
+pub fn beside_brokers(brokers: &Inside) -> (Setup, String) {
     let standby = env::var("BERNSTREAM_TEST_STANDBY").unwrap_or_else(|_| "2s".to_owned());
-    let setup = Setup::of_seconds(&brokers.servers, 0);
+    let mut setup = Setup::of_seconds(&brokers.servers, 0);
     let input = brokers.topic("input", 2, 1, &[("message.timestamp.type", "LogAppendTime")]);
     setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{input}\""));
+    setup.input = input;
     setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
     add_log(&setup, 1);
     setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    (setup, standby)
+}
+
+/// Takes over so many times after each fault, on three brokers; prints how long it took.
+fn take_over(brokers: &Inside, times: usize) {
+    let (setup, standby) = beside_brokers(brokers);
     create_topics(&setup);
     let mut one = Peer::new(&setup, "one", Some(brokers.host(1)));
     fs::rename(setup.ledger(), one.disk()).expect("its disk");
