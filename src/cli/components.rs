@@ -97,7 +97,7 @@ impl Components {
                     Err(_) if log.is_some() && witness.read()?.is_some() => {
                         let why =
                             "another worker has just begun the ledger of this pipeline, which is built from its log";
-                        return Err(OpenError { is_transient: true, ..refused(why.to_owned()) });
+                        return Err(refused(why.to_owned()).for_now());
                     }
                     genesis => genesis?,
                 };

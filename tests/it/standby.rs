@@ -6,12 +6,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bernstream::cli::components::Components;
+use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
-use bernstream::ledger::{Configuration, Error, Standby, Wanted};
+use bernstream::config::Settings;
+use bernstream::ledger::{Configuration, Error, Ledger, Standby, Wanted};
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::sink::deliver;
 use bernstream::window::grid::Grid;
 use rand::rngs::ChaCha20Rng;
@@ -21,7 +27,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::cluster::{self, Host, Inside};
 use crate::harness::ledger::{Fate, at};
-use crate::harness::setup::Setup;
+use crate::harness::setup::{Row, Setup};
 use crate::harness::{PATIENCE, http, kafka, wait_for};
 use crate::ledger_checkpoints::{Pipeline, assert_same};
 use crate::ledger_log::{add_log, log_topic};
@@ -359,7 +365,13 @@ impl<'s> Peer<'s> {
 
 /// A pipeline of windows of a second with a log, and how long its standby waits.
 fn ticking(servers: &str, standby: &str) -> Setup {
+    ticking_with(servers, standby, &[])
+}
+
+/// The same, with another configuration.
+fn ticking_with(servers: &str, standby: &str, edits: &[(&str, &str)]) -> Setup {
     let setup = Setup::of_seconds(servers, 0);
+    edits.iter().for_each(|(from, to)| setup.edit(from, to));
     add_log(&setup, 1);
     setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
     create_topics(&setup);
@@ -543,6 +555,209 @@ fn a_worker_that_sees_newer_settings_of_another_one_stops_and_says_what_to_do() 
     first.start();
     first.wait_acts(false);
     wait_more(&setup, 3, || first.all_log() + &second.all_log());
+}
+
+#[test]
+fn a_worker_that_starts_behind_takes_what_it_lacks_and_builds_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let (first, mut second) = peers(&setup);
+    let told = || first.all_log();
+    wait_more(&setup, 2, told);
+    second.kill();
+    let rows_before = rows(&second);
+    wait_more(&setup, 4, told);
+    // Beside it, or without it, this ledger is only behind.
+    let verify = setup.bernstream(&["ledger", "verify"]).arg(second.configuration()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&verify.stdout).into_owned();
+    assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+    assert!(said.contains("rows behind another worker"), "{said}");
+    assert!(said.contains("of rows that it does not have yet"), "{said}");
+    second.start();
+    second.wait_acts(false);
+    let log = second.log();
+    assert!(log.contains("took the rows up to") && !log.contains("built the ledger"), "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+    assert!(rows(&second).starts_with(&rows_before));
+    second.verify();
+}
+
+/// The lines of its ledger, but those of what another worker may have added.
+fn rows(peer: &Peer<'_>) -> Vec<String> {
+    let export = peer.setup.bernstream(&["ledger", "export"]).arg(peer.configuration()).output().expect("it runs");
+    assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
+    String::from_utf8_lossy(&export.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_worker_whose_releases_reach_further_back_withholds_no_window_when_it_takes_over() {
+    let Some(servers) = kafka::broker() else { return };
+    // Each window of three panes pays for all of them.
+    let regression = "label = { column = \"label\", min = 0, max = 1, outside = \"clamp\" }\n\n[release.regression]\n\
+                      bandwidth = 10\ngap = 0.5\nmax_records = 100";
+    let edits = [
+        ("epsilon = 1.0\n\n[release]", "epsilon = 4.0\n\n[release]"),
+        ("degree = 12\norder = 2", "degree = 12"),
+        ("\n[release.density]\nbandwidths = [10]", regression),
+    ];
+    let setup = ticking_with(&servers, "6s", &edits);
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.edit("name = \"density\"", "name = \"density\"\nwindows = { hopping = \"3s\" }");
+    second.start();
+    second.wait_acts(false);
+    wait_more(&setup, 5, || first.all_log() + &second.all_log());
+    first.kill();
+    second.wait_acts(true);
+    wait_more(&setup, 8, || first.all_log() + &second.all_log());
+    assert!(second.log().contains("reading again, so that no window is withheld"), "{}", second.log());
+    second.verify();
+}
+
+#[test]
+fn a_worker_without_a_disk_whose_settings_have_changed_learns_what_was_left_to_the_program() {
+    let Some(servers) = kafka::broker() else { return };
+    let auto = "degree = \"auto\"\norder = \"auto\"\nexpected_records = 60";
+    let setup = ticking_with(&servers, "6s", &[("degree = 12\norder = 2", auto)]);
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.edit("expected_records = 60", "expected_records = 60000");
+    second.start();
+    second.wait_acts(false);
+    assert!(second.log().contains("reading the configuration again with that"), "{}", second.log());
+    second.wait("is ready", || (second.get("/readyz").0 == 200).then_some(()));
+    wait_more(&setup, 2, || first.all_log() + &second.all_log());
+    first.kill();
+    second.wait_acts(true);
+    second.wait("records its settings", || second.log().contains("its settings hold for windows from").then_some(()));
+    wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    second.verify();
+}
+
+#[test]
+fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "300s");
+    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let (health, stop) = (Health::default(), Stop::default());
+    let (mut drawn, stopping) = (0, stop.clone());
+    let worker = Worker {
+        plan: &plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
+        generators: Box::new(move || {
+            drawn += 1;
+            if drawn == 3 {
+                stopping.ask();
+            }
+            Generator::from_entropy()
+        }),
+        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+        health: &health,
+        stop,
+    };
+    worker.run().expect("it is told to end");
+    let head = *Ledger::open(&settings.ledger).expect("its ledger").head();
+    let claimed = settings.output.open_witness().expect("a witness").read().expect("an answer");
+    assert_eq!(claimed.map(|claim| claim.head), Some(head));
+}
+
+#[test]
+fn two_workers_and_an_absorber_publish_every_window_once() {
+    let Some(servers) = kafka::broker() else { return };
+    let partials = kafka::fresh_name("partials");
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("absorbers");
+    fs::write(&key, [7; 32]).expect("it is written");
+    let scale = format!(
+        "[scale]\ntopic = \"{partials}\"\ngroup = \"{partials}\"\nkey_file = \"{}\"\ndeadline = \"2s\"\n\n[ledger]\n",
+        key.display()
+    );
+    let edits = [("[ledger]\n", scale.as_str()), ("publish_delay = \"300ms\"", "publish_delay = \"3s\"")];
+    let setup = ticking_with(&servers, "2s", &edits);
+    let absorber = Absorber::start(&setup);
+    let mut first = Peer::new(&setup, "first", None);
+    let mut second = Peer::new(&setup, "second", None);
+    for peer in [&first, &second] {
+        peer.edit("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\ndetail = \"operator\"");
+    }
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    second.start();
+    second.wait_acts(false);
+    let told = |first: &Peer<'_>, second: &Peer<'_>| first.all_log() + &second.all_log() + &absorber.log();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let micros = Timestamp::now().micros();
+                setup.send(&[Row { micros, key: "a", value: 10.0 }, Row { micros, key: "b", value: 20.0 }]);
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let _over = Over(&is_over);
+        for _ in 0..2 {
+            let (acting, following) = in_turn(&mut first, &mut second);
+            for peer in [&*acting, &*following] {
+                peer.wait("takes what the absorber sends", || {
+                    let taken = |line: &&str| line.contains("fate=\"taken\"") && !line.ends_with(" 0");
+                    peer.get("/metrics").1.lines().find(taken).map(drop)
+                });
+            }
+            acting.kill();
+            following.wait_acts(true);
+            acting.start();
+            acting.wait_acts(false);
+            wait_more(&setup, 4, || told(&first, &second));
+        }
+    });
+    [first, second].iter().for_each(Peer::verify);
+}
+
+/// Ends what runs beside a test, however that ends.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A process that reads for workers; it ends with the test.
+struct Absorber<'s> {
+    setup: &'s Setup,
+    child: Child,
+}
+
+impl<'s> Absorber<'s> {
+    fn start(setup: &'s Setup) -> Self {
+        let log = fs::File::create(setup.folder.path().join("absorber.log")).expect("a log");
+        let mut command = setup.bernstream(&["absorb"]);
+        command.arg(setup.configuration()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        Absorber { setup, child: command.spawn().expect("it starts") }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.setup.folder.path().join("absorber.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Absorber<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]

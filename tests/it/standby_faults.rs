@@ -156,12 +156,7 @@ fn three<'s>(setup: &'s Setup, brokers: &Inside) -> [Patient<'s>; 3] {
 }
 
 /// Has random things happen until `last`, while records come, and mends all; how often each happened.
-fn trouble(
-    setup: &Setup,
-    patients: &mut [Patient<'_>; 3],
-    last: Timestamp,
-    seed: u64,
-) -> BTreeMap<Trouble, usize> {
+fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed: u64) -> BTreeMap<Trouble, usize> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let producer = setup.producer(&[("linger.ms", "5")]);
     let mut happened = BTreeMap::new();
@@ -185,7 +180,11 @@ fn trouble(
         }
         patients.iter_mut().for_each(Patient::check);
         let rows: Vec<Row> = (0..5)
-            .map(|_| Row { micros: now.micros(), key: ["a", "b"][random.random_range(0..2)], value: random.random_range(0.0..100.0) })
+            .map(|_| Row {
+                micros: now.micros(),
+                key: ["a", "b"][random.random_range(0..2)],
+                value: random.random_range(0.0..100.0),
+            })
             .collect();
         let (partition, payload) = (random.random_range(0..2), message(&rows));
         let record = BaseRecord::<(), _>::to(&setup.input).partition(partition).payload(&payload);

@@ -40,21 +40,22 @@ fn hasty(settings: &Settings) -> Option<String> {
     // It waits, draws, claims, and publishes.
     let needed = kafka.clock_slack + patience + drawing + CLAIMING;
     let show = crate::clock::show;
-    let is_slow = settings.longest() > patience / 2;
+    let is_slow = settings.drawing() > patience / 2;
     let slow = || {
         format!(
-            "a window can take {} to compute, and others wait {} (ledger.standby) for it: two workers may draw it, and one of them in vain; \
-             give it at least twice that",
-            show(settings.longest()),
+            "a window can take {} to compute, draw and write, and others wait {} (ledger.standby) for it: two workers may draw it, and one \
+             of them in vain; give it at least twice that",
+            show(settings.drawing()),
             show(patience)
         )
     };
     let late = || {
         format!(
             "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
-             ledger.standby, the longest computation and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
+             ledger.standby, {} to compute, draw and write a window, and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
              see. That is of no consequence where only one worker runs",
             show(needed),
+            show(settings.drawing()),
             show(settings.publish_delay)
         )
     };
@@ -79,7 +80,7 @@ fn slow(settings: &Settings) -> Option<String> {
     let length = micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);
     let falls_into = micros(delay) % length < micros(busy);
-    (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
+    (longest >= Duration::from_secs(1) && (longest > delay || falls_into)).then(|| {
         format!(
             "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
              second, and is computed from its cutoff on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
