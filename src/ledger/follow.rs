@@ -22,7 +22,7 @@ use crate::clock::Timestamp;
 impl Ledger {
     /// Shares its log with other workers from now on. The witness has accepted `accepted` so far, which this ledger has.
     pub fn stand_by(&mut self, rule: Standby, wanted: Wanted, accepted: Option<&Claim>, now: Timestamp) {
-        self.turn = Some(Turn::new(rule, wanted, self.instance));
+        self.turn = Some(Turn::new(rule, wanted, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
@@ -108,6 +108,8 @@ impl Ledger {
     ///
     /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
     pub fn follow(&mut self, identity: &str, accepted: Option<&Claim>, now: Timestamp) -> Result<bool, Error> {
+        // The first one that is seen says whether this process goes on in the stead of another one.
+        let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         if self.turn.is_none() || identity != self.state.genesis.witness {
             return Ok(false);
         }
@@ -116,7 +118,6 @@ impl Ledger {
             return Ok(false);
         };
         let is_known = self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
-        let is_ours = self.is_ours(claim);
         if is_known && is_ours {
             self.see(accepted, now);
             return Ok(false);
@@ -174,9 +175,14 @@ impl Ledger {
         Ok(log.path(self.state.head, accepted)?.ok().map(|rows| rows.len() as u64))
     }
 
-    /// Whether this worker made a claim, or nobody in particular.
-    fn is_ours(&self, claim: &Claim) -> bool {
-        claim.maker.is_none() || claim.maker == self.instance || self.state.genesis.previous == Some(claim.head)
+    /// Whether this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
+    pub(super) fn is_ours(&mut self, claim: &Claim) -> bool {
+        // A new ledger takes the place of another one, and leaves it nothing.
+        if self.state.genesis.previous == Some(claim.head) {
+            return true;
+        }
+        let own = |maker| self.maker.as_mut().is_some_and(|own| own.is_own(claim.head, maker));
+        claim.maker.is_none_or(own)
     }
 
     /// The newest accepted claim is `accepted`, which this ledger has.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -154,6 +155,25 @@ impl Pipeline {
     pub fn beside(&self) -> Pipeline {
         let disk = folder();
         let (_, mut ledger) = self.built_in(disk.path()).unwrap();
+        ledger.attach_log(MemoryLog::open(&self.log));
+        let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
+        Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
+    }
+
+    /// A worker on a clone of its disk, as blocks: nothing tells it from the original.
+    pub fn clone_of_disk(&self) -> Pipeline {
+        let disk = folder();
+        let file = |disk: &Path| disk.join("ledger.sqlite");
+        fs::copy(file(self.disk.path()), file(disk.path())).unwrap();
+        let kept = fs::read_to_string(self.disk.path().join("instance")).unwrap();
+        let mut kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+        let about = fs::metadata(file(disk.path())).unwrap();
+        let made = about.created().ok().map(|made| made.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos());
+        assert_ne!(kept["place"]["number"], about.ino());
+        let made = made.map(|made| serde_json::Number::from_u128(made).unwrap());
+        kept["place"] = serde_json::json!({ "number": about.ino(), "made": made });
+        fs::write(disk.path().join("instance"), kept.to_string()).unwrap();
+        let mut ledger = Ledger::open(&params(disk.path())).unwrap();
         ledger.attach_log(MemoryLog::open(&self.log));
         let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
         Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }

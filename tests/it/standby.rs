@@ -160,6 +160,32 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     assert!(!acting.ledger.may_draw(next, next.plus(seconds(5.0))).unwrap());
 }
 
+#[test]
+fn a_clone_of_a_disk_follows_once_the_other_one_has_claimed() {
+    for is_clone_faster in [false, true] {
+        let mut original = Pipeline::new();
+        original.pass(3);
+        let mut clone = original.clone_of_disk();
+        let now = original.ledger.next_window();
+        stand_by(&mut clone, "{}", now);
+        // It was started again: both go on in the stead of the same process.
+        if is_clone_faster {
+            original = original.clone_of_disk();
+        }
+        stand_by(&mut original, "{}", now);
+        assert!(original.ledger.is_acting() && clone.ledger.is_acting());
+        let (mut faster, mut slower) = if is_clone_faster { (clone, original) } else { (original, clone) };
+        for _ in 0..3 {
+            let now = faster.ledger.next_window();
+            faster.pass(1);
+            assert!(slower.step(now, Fate::Lands).unwrap().has_followed);
+            assert!(faster.ledger.is_acting() && !slower.ledger.is_acting());
+            let due = slower.ledger.next_window().plus(seconds(3600.0));
+            assert!(!slower.ledger.may_draw(due, due.plus(seconds(5.0))).unwrap());
+        }
+    }
+}
+
 /// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
 fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
     assert!(worker.ledger.may_draw(due, begun).unwrap());
