@@ -143,7 +143,11 @@ impl Ledger {
     ) -> Result<(bool, bool), Error> {
         log.follow(self.state.head.sequence);
         log.read()?;
-        if !is_known && self.append_from(log, accepted)?.is_some() {
+        let apart = if is_known { None } else { self.append_from(log, accepted)? };
+        if let Some(apart) = apart {
+            if let (Apart::Lost, Some(turn)) = (apart, &self.turn) {
+                turn.lose();
+            }
             return Ok((false, false));
         }
         Ok((true, self.learn_published(log, now)?))

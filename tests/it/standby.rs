@@ -44,17 +44,26 @@ fn seconds(seconds: f64) -> Duration {
 
 /// Has the worker share its log with others.
 fn stand_by(pipeline: &mut Pipeline, settings: &str, now: Timestamp) {
-    let wanted = Wanted {
+    stand_by_with(pipeline, wanted(settings), now);
+}
+
+fn stand_by_with(pipeline: &mut Pipeline, wanted: Wanted, now: Timestamp) {
+    let accepted = pipeline.witness.borrow().accepted();
+    pipeline.ledger.stand_by(RULE, wanted, accepted.as_ref(), now);
+}
+
+/// What a process knows of its settings for as long as it lives.
+fn wanted(settings: &str) -> Wanted {
+    Wanted {
         settings: settings.to_owned(),
         reach: Duration::ZERO,
         grid: Grid::new(at(0), Duration::from_secs(3600)).unwrap(),
         continued: ["every", "rare"].map(str::to_owned).into(),
         agree: |one, other| one == other,
         is_chosen: false,
-        is_settled: Arc::new(AtomicBool::new(false)),
-    };
-    let accepted = pipeline.witness.borrow().accepted();
-    pipeline.ledger.stand_by(RULE, wanted, accepted.as_ref(), now);
+        is_settled: Arc::default(),
+        losses: Arc::default(),
+    }
 }
 
 /// Two workers in memory, the first of which acts, and the time.
@@ -158,6 +167,42 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     // That somebody handed over once says nothing of a later claim.
     let next = acting.ledger.next_window().plus(seconds(3600.0));
     assert!(!acting.ledger.may_draw(next, next.plus(seconds(5.0))).unwrap());
+}
+
+/// A claim of the worker that acts takes one and a half patiences to arrive, always or for some time.
+#[test]
+fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
+    let (mut acting, mut following, _) = two();
+    let own = wanted("{}");
+    stand_by_with(&mut following, own.clone(), acting.ledger.next_window());
+    let mut window = |is_slow: bool| {
+        let due = acting.ledger.next_window().plus(seconds(3600.0));
+        acting.pay();
+        let late = due.plus(RULE.patience + APART);
+        let is_hasty = is_slow && following.ledger.may_draw(due, late).unwrap();
+        if is_hasty {
+            following.pay();
+        }
+        let arrives = due.plus(RULE.patience * 3 / 2);
+        acting.deliver(arrives);
+        match following.try_step(arrives, Fate::Lands) {
+            Ok(_) => assert!(!is_hasty),
+            Err(error) => {
+                assert!(is_hasty, "{error}");
+                following = acting.beside();
+                stand_by_with(&mut following, own.clone(), arrives);
+            }
+        }
+        assert!(acting.ledger.is_acting() && !following.ledger.is_acting());
+        is_hasty
+    };
+    let in_vain = (0..100).filter(|_| window(true)).count();
+    assert!((2..=13).contains(&in_vain), "{in_vain} of 100 windows");
+    assert_eq!((0..40).filter(|_| window(false)).count(), 0);
+    // It acts in time again.
+    assert_eq!(own.losses.load(Relaxed), 0);
+    let due = acting.ledger.next_window().plus(seconds(3600.0));
+    assert!(following.ledger.may_draw(due, due.plus(RULE.patience + APART)).unwrap());
 }
 
 #[test]
