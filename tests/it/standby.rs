@@ -473,7 +473,7 @@ fn in_turn<'p, 's>(one: &'p mut Peer<'s>, other: &'p mut Peer<'s>) -> (&'p mut P
 
 /// How many windows are on the output: one version of each, and none is left out.
 #[track_caller]
-fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
+pub fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
     let versions = setup.versions();
     let mut starts: Vec<Timestamp> = Vec::new();
     for ((start, key), versions) in &versions {
@@ -495,7 +495,7 @@ fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
 }
 
 #[track_caller]
-fn wait_more(setup: &Setup, windows: usize, told: impl Fn() -> String) {
+pub fn wait_more(setup: &Setup, windows: usize, told: impl Fn() -> String) {
     let before = published(setup, &told);
     wait_for("windows", &told, || (published(setup, &told) >= before + windows).then_some(()));
 }
