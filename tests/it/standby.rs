@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use bernstream::cli::components::Components;
 use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::{Configuration, Error, Ledger, Standby, Wanted};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
@@ -444,7 +446,7 @@ fn ticking_with(servers: &str, standby: &str, edits: &[(&str, &str)]) -> Setup {
     let setup = Setup::of_seconds(servers, 0);
     edits.iter().for_each(|(from, to)| setup.edit(from, to));
     add_log(&setup, 1);
-    setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    setup.edit("[ledger]\n", &format!("[ledger]\nstandby = \"{standby}\"\n"));
     create_topics(&setup);
     setup
 }
@@ -668,7 +670,6 @@ fn a_worker_whose_releases_reach_further_back_withholds_no_window_when_it_takes_
                       bandwidth = 10\ngap = 0.5\nmax_records = 100";
     let edits = [
         ("epsilon = 1.0\n\n[release]", "epsilon = 4.0\n\n[release]"),
-        ("degree = 12\norder = 2", "degree = 12"),
         ("\n[release.density]\nbandwidths = [10]", regression),
     ];
     let setup = ticking_with(&servers, "6s", &edits);
@@ -743,6 +744,72 @@ fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
     assert_eq!(claimed.map(|claim| claim.head), Some(head));
 }
 
+/// Tells when a claim is made.
+struct Timed {
+    inner: Box<dyn Witness + Send>,
+    claimed: mpsc::Sender<Instant>,
+}
+
+impl Witness for Timed {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.inner.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.inner.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        let _ = self.claimed.send(Instant::now());
+        self.inner.append(claim)
+    }
+}
+
+/// What `check` and the schedule of claims take for granted, on the machine that runs this.
+#[test]
+#[ignore = "figures: a minute"]
+fn how_long_it_takes_from_a_draw_to_its_claim() {
+    let Some(servers) = kafka::broker() else { return };
+    for (keys, degree) in [(2, 12), (100, 12), (400, 12), (400, 200), (20, 10_000)] {
+        let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
+        let (values, degree) = (format!("values = [{}]", values.join(", ")), format!("degree = {degree}"));
+        let edits = [("values = [\"a\", \"b\"]", values.as_str()), ("degree = 12", degree.as_str())];
+        let setup = ticking_with(&servers, "300s", &edits);
+        let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+        let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+        let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+        let (health, stop) = (Health::default(), Stop::default());
+        let ((drawing, drawn), (claimed, claims)) = (mpsc::channel(), mpsc::channel());
+        let (stopping, mut count) = (stop.clone(), 0);
+        let worker = Worker {
+            plan: &plan,
+            readers: components.readers,
+            ledger: components.ledger,
+            witness: Box::new(Timed { inner: components.witness, claimed }),
+            sink: components.sink,
+            generators: Box::new(move || {
+                count += 1;
+                let _ = drawing.send(Instant::now());
+                if count == 5 {
+                    stopping.ask();
+                }
+                Generator::from_entropy()
+            }),
+            metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+            health: &health,
+            stop,
+        };
+        worker.run().expect("it is told to end");
+        let (drawn, claims): (Vec<_>, Vec<_>) = (drawn.iter().collect(), claims.iter().collect());
+        // One claim may be of several draws; the last one counts.
+        let took = claims.iter().filter_map(|claim| {
+            let began = drawn.iter().filter(|drawn| *drawn < claim).next_back()?;
+            Some(claim.duration_since(*began))
+        });
+        println!("{keys} keys, {degree}: {:?}, given {:?}", took.collect::<Vec<_>>(), settings.patience().drawing);
+    }
+}
+
 #[test]
 fn two_workers_and_an_absorber_publish_every_window_once() {
     let Some(servers) = kafka::broker() else { return };
@@ -751,10 +818,10 @@ fn two_workers_and_an_absorber_publish_every_window_once() {
     let key = folder.path().join("absorbers");
     fs::write(&key, [7; 32]).expect("it is written");
     let scale = format!(
-        "[scale]\ntopic = \"{partials}\"\ngroup = \"{partials}\"\nkey_file = \"{}\"\ndeadline = \"2s\"\n\n[ledger]\n",
+        "[scale]\ntopic = \"{partials}\"\ngroup = \"{partials}\"\nkey_file = \"{}\"\ndeadline = \"2s\"\n\n[output.kafka]\n",
         key.display()
     );
-    let edits = [("[ledger]\n", scale.as_str()), ("publish_delay = \"300ms\"", "publish_delay = \"3s\"")];
+    let edits = [("[output.kafka]\n", scale.as_str()), ("publish_delay = \"300ms\"", "publish_delay = \"3s\"")];
     let setup = ticking_with(&servers, "2s", &edits);
     let absorber = Absorber::start(&setup);
     let mut first = Peer::new(&setup, "first", None);
