@@ -192,11 +192,11 @@ fn go(
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
             Err(error) if settings.ledger_log.is_some() && error.begins_again() && !stop.asked() => {
-                if !error.is_overtaken() {
-                    warn!("{error}");
-                }
                 health.witnessed.store(false, Relaxed);
-                stop.wait(RETRY);
+                match error.is_overtaken() {
+                    true => stop.wait(RETRY),
+                    false => warn!("{error}"),
+                }
                 parts = match open(settings, process, stop)? {
                     Opened::Parts(parts) => Some(*parts),
                     Opened::OtherChoices => return Ok(Ended::OtherChoices),
