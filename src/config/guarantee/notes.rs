@@ -49,13 +49,16 @@ fn hasty(settings: &Settings) -> Option<String> {
             show(patience)
         )
     };
+    let writing = match settings.drawing() {
+        Duration::ZERO => String::new(),
+        drawing => format!("{} to compute, draw and write a window, ", show(drawing)),
+    };
     let late = || {
         format!(
             "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
-             ledger.standby, {} to compute, draw and write a window, and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
+             ledger.standby, {writing}and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
              see. That is of no consequence where only one worker runs",
             show(needed),
-            show(settings.drawing()),
             show(settings.publish_delay)
         )
     };
@@ -131,6 +134,29 @@ mod tests {
         assert!(notes(late).contains("windows of files are all due at once"), "{}", notes(late));
         let quick = include_str!("../../../config/files.toml");
         assert!(!notes(quick).contains("due at once"), "{}", notes(quick));
+    }
+
+    #[test]
+    fn what_it_takes_to_write_many_synopses_is_predicted_for_a_standby() {
+        let standby = |keys: usize, standby: &str, delay: &str| {
+            let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
+            let text = include_str!("../../../tests/data/lattice.toml")
+                .replace("values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values = [{}]", values.join(", ")))
+                .replace("publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\""))
+                .replace("[ledger]", &format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""));
+            let settings = Settings::parse(&text, "test").unwrap();
+            (settings.patience().drawing, notes(&settings).join("\n"))
+        };
+        // The slack is 10 s.
+        let half = Duration::from_millis(500);
+        assert_eq!(standby(3, "10s", "21500ms"), (half, String::new()));
+        assert!(standby(3, "10s", "21499ms").1.contains("ledger.standby, and 1.5 seconds"));
+        let (drawing, note) = standby(400, "10s", "21500ms");
+        assert_eq!(drawing, half + Duration::from_millis(1700));
+        assert!(note.contains("1s 700ms to compute, draw and write a window"), "{note}");
+        assert_eq!(standby(400, "10s", "23200ms").1, "");
+        let (_, note) = standby(400, "3s", "1m");
+        assert!(note.contains("a window can take 1s 700ms to compute, draw and write, and others wait 3s"), "{note}");
     }
 
     #[test]
