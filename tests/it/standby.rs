@@ -816,7 +816,7 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
         let (drawn, claims): (Vec<_>, Vec<_>) = (drawn.iter().collect(), claims.iter().collect());
         // One claim may be of several draws; the last one counts.
         let took = claims.iter().filter_map(|claim| {
-            let began = drawn.iter().filter(|drawn| *drawn < claim).next_back()?;
+            let began = drawn.iter().rfind(|drawn| *drawn < claim)?;
             Some(claim.duration_since(*began))
         });
         println!("{keys} keys, {degree}: {:?}, given {:?}", took.collect::<Vec<_>>(), settings.patience().drawing);
