@@ -67,6 +67,7 @@ use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Entry;
+use crate::window::grid::Span;
 use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
@@ -403,10 +404,19 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// Tells the workers that follow that this one ends, unless the brokers do not answer: that would take longer than they wait.
+    /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not
+    /// answer: that would take longer than they wait.
     fn resign(&mut self) {
         if !self.ledger.is_shared() || !self.health.publishing.load(Relaxed) {
             return;
+        }
+        if self.ledger.is_acting() {
+            let last = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now());
+            match last.map_err(Error::from).and_then(|progress| self.delivered(&progress)) {
+                Ok(()) => {}
+                // What was drawn and is not claimed is drawn again by whoever comes next.
+                Err(error) => return warn!("cannot claim or publish once more before this worker ends: {error}"),
+            }
         }
         match self.ledger.resign(self.clock.now()) {
             Ok(true) => info!("handed over to the workers that follow, if there are any"),
@@ -434,6 +444,9 @@ impl Releasing<'_> {
                 self.held = Some(next);
                 return Ok(true);
             }
+            if self.ledger.is_shared() && !self.may_reach(next.window.span) {
+                return Err(Error::ReadsTooFar);
+            }
             self.release(next)?;
             has_written = true;
             if started.elapsed() >= RETRY {
@@ -441,6 +454,13 @@ impl Releasing<'_> {
             }
         }
         Ok(has_written)
+    }
+
+    /// Whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what could be
+    /// when reading began, and what was read of that is in the window.
+    fn may_reach(&self, window: Span) -> bool {
+        let live_from = self.ledger.live_from();
+        self.plan.releases.iter().all(|release| self.plan.span_of(release, window, self.first).start >= live_from)
     }
 
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].

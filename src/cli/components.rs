@@ -1,6 +1,6 @@
 //! The components of a worker that reach outside the process, opened so that the ledger refuses first.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use tracing::{info, warn};
@@ -30,6 +30,8 @@ pub struct Process {
     first: OnceLock<String>,
     /// The witness has accepted this worker's own, or others that say the same.
     is_settled: Arc<AtomicBool>,
+    /// How often it drew in vain of late.
+    losses: Arc<AtomicU32>,
 }
 
 impl Process {
@@ -97,7 +99,7 @@ impl Components {
                     Err(_) if log.is_some() && witness.read()?.is_some() => {
                         let why =
                             "another worker has just begun the ledger of this pipeline, which is built from its log";
-                        return Err(OpenError { is_transient: true, ..refused(why.to_owned()) });
+                        return Err(refused(why.to_owned()).for_now());
                     }
                     genesis => genesis?,
                 };
@@ -246,6 +248,7 @@ fn wanted(settings: &Settings, process: &Process) -> Wanted {
         agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
         is_chosen: settings.releases.iter().any(|release| release.auto.is_some()),
         is_settled: process.is_settled.clone(),
+        losses: process.losses.clone(),
     }
 }
 

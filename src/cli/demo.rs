@@ -19,10 +19,11 @@ use rdkafka::{Offset, TopicPartitionList};
 use tracing::info;
 
 use crate::cli::chart::{self, Point};
+use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
+use crate::cli::run::{self, Origin};
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::cli::{dashboard, run};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
 use crate::kafka::Broker;
@@ -93,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
         let showing = scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
-        let worked = run::work(&settings, true, &runtime, &stop);
+        let worked = run::work(&settings, Origin::Simulation, &runtime, &stop);
         stop.ask();
         let others = [simulating.join(), showing.join()];
         others

@@ -10,10 +10,31 @@ use crate::{kafka, source};
 pub struct OpenError {
     pub failure: Failure,
     pub is_transient: bool,
+    is_about_choices: bool,
+}
+
+impl OpenError {
+    fn new(failure: Failure, is_transient: bool) -> Self {
+        OpenError { failure, is_transient, is_about_choices: false }
+    }
+
+    /// The same, to try again.
+    pub(super) fn for_now(self) -> Self {
+        OpenError { is_transient: true, ..self }
+    }
+
+    /// The same, because the file is to be read again, with what the ledger has recorded of `"auto"`.
+    pub(super) fn about_choices(self) -> Self {
+        OpenError { is_about_choices: true, ..self }
+    }
+
+    pub fn is_about_choices(&self) -> bool {
+        self.is_about_choices
+    }
 }
 
 pub(super) fn refused(why: String) -> OpenError {
-    OpenError { failure: Failure::Ledger(why), is_transient: false }
+    OpenError::new(Failure::Ledger(why), false)
 }
 
 impl From<OpenError> for Failure {
@@ -24,7 +45,7 @@ impl From<OpenError> for Failure {
 
 impl From<Failure> for OpenError {
     fn from(failure: Failure) -> Self {
-        OpenError { failure, is_transient: false }
+        OpenError::new(failure, false)
     }
 }
 
@@ -39,7 +60,8 @@ macro_rules! transient_or_not {
     ($($error:ty),+) => {
         $(impl From<$error> for OpenError {
             fn from(error: $error) -> Self {
-                OpenError { is_transient: error.is_transient(), failure: error.into() }
+                let is_transient = error.is_transient();
+                OpenError::new(error.into(), is_transient)
             }
         })+
     };

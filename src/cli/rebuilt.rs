@@ -5,7 +5,7 @@ use tracing::{info, warn};
 use crate::cli::open_error::{OpenError, refused};
 use crate::clock::Timestamp;
 use crate::config::{Settings, canonical, diff};
-use crate::ledger::log::{self, LedgerLog};
+use crate::ledger::log::{self, Apart, LedgerLog};
 use crate::ledger::witness::{Claim, Witness};
 use crate::ledger::{self, Error, Ledger};
 
@@ -29,21 +29,42 @@ pub fn newest(
             false => Ok(existing),
         };
     };
-    if let Some(ledger) = existing {
-        match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-            Err(Error::ForeignHead { found, newest, .. }) => {
-                warn!(
-                    "the witness has accepted {found}, which the ledger on the disk does not have (newest row: {newest}): it is an \
-                     older copy, or another worker was faster; building it from its log"
-                );
-                ledger.hand_over(log, &accepted.head)?;
-            }
-            recognised => return Ok(recognised.map(|()| Some(ledger))?),
-        }
-    } else {
+    let Some(ledger) = existing else {
         info!("there is no ledger in {}: building it from its log", settings.ledger.path.display());
+        return build(settings, &accepted, log).map(Some);
+    };
+    match ledger.recognise(&witness.identity()?, Some(&accepted)) {
+        Err(Error::ForeignHead { .. }) => match caught_up(ledger, &accepted, log)? {
+            Some(ledger) => Ok(Some(ledger)),
+            None => build(settings, &accepted, log).map(Some),
+        },
+        recognised => Ok(recognised.map(|()| Some(ledger))?),
     }
-    build(settings, &accepted, log).map(Some)
+}
+
+/// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
+fn caught_up(mut ledger: Ledger, accepted: &Claim, log: &mut LedgerLog) -> Result<Option<Ledger>, OpenError> {
+    let (found, newest) = (accepted.head.sequence, ledger.head().sequence);
+    // Of what the log lacks this disk may have something.
+    ledger.hand_over(log, &accepted.head)?;
+    match ledger.catch_up(log, accepted.head, Timestamp::now())? {
+        None => {
+            info!(
+                "the ledger on the disk was behind, with row {newest} as its newest: took the rows up to {found}, which the witness has \
+                 accepted, from its log"
+            );
+            return Ok(Some(ledger));
+        }
+        Some(Apart::Lost) => warn!(
+            "the ledger on the disk has rows that were not accepted, for another worker was faster (newest here: {newest}, accepted: \
+             {found}): building it from its log"
+        ),
+        Some(Apart::Gone) => warn!(
+            "the ledger on the disk is an older copy (newest row: {newest}, accepted: {found}), and its log does not have all rows \
+             between these any more: building it from the log"
+        ),
+    }
+    Ok(None)
 }
 
 fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
@@ -59,10 +80,9 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
     let ledger = Ledger::open(&settings.ledger)?;
     let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
     if is_chosen && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty() {
-        // The file was read before there was a ledger to say what it chose.
-        return Err(refused(
-            "the ledger was built from its log and has recorded what the file leaves to \"auto\": start again, now with that".into(),
-        ));
+        // The file was read before there was a ledger to say what was chosen.
+        let why = "the ledger was built from its log and has recorded what the file leaves to \"auto\": start again, now with that";
+        return Err(refused(why.to_owned()).about_choices());
     }
     Ok(ledger)
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sha2::{Digest, Sha256};
+use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::cli::components::{Components, Process};
@@ -20,6 +22,7 @@ use crate::cli::watch::Watch;
 use crate::cli::{absorb, held, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
+use crate::feed::FeedReader;
 use crate::ledger::Ledger;
 use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
@@ -62,21 +65,104 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    work(&settings, false, &runtime, &stop).map_err(|failure| failure.advised(&settings))
+    let origin = Origin::File(&arguments.configuration);
+    work(&settings, origin, &runtime, &stop).map_err(|failure| failure.advised(&settings))
 }
 
-/// Runs a worker until its grid ends, a stop is requested, or something fails. `is_synthetic` marks the records as simulated,
-/// in every synopsis.
+/// Where the settings of a worker are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// This file, which can be read again.
+    File(&'a Path),
+    /// The program itself: records are simulated.
+    Simulation,
+}
+
+/// Runs a worker until its grid ends, a stop is requested, or something fails. Every synopsis of a simulation says that it is one.
 ///
 /// # Errors
 ///
 /// If the configuration, the ledger, the witness, the input or the output does not allow the worker to go on.
 pub fn work(
     settings: &Settings,
-    is_synthetic: bool,
+    origin: Origin<'_>,
     runtime: &tokio::runtime::Runtime,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    let front = Front::open(settings, runtime)?;
+    let process = Process::default();
+    let mut read_again = None;
+    loop {
+        match (go(read_again.as_ref().unwrap_or(settings), origin, &front, &process, stop)?, origin) {
+            (Ended::OtherChoices, Origin::File(path)) => {
+                info!(
+                    "the ledger was built from its log and says what was left to \"auto\": reading the configuration again with that"
+                );
+                read_again = Some(settings::load(path)?);
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// What others see of the worker, for as long as its process lives.
+struct Front<'r> {
+    runtime: &'r tokio::runtime::Runtime,
+    probes: Option<TcpListener>,
+    _dashboard: Option<FeedReader>,
+}
+
+impl<'r> Front<'r> {
+    fn open(settings: &Settings, runtime: &'r tokio::runtime::Runtime) -> Result<Self, Failure> {
+        let listen =
+            |address, setting| serve::listen(address, setting).map_err(|error| Failure::Unavailable(error.to_string()));
+        let probes = settings.serve.map(|address| listen(address, "serve.listen")).transpose()?;
+        if let (Some(asked), Some(probes)) = (settings.serve, &probes) {
+            // Port 0 stands for any that is free.
+            let address = probes.local_addr().unwrap_or(asked);
+            info!("serving http://{address}/metrics, /healthz and /readyz");
+        }
+        let dashboard = settings.dashboard.map(|address| {
+            let listener = listen(address, "serve.dashboard")?;
+            info!("serving the dashboard at {}", dashboard::url(&listener)?);
+            dashboard::open(listener, dashboard::origin(&settings.output), runtime)
+        });
+        Ok(Front { runtime, probes, _dashboard: dashboard.transpose()? })
+    }
+
+    /// Answers the probes of a worker until the returned value is dropped.
+    fn answer(&self, metrics: &Metrics, health: &Arc<Health>) -> Result<Option<Answering>, Failure> {
+        let Some(probes) = &self.probes else { return Ok(None) };
+        let listener = probes.try_clone().map_err(|error| Failure::Unavailable(format!("serve.listen: {error}")))?;
+        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone())))))
+    }
+}
+
+/// Answers probes, until it is dropped.
+struct Answering(JoinHandle<Result<(), serve::Error>>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How a worker has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Done,
+    /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
+    OtherChoices,
+}
+
+/// Runs a worker with these settings to its end.
+fn go(
+    settings: &Settings,
+    origin: Origin<'_>,
+    front: &Front<'_>,
+    process: &Process,
+    stop: &Stop,
+) -> Result<Ended, Failure> {
     for warning in settings.warnings() {
         warn!("{warning}");
     }
@@ -85,39 +171,37 @@ pub fn work(
     }
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), is_synthetic)?;
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), origin == Origin::Simulation)?;
     let digest: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     let definition = settings.privacy.definition.name();
     let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digest)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
-    if let Some(address) = settings.serve {
-        let listener =
-            serve::listen(address, "serve.listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
-        // Port 0 stands for any that is free.
-        let address = listener.local_addr().unwrap_or(address);
-        runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
-        info!("serving http://{address}/metrics, /healthz and /readyz");
-    }
-    let dashboard = settings.dashboard.map(|address| {
-        let listener =
-            serve::listen(address, "serve.dashboard").map_err(|error| Failure::Unavailable(error.to_string()))?;
-        info!("serving the dashboard at {}", dashboard::url(&listener)?);
-        dashboard::open(listener, dashboard::origin(&settings.output), runtime)
-    });
-    let _until_the_end = dashboard.transpose()?;
-    let process = Process::default();
-    let Some(first) = open(settings, &process, stop)? else { return Ok(()) };
+    let _until_the_end = front.answer(&metrics, &health)?;
+    // What ends this worker ends no other one that comes after it.
+    let stop = &stop.below();
+    let first = match open(settings, process, stop)? {
+        Opened::Parts(parts) => *parts,
+        Opened::OtherChoices => return Ok(Ended::OtherChoices),
+        Opened::Stopped => return Ok(Ended::Done),
+    };
     // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
     let watch = Watch::start(settings, stop)?;
     let mut parts = Some(first);
     while let Some((components, absorbed)) = parts.take() {
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
-            // The witness follows another disk: it is built from the log, as at the start.
-            Err(error) if settings.ledger_log.is_some() && error.is_overtaken() && !stop.asked() => {
+            // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
+            Err(error) if settings.ledger_log.is_some() && error.begins_again() && !stop.asked() => {
                 health.witnessed.store(false, Relaxed);
-                stop.wait(RETRY);
-                parts = open(settings, &process, stop)?;
+                match error.is_overtaken() {
+                    true => stop.wait(RETRY),
+                    false => warn!("{error}"),
+                }
+                parts = match open(settings, process, stop)? {
+                    Opened::Parts(parts) => Some(*parts),
+                    Opened::OtherChoices => return Ok(Ended::OtherChoices),
+                    Opened::Stopped => None,
+                };
             }
             done => done?,
         }
@@ -130,21 +214,27 @@ pub fn work(
         "{}",
         if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }
     );
-    Ok(())
+    Ok(Ended::Done)
 }
 
-/// Opens everything, once it can be reached; `None` if a stop was requested before.
-fn open(
-    settings: &Settings,
-    process: &Process,
-    stop: &Stop,
-) -> Result<Option<(Components, Option<Absorbed>)>, Failure> {
+/// What came of opening everything.
+enum Opened {
+    Parts(Box<(Components, Option<Absorbed>)>),
+    /// The ledger was built from its log, and says otherwise than these settings what was left to the program.
+    OtherChoices,
+    /// A stop was requested before.
+    Stopped,
+}
+
+/// Opens everything, once it can be reached.
+fn open(settings: &Settings, process: &Process, stop: &Stop) -> Result<Opened, Failure> {
     let mut told = String::new();
     loop {
         match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
-            Ok(parts) => return Ok(Some(parts)),
-            Err(OpenError { failure, is_transient: false }) => return Err(failure),
-            Err(_) if stop.asked() => return Ok(None),
+            Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
+            Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
+            Err(OpenError { failure, is_transient: false, .. }) => return Err(failure),
+            Err(_) if stop.asked() => return Ok(Opened::Stopped),
             Err(OpenError { failure, .. }) => {
                 let why = failure.to_string();
                 if why != told {

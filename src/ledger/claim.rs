@@ -50,9 +50,8 @@ impl Ledger {
             let (head, first) = (self.state.head, self.first_unaccepted()?);
             return Ok(self.turn.as_mut().map_or(now, |turn| turn.claims_at(head, first, now)));
         }
-        let other = accepted.filter(|claim| claim.maker.is_some() && claim.maker != self.instance);
-        // A new ledger takes the place of another one, and leaves it nothing.
-        let Some(claim) = other.filter(|claim| self.state.genesis.previous != Some(claim.head)) else {
+        let other = accepted.filter(|claim| !self.is_ours(claim));
+        let Some(claim) = other else {
             self.waiting = None;
             return Ok(now);
         };
@@ -87,7 +86,10 @@ impl Ledger {
         if stored != Some(self.state.head) {
             return Err(Error::Replaced { path: self.file.clone() });
         }
-        let last_block_end = self.state.account.last_block_end;
-        Ok(Some(Claim { previous: accepted.copied(), head: self.state.head, last_block_end, maker: self.instance }))
+        if let (Some(maker), Some(folder)) = (&mut self.maker, self.file.parent()) {
+            maker.keep(folder)?;
+        }
+        let (head, last_block_end) = (self.state.head, self.state.account.last_block_end);
+        Ok(Some(Claim { previous: accepted.copied(), head, last_block_end, maker: self.instance() }))
     }
 }

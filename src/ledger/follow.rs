@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use super::chain::{Digest, Head, Row};
 use super::checkpoint::Checkpoint;
 use super::error::Error;
-use super::log::{Messages, write_row};
+use super::log::{Apart, Body, LedgerLog, Messages, write_row};
 use super::open::Ledger;
 use super::outbox;
 use super::outgoing::Outgoing;
@@ -22,7 +22,7 @@ use crate::clock::Timestamp;
 impl Ledger {
     /// Shares its log with other workers from now on. The witness has accepted `accepted` so far, which this ledger has.
     pub fn stand_by(&mut self, rule: Standby, wanted: Wanted, accepted: Option<&Claim>, now: Timestamp) {
-        self.turn = Some(Turn::new(rule, wanted, self.instance));
+        self.turn = Some(Turn::new(rule, wanted, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
@@ -108,6 +108,8 @@ impl Ledger {
     ///
     /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
     pub fn follow(&mut self, identity: &str, accepted: Option<&Claim>, now: Timestamp) -> Result<bool, Error> {
+        // The first one that is seen says whether this process goes on in the stead of another one.
+        let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         if self.turn.is_none() || identity != self.state.genesis.witness {
             return Ok(false);
         }
@@ -116,26 +118,75 @@ impl Ledger {
             return Ok(false);
         };
         let is_known = self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
-        let is_ours = self.is_ours(claim);
         if is_known && is_ours {
             self.see(accepted, now);
             return Ok(false);
         }
-        if let Some(log) = &mut self.log {
-            log.follow(self.state.head.sequence);
-            log.read()?;
+        // Taken out for as long as the ledger learns from it.
+        let Some(mut log) = self.log.take() else { return Ok(false) };
+        let followed = self.learn(&mut log, (claim.head, is_known), now);
+        self.log = Some(log);
+        let (is_there, has_learnt) = followed?;
+        if is_there {
+            self.see(accepted, now);
         }
-        if !is_known && !self.catch_up(claim.head)? {
-            return Ok(false);
-        }
-        let has_learnt = self.learn_published(now)?;
-        self.see(accepted, now);
-        Ok(!is_known || has_learnt)
+        Ok(is_there && (!is_known || has_learnt))
     }
 
-    /// Whether this worker made a claim, or nobody in particular.
-    fn is_ours(&self, claim: &Claim) -> bool {
-        claim.maker.is_none() || claim.maker == self.instance || self.state.genesis.previous == Some(claim.head)
+    /// Learns from the log the rows up to `accepted`, if it does not know them, and what was published; whether it has them now, and whether
+    /// more than that was published.
+    fn learn(
+        &mut self,
+        log: &mut LedgerLog,
+        (accepted, is_known): (Head, bool),
+        now: Timestamp,
+    ) -> Result<(bool, bool), Error> {
+        log.follow(self.state.head.sequence);
+        log.read()?;
+        let apart = if is_known { None } else { self.append_from(log, accepted)? };
+        if let Some(apart) = apart {
+            if let (Apart::Lost, Some(turn)) = (apart, &self.turn) {
+                turn.lose();
+            }
+            return Ok((false, false));
+        }
+        Ok((true, self.learn_published(log, now)?))
+    }
+
+    /// Takes the rows up to `accepted`, the newest accepted claim, from `log`, before it has a log of its own: a worker that starts behind the
+    /// others. Returns why only a new ledger can be built, if it does not have all of them then.
+    ///
+    /// # Errors
+    ///
+    /// If the log lacks a row for now or cannot be read, or if a row is damaged.
+    pub fn catch_up(&mut self, log: &mut LedgerLog, accepted: Head, now: Timestamp) -> Result<Option<Apart>, Error> {
+        log.follow(self.state.head.sequence);
+        log.read()?;
+        let apart = self.append_from(log, accepted)?;
+        if apart.is_none() {
+            self.learn_published(log, now)?;
+        }
+        Ok(apart)
+    }
+
+    /// How many rows `accepted`, which this ledger does not have, is after its newest one, if `log` has all of them; nothing is appended.
+    ///
+    /// # Errors
+    ///
+    /// If the log lacks one or cannot be read.
+    pub fn rows_behind(&self, log: &mut LedgerLog, accepted: Head) -> Result<Option<u64>, Error> {
+        log.read()?;
+        Ok(log.path(self.state.head, accepted)?.ok().map(|rows| rows.len() as u64))
+    }
+
+    /// Whether this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
+    pub(super) fn is_ours(&mut self, claim: &Claim) -> bool {
+        // A new ledger takes the place of another one, and leaves it nothing.
+        if self.state.genesis.previous == Some(claim.head) {
+            return true;
+        }
+        let own = |maker| self.maker.as_mut().is_some_and(|own| own.is_own(claim.head, maker));
+        claim.maker.is_none_or(own)
     }
 
     /// The newest accepted claim is `accepted`, which this ledger has.
@@ -153,12 +204,31 @@ impl Ledger {
         }
     }
 
-    /// Appends the rows up to `accepted`, verified as those that are appended; `false` if that does not follow the newest row, or the log
-    /// does not have all of it any more.
-    fn catch_up(&mut self, accepted: Head) -> Result<bool, Error> {
-        let Some(log) = &mut self.log else { return Ok(false) };
-        let Some(bodies) = log.between(self.state.head, accepted)? else { return Ok(false) };
+    /// Appends the rows up to `accepted`, verified as those that are appended; why it cannot append all of them, if it cannot.
+    fn append_from(&mut self, log: &mut LedgerLog, accepted: Head) -> Result<Option<Apart>, Error> {
         let before = self.state.account.settings.clone();
+        let mut recorded = None;
+        while self.state.head != accepted {
+            let bodies = match log.between(self.state.head, accepted)? {
+                Ok(bodies) => bodies,
+                Err(apart) => return Ok(Some(apart)),
+            };
+            let Some(changed) = self.append_all(bodies)? else { return Ok(Some(Apart::Gone)) };
+            recorded = changed.or(recorded);
+            log.follow(self.state.head.sequence);
+        }
+        // The end of a share, say, repeats the settings that were recorded before.
+        let settings = &self.state.account.settings;
+        match (recorded, &self.turn) {
+            (Some(row), Some(turn)) if *settings != before && !turn.wanted.agrees(settings) => {
+                Err(Error::OtherSettings { row })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Appends the next rows, all or none; the newest of them that records settings. `None` if they lack noise that is in use after them.
+    fn append_all(&mut self, bodies: Vec<Body>) -> Result<Option<Option<u64>>, Error> {
         let (mut state, mut rows) = (self.state.clone(), Vec::new());
         for body in bodies {
             let head = body.entry.head;
@@ -174,7 +244,7 @@ impl Ledger {
             of.is_none_or(|(body, ..)| body.has_state(slot))
         };
         if !state.account.states.iter().all(is_there) {
-            return Ok(false);
+            return Ok(None);
         }
         self.write(|transaction| {
             rows.iter().try_for_each(|(body, row, spent, checkpoint)| {
@@ -183,29 +253,16 @@ impl Ledger {
             })
         })?;
         self.state = state;
-        if let Some(log) = &mut self.log {
-            log.follow(self.state.head.sequence);
-        }
         let is_change = |row: &Row| matches!(row, Row::Configuration(_));
-        let recorded = rows.iter().rev().find(|(_, row, ..)| is_change(row)).map(|(body, ..)| body.entry.head.sequence);
-        // The end of a share, say, repeats the settings that were recorded before.
-        let settings = &self.state.account.settings;
-        match (recorded, &self.turn) {
-            (Some(row), Some(turn)) if *settings != before && !turn.wanted.agrees(settings) => {
-                Err(Error::OtherSettings { row })
-            }
-            _ => Ok(true),
-        }
+        Ok(Some(rows.iter().rev().find(|(_, row, ..)| is_change(row)).map(|(body, ..)| body.entry.head.sequence)))
     }
 
     /// Learns from the log what others have published; whether that was anything.
-    fn learn_published(&mut self, now: Timestamp) -> Result<bool, Error> {
+    fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
         let first = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
         let first: Option<i64> = self.connection.query_row(first, [], |row| row.get(0)).optional().map_err(sqlite)?;
-        let (Some(first), Some(log)) = (first.and_then(|first| u64::try_from(first).ok()), &self.log) else {
-            return Ok(false);
-        };
+        let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else { return Ok(false) };
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let published = log.published(first, |head| {
             let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };

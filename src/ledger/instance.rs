@@ -1,15 +1,18 @@
-//! Which of several copies of a ledger a file is.
+//! Which of several copies of a ledger makes a claim.
 //!
-//! A copy has everything that its original has, also its id. What it does not have is the original's place on the disk: the
-//! number of its file, and when that was made. So the name of an instance is kept beside the ledger together with that place,
-//! and whoever finds it with another place is a copy, and takes a name of its own.
+//! Every process that opens a ledger claims under a fresh name. Before its first claim it keeps that beside the ledger: the next process there
+//! goes on in its stead, if it made the newest accepted claim that this finds.
+//!
+//! A copy has everything that its original has. What it does not have is the original's place on the disk: the number of its file, and
+//! when that was made. So the name is kept together with that place, and whoever finds it with another place is a copy, and goes on for nobody.
+//! A clone of a whole disk has that too, and both go on: until the next claim of one of them is accepted, which the other one did not make.
 //!
 //! Nothing rests on it but who claims first: the instance that made the newest accepted claim does so at once, and every other
-//! one leaves it [`PRECEDENCE`]. A clone of a whole disk cannot be told from its original, and both then claim at once.
+//! one leaves it [`PRECEDENCE`].
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +25,7 @@ use crate::clock::Timestamp;
 /// How long rows wait for a claim of the instance that made the last accepted one.
 pub(super) const PRECEDENCE: Duration = Duration::from_secs(10);
 
-/// The random name of an instance.
+/// The random name of a process that claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Instance(u64);
@@ -66,8 +69,23 @@ pub(super) struct Waiting {
 /// The file beside the ledger.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
+    /// The last process here that was about to claim.
     instance: Instance,
+    /// The one before it: the last one may have ended before it claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    earlier: Option<Instance>,
     place: FilePlace,
+}
+
+/// Whose claims are a ledger's own.
+#[derive(Debug)]
+pub(super) struct Maker {
+    own: Instance,
+    is_kept: bool,
+    /// The processes here before.
+    before: Vec<Instance>,
+    /// The first accepted claim that was seen, and which of them made it.
+    first: Option<(Head, Option<Instance>)>,
 }
 
 /// Where a file is on its disk: a copy is elsewhere.
@@ -93,25 +111,56 @@ impl fmt::Display for FilePlace {
     }
 }
 
-impl Instance {
-    /// The instance of the ledger in `folder`, whose lock is held.
+impl Maker {
+    /// A new one, for the ledger in `folder`, whose lock is held.
     ///
     /// # Errors
     ///
-    /// If its name cannot be read or written.
+    /// If the ledger's place cannot be read.
     pub fn of(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join("instance");
+        let path = record_in(folder);
+        let place = FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
+        let kept = fs::read(&path).ok().and_then(|kept| serde_json::from_slice::<Record>(&kept).ok());
+        let kept = kept.filter(|kept| kept.place == place);
+        let before =
+            kept.map_or(Vec::new(), |kept| [Some(kept.instance), kept.earlier].into_iter().flatten().collect());
+        let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
+        let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
+        Ok(Maker { own, is_kept: false, before, first: None })
+    }
+
+    pub fn own(&self) -> Instance {
+        self.own
+    }
+
+    /// Whether the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
+    pub fn is_own(&mut self, claim: Head, maker: Instance) -> bool {
+        let known = || self.before.iter().copied().find(|before| *before == maker);
+        let (first, before) = *self.first.get_or_insert_with(|| (claim, known()));
+        maker == self.own || (first == claim && before == Some(maker))
+    }
+
+    /// Keeps its name beside the ledger in `folder`, before it claims.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be written.
+    pub fn keep(&mut self, folder: &Path) -> Result<(), Error> {
+        if self.is_kept {
+            return Ok(());
+        }
+        let path = record_in(folder);
         let disk = |error| Error::disk(&path, &error);
         let place = FilePlace::of(&store::file_in(folder)).map_err(disk)?;
-        let kept = fs::read(&path).ok().and_then(|kept| serde_json::from_slice::<Record>(&kept).ok());
-        if let Some(kept) = kept.filter(|kept| kept.place == place) {
-            return Ok(kept.instance);
-        }
-        let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
-        let instance = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
+        let earlier = self.first.and_then(|(_, before)| before).or(self.before.first().copied());
         let draft = folder.join("instance.new");
-        let text = serde_json::json!(Record { instance, place }).to_string();
+        let text = serde_json::json!(Record { instance: self.own, earlier, place }).to_string();
         fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(disk)?;
-        Ok(instance)
+        self.is_kept = true;
+        Ok(())
     }
+}
+
+fn record_in(folder: &Path) -> PathBuf {
+    folder.join("instance")
 }

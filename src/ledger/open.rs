@@ -12,7 +12,7 @@ use super::chain::{Digest, Genesis, Head, Row, random};
 use super::entry::Entry;
 use super::error::Error;
 use super::gap::Missing;
-use super::instance::{Instance, Waiting};
+use super::instance::{Instance, Maker, Waiting};
 use super::log::LedgerLog;
 use super::outgoing::Outgoing;
 use super::replay::{self, LedgerState};
@@ -43,7 +43,7 @@ pub struct Ledger {
     pub(super) keep_published: Duration,
     pub(super) state: LedgerState,
     /// Whose claims it makes; a read-only ledger makes none.
-    pub(super) instance: Option<Instance>,
+    pub(super) maker: Option<Maker>,
     pub(super) waiting: Option<Waiting>,
     /// The row whose messages are being published.
     pub(super) outgoing: RefCell<Option<Outgoing>>,
@@ -204,7 +204,7 @@ impl Ledger {
             _ => {}
         }
         let state = replay::newest(&mut connection, &file)?;
-        let held = (Some(lock), Some(Instance::of(&params.path)?));
+        let held = (Some(lock), Some(Maker::of(&params.path)?));
         Ok(Ledger::of(params, (connection, file), state, held))
     }
 
@@ -212,7 +212,7 @@ impl Ledger {
         params: &Params,
         (connection, file): (Connection, PathBuf),
         state: LedgerState,
-        (lock, instance): (Option<File>, Option<Instance>),
+        (lock, maker): (Option<File>, Option<Maker>),
     ) -> Ledger {
         Ledger {
             connection,
@@ -220,7 +220,7 @@ impl Ledger {
             lock,
             keep_published: params.keep_published,
             state,
-            instance,
+            maker,
             waiting: None,
             outgoing: RefCell::default(),
             is_broken: false,
@@ -286,9 +286,9 @@ impl Ledger {
         &self.state.head
     }
 
-    /// Which of its copies this ledger is; `None` if it is read-only.
+    /// The name under which this process claims; `None` if it is read-only.
     pub fn instance(&self) -> Option<Instance> {
-        self.instance
+        self.maker.as_ref().map(Maker::own)
     }
 
     /// The number that the next row will have.

@@ -6,7 +6,8 @@
 //! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`Standby::patience`] has not
 //!   passed since the window was due to be claimed, or since its last accepted claim.
 //! - Every other worker draws a window when that has been due, and nothing was accepted, for the whole of [`Standby::patience`]; at once if
-//!   the one that acted has handed over.
+//!   the one that acted has handed over. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a
+//!   claim takes longer than the patience, it would draw every window in vain.
 //! - Every other claim on a draw is made a fixed time after the draw began, or that and some whole patiences.
 //!
 //! `docs/proofs/ledger.md` says what follows from it.
@@ -14,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::chain::{Configuration, Head};
@@ -26,6 +27,10 @@ use crate::window::grid::Grid;
 const JITTER: u64 = 250;
 /// How often a worker that follows looks, and how often while it is not patient.
 const LOOK: Duration = Duration::from_millis(500);
+/// A worker that has drawn in vain so often in a row waits no longer than one that has once less: 16 times as long.
+const MOST_LOSSES: u32 = 4;
+/// After so many claims of others, while it drew nothing, a worker waits half as long again.
+const CALM: u32 = 8;
 
 /// How long workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,8 @@ pub struct Wanted {
     /// This process has seen the witness accept these settings. It then never records them again: two workers with different settings would
     /// overrule each other for ever.
     pub is_settled: Arc<AtomicBool>,
+    /// How often this process drew in vain of late, while another worker acted.
+    pub losses: Arc<AtomicU32>,
 }
 
 impl fmt::Debug for Wanted {
@@ -116,6 +123,8 @@ pub(super) struct Turn {
     began: Option<Timestamp>,
     /// Since when the newest row is there.
     ready: Option<(Head, Timestamp)>,
+    /// How many claims of others it has seen while it drew nothing.
+    calm: u32,
 }
 
 /// The newest accepted claim.
@@ -133,16 +142,38 @@ impl Turn {
     pub fn new(rule: Standby, wanted: Wanted, instance: Option<Instance>) -> Self {
         let jitter = Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
         let (seen, claimed, began, ready) = (None, None, None, None);
-        Turn { rule, wanted, is_postponed: false, jitter, seen, claimed, began, ready }
+        Turn { rule, wanted, is_postponed: false, jitter, seen, claimed, began, ready, calm: 0 }
     }
 
     /// The witness has accepted `head`, or nothing at all.
     pub fn see(&mut self, head: Option<Head>, is_ours: bool, handed_over: Option<Timestamp>, now: Timestamp) {
+        if head.is_some() && self.seen.is_some_and(|seen| Some(seen.head) != head) {
+            self.calms_down(is_ours);
+        }
         let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now);
         self.seen = head.map(|head| {
             let since = known.map_or(now, |known| known.since);
             Seen { head, since, is_ours, handed_over }
         });
+    }
+
+    /// A claim was accepted.
+    fn calms_down(&mut self, is_ours: bool) {
+        self.calm = if self.began.is_none() { self.calm + 1 } else { 0 };
+        let losses = &self.wanted.losses;
+        if is_ours {
+            losses.store(0, Relaxed);
+        } else if self.calm >= CALM {
+            self.calm = 0;
+            losses.store(losses.load(Relaxed).saturating_sub(1), Relaxed);
+        }
+    }
+
+    /// What it drew was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
+    pub fn lose(&self) {
+        if !self.is_acting() {
+            self.wanted.losses.store((self.wanted.losses.load(Relaxed) + 1).min(MOST_LOSSES), Relaxed);
+        }
     }
 
     /// The newest accepted row.
@@ -166,7 +197,8 @@ impl Turn {
     pub fn draws_from(&self, publish_at: Timestamp) -> Timestamp {
         let due = publish_at.minus(self.rule.lead);
         let Some(Seen { since, handed_over, .. }) = self.seen else { return due };
-        let patient = due.max(since).plus(self.rule.patience);
+        let patience = self.rule.patience.saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
+        let patient = due.max(since).plus(patience);
         let from = handed_over.map_or(patient, |at| patient.min(due.max(at)));
         from.plus(self.jitter)
     }

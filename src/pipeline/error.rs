@@ -19,11 +19,21 @@ pub enum Error {
     Ledger(#[from] ledger::Error),
     #[error(transparent)]
     Deliver(#[from] deliver::Error),
+    #[error(
+        "other workers have recorded settings under which a window may not reach as far back as this one has read: reading again, so that \
+         no window is withheld"
+    )]
+    ReadsTooFar,
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
     Panicked,
 }
 
 impl Error {
+    /// Whether the worker goes on once its ledger and its input are opened again.
+    pub fn begins_again(&self) -> bool {
+        self.is_overtaken() || matches!(self, Error::ReadsTooFar)
+    }
+
     /// Whether the witness follows another copy of the ledger.
     pub fn is_overtaken(&self) -> bool {
         matches!(self, Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. })))

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
-    /// Whoever stops this one too.
-    above: Option<Arc<AtomicBool>>,
+    /// Each of them stops this one too.
+    above: Vec<Arc<AtomicBool>>,
 }
 
 impl Stop {
@@ -20,13 +20,13 @@ impl Stop {
 
     pub fn asked(&self) -> bool {
         let is_asked = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
-        is_asked(&self.asked) || self.above.as_ref().is_some_and(is_asked)
+        is_asked(&self.asked) || self.above.iter().any(is_asked)
     }
 
     /// Another one, which stops with this one, and alone.
     #[must_use]
     pub fn below(&self) -> Self {
-        Stop { asked: Arc::default(), above: Some(self.asked.clone()) }
+        Stop { asked: Arc::default(), above: self.above.iter().chain([&self.asked]).cloned().collect() }
     }
 
     /// Sleeps for `pause`, or until a stop is requested.
@@ -59,5 +59,23 @@ impl Drop for StopGuard<'_> {
         if self.is_armed {
             self.stop.ask();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_stops_all_that_is_below_and_nothing_above() {
+        let top = Stop::default();
+        let (middle, beside) = (top.below(), top.below());
+        let bottom = middle.below();
+        middle.ask();
+        assert_eq!([&top, &middle, &beside, &bottom].map(Stop::asked), [false, true, false, true]);
+        let bottom = top.below().below();
+        assert!(!bottom.asked());
+        top.ask();
+        assert!(bottom.asked() && beside.asked());
     }
 }

@@ -289,6 +289,8 @@ keep_published = "1h"
 /// A message of the output topic.
 #[derive(Clone, Debug)]
 pub struct Published {
+    /// When it was sent or taken, as the topic has it.
+    pub stamp: Timestamp,
     pub key: String,
     pub headers: BTreeMap<String, String>,
     pub payload: Vec<u8>,
@@ -315,7 +317,9 @@ pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
             let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
             headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
         });
+        let stamp = Timestamp::from_micros(message.timestamp().to_millis().expect("a stamp") * 1000);
         Published {
+            stamp,
             key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
             headers: headers.unwrap_or_default(),
             payload: message.payload().unwrap_or_default().to_vec(),

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
-use bernstream::ledger::log::{Error, Key, LedgerLog, Log, Reader, Restored};
+use bernstream::ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::{self, Closing, Configuration, Ledger};
 use bernstream::sink::deliver::{self, Progress, step};
@@ -159,6 +160,25 @@ impl Pipeline {
         Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
     }
 
+    /// A worker on a clone of its disk, as blocks: nothing tells it from the original.
+    pub fn clone_of_disk(&self) -> Pipeline {
+        let disk = folder();
+        let file = |disk: &Path| disk.join("ledger.sqlite");
+        fs::copy(file(self.disk.path()), file(disk.path())).unwrap();
+        let kept = fs::read_to_string(self.disk.path().join("instance")).unwrap();
+        let mut kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+        let about = fs::metadata(file(disk.path())).unwrap();
+        let made = about.created().ok().map(|made| made.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos());
+        assert_ne!(kept["place"]["number"], about.ino());
+        let made = made.map(|made| serde_json::Number::from_u128(made).unwrap());
+        kept["place"] = serde_json::json!({ "number": about.ino(), "made": made });
+        fs::write(disk.path().join("instance"), kept.to_string()).unwrap();
+        let mut ledger = Ledger::open(&params(disk.path())).unwrap();
+        ledger.attach_log(MemoryLog::open(&self.log));
+        let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
+        Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
+    }
+
     /// The next window: every one goes on with one noise, every hundredth with another.
     fn closing(&mut self) -> Closing {
         self.draw += 1;
@@ -283,6 +303,82 @@ fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_o
     let output = &pipeline.output.borrow().0;
     let windows: std::collections::BTreeSet<_> = output.iter().map(|sealed| sealed.headers.clone()).collect();
     assert_eq!(windows.len(), output.len(), "nothing was published twice");
+}
+
+/// Another ledger on a copy of a disk.
+fn copied(disk: &Path) -> (tempfile::TempDir, Ledger) {
+    let copy = folder();
+    fs::copy(disk.join("ledger.sqlite"), copy.path().join("ledger.sqlite")).unwrap();
+    let ledger = Ledger::open(&params(copy.path())).unwrap();
+    (copy, ledger)
+}
+
+#[test]
+fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(900);
+    for behind in [1, 2, 300, 1000] {
+        let (disk, mut old) = copied(pipeline.disk.path());
+        let before = *old.head();
+        pipeline.pass(behind);
+        let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+        let mut log = MemoryLog::open(&pipeline.log);
+        assert_eq!(old.rows_behind(&mut log, accepted).unwrap(), (behind < 1000).then_some(behind as u64));
+        let apart = old.catch_up(&mut log, accepted, now).unwrap();
+        if behind < 1000 {
+            assert_eq!(apart, None);
+            assert_same(&old, &pipeline.ledger);
+            assert_eq!((old.missing(), old.unpublished().unwrap()), (None, 0), "all rows, and what was published");
+            old.verify_all().unwrap();
+        } else {
+            assert_eq!((apart, *old.head()), (Some(Apart::Gone), before));
+            drop(old);
+            log.restore(&params(disk.path()), &accepted, now).unwrap();
+            assert_same(&Ledger::open(&params(disk.path())).unwrap(), &pipeline.ledger);
+        }
+    }
+}
+
+#[test]
+fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
+    // What lost is newer than what was accepted, or older.
+    for (own, others) in [(3, 1), (1, 3)] {
+        let mut pipeline = Pipeline::new();
+        pipeline.pass(20);
+        let (disk, old) = copied(pipeline.disk.path());
+        let mut other = Pipeline { ledger: old, draw: 9_000, ..pipeline.beside() };
+        for _ in 0..own {
+            other.pay();
+        }
+        let lost = *other.ledger.head();
+        pipeline.pass(others);
+        let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+        let mut log = MemoryLog::open(&pipeline.log);
+        assert_eq!(other.ledger.rows_behind(&mut log, accepted).unwrap(), None);
+        assert_eq!(other.ledger.catch_up(&mut log, accepted, now).unwrap(), Some(Apart::Lost));
+        assert_eq!(*other.ledger.head(), lost);
+        drop(other);
+        log.restore(&params(disk.path()), &accepted, now).unwrap();
+        assert_same(&Ledger::open(&params(disk.path())).unwrap(), &pipeline.ledger);
+    }
+}
+
+#[test]
+fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(3);
+    let (_disk, mut old) = copied(pipeline.disk.path());
+    for _ in 0..3 {
+        let mut closing = pipeline.closing();
+        let now = closing.window.end;
+        closing.sealed.iter_mut().for_each(|sealed| sealed.bytes = vec![7; 25 << 20]);
+        pipeline.ledger.pay(closing).unwrap();
+        pipeline.deliver(now);
+    }
+    let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+    let mut log = MemoryLog::open(&pipeline.log);
+    assert_eq!(old.catch_up(&mut log, accepted, now).unwrap(), None);
+    assert_same(&old, &pipeline.ledger);
 }
 
 #[test]

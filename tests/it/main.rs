@@ -65,6 +65,7 @@ mod soak;
 mod source;
 mod spending;
 mod standby;
+mod standby_faults;
 mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;

@@ -1,18 +1,28 @@
 //! Several workers of one pipeline: one acts, the others follow it in ledgers of their own and take over where it does not. Whatever
 //! happens, a window leaves in one version.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bernstream::cli::components::Components;
+use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
-use bernstream::ledger::{Configuration, Error, Standby, Wanted};
+use bernstream::config::Settings;
+use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::ledger::{Configuration, Error, Ledger, Standby, Wanted};
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::sink::deliver;
+use bernstream::synopsis::Synopsis;
 use bernstream::window::grid::Grid;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -21,7 +31,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::cluster::{self, Host, Inside};
 use crate::harness::ledger::{Fate, at};
-use crate::harness::setup::Setup;
+use crate::harness::setup::{Published, Row, Setup};
 use crate::harness::{PATIENCE, http, kafka, wait_for};
 use crate::ledger_checkpoints::{Pipeline, assert_same};
 use crate::ledger_log::{add_log, log_topic};
@@ -38,17 +48,26 @@ fn seconds(seconds: f64) -> Duration {
 
 /// Has the worker share its log with others.
 fn stand_by(pipeline: &mut Pipeline, settings: &str, now: Timestamp) {
-    let wanted = Wanted {
+    stand_by_with(pipeline, wanted(settings), now);
+}
+
+fn stand_by_with(pipeline: &mut Pipeline, wanted: Wanted, now: Timestamp) {
+    let accepted = pipeline.witness.borrow().accepted();
+    pipeline.ledger.stand_by(RULE, wanted, accepted.as_ref(), now);
+}
+
+/// What a process knows of its settings for as long as it lives.
+fn wanted(settings: &str) -> Wanted {
+    Wanted {
         settings: settings.to_owned(),
         reach: Duration::ZERO,
         grid: Grid::new(at(0), Duration::from_secs(3600)).unwrap(),
         continued: ["every", "rare"].map(str::to_owned).into(),
         agree: |one, other| one == other,
         is_chosen: false,
-        is_settled: Arc::new(AtomicBool::new(false)),
-    };
-    let accepted = pipeline.witness.borrow().accepted();
-    pipeline.ledger.stand_by(RULE, wanted, accepted.as_ref(), now);
+        is_settled: Arc::default(),
+        losses: Arc::default(),
+    }
 }
 
 /// Two workers in memory, the first of which acts, and the time.
@@ -154,6 +173,68 @@ fn who_hands_over_is_not_waited_for_and_does_not_act_before_it_claims_again() {
     assert!(!acting.ledger.may_draw(next, next.plus(seconds(5.0))).unwrap());
 }
 
+/// A claim of the worker that acts takes one and a half patiences to arrive, always or for some time.
+#[test]
+fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
+    let (mut acting, mut following, _) = two();
+    let own = wanted("{}");
+    stand_by_with(&mut following, own.clone(), acting.ledger.next_window());
+    let mut window = |is_slow: bool| {
+        let due = acting.ledger.next_window().plus(seconds(3600.0));
+        acting.pay();
+        let late = due.plus(RULE.patience + APART);
+        let is_hasty = is_slow && following.ledger.may_draw(due, late).unwrap();
+        if is_hasty {
+            following.pay();
+        }
+        let arrives = due.plus(RULE.patience * 3 / 2);
+        acting.deliver(arrives);
+        match following.try_step(arrives, Fate::Lands) {
+            Ok(_) => assert!(!is_hasty),
+            Err(error) => {
+                assert!(is_hasty, "{error}");
+                following = acting.beside();
+                stand_by_with(&mut following, own.clone(), arrives);
+            }
+        }
+        assert!(acting.ledger.is_acting() && !following.ledger.is_acting());
+        is_hasty
+    };
+    let in_vain = (0..100).filter(|_| window(true)).count();
+    assert!((2..=13).contains(&in_vain), "{in_vain} of 100 windows");
+    assert_eq!((0..40).filter(|_| window(false)).count(), 0);
+    // It acts in time again.
+    assert_eq!(own.losses.load(Relaxed), 0);
+    let due = acting.ledger.next_window().plus(seconds(3600.0));
+    assert!(following.ledger.may_draw(due, due.plus(RULE.patience + APART)).unwrap());
+}
+
+#[test]
+fn a_clone_of_a_disk_follows_once_the_other_one_has_claimed() {
+    for is_clone_faster in [false, true] {
+        let mut original = Pipeline::new();
+        original.pass(3);
+        let mut clone = original.clone_of_disk();
+        let now = original.ledger.next_window();
+        stand_by(&mut clone, "{}", now);
+        // It was started again: both go on in the stead of the same process.
+        if is_clone_faster {
+            original = original.clone_of_disk();
+        }
+        stand_by(&mut original, "{}", now);
+        assert!(original.ledger.is_acting() && clone.ledger.is_acting());
+        let (mut faster, mut slower) = if is_clone_faster { (clone, original) } else { (original, clone) };
+        for _ in 0..3 {
+            let now = faster.ledger.next_window();
+            faster.pass(1);
+            assert!(slower.step(now, Fate::Lands).unwrap().has_followed);
+            assert!(faster.ledger.is_acting() && !slower.ledger.is_acting());
+            let due = slower.ledger.next_window().plus(seconds(3600.0));
+            assert!(!slower.ledger.may_draw(due, due.plus(seconds(5.0))).unwrap());
+        }
+    }
+}
+
 /// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
 fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
     assert!(worker.ledger.may_draw(due, begun).unwrap());
@@ -233,11 +314,11 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
 }
 
 /// A worker of a pipeline with a disk, a configuration and a log of its own.
-struct Peer<'s> {
+pub struct Peer<'s> {
     setup: &'s Setup,
-    name: &'static str,
-    host: Option<Host>,
-    child: Option<Child>,
+    pub name: &'static str,
+    pub host: Option<Host>,
+    pub child: Option<Child>,
     /// How long its log was when it was started.
     before: usize,
 }
@@ -250,7 +331,7 @@ impl Drop for Peer<'_> {
 
 impl<'s> Peer<'s> {
     /// A worker whose disk is empty.
-    fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
+    pub fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
         let peer = Peer { setup, name, host, child: None, before: 0 };
         let text = fs::read_to_string(setup.configuration()).expect("the configuration");
         let text = text.replace(&setup.ledger().display().to_string(), &peer.disk().display().to_string());
@@ -267,17 +348,17 @@ impl<'s> Peer<'s> {
         self.place(".toml")
     }
 
-    fn disk(&self) -> PathBuf {
+    pub fn disk(&self) -> PathBuf {
         self.place("-ledger")
     }
 
-    fn edit(&self, from: &str, to: &str) {
+    pub fn edit(&self, from: &str, to: &str) {
         let text = fs::read_to_string(self.configuration()).expect("the configuration");
         assert!(text.contains(from), "'{from}' is in the configuration");
         fs::write(self.configuration(), text.replace(from, to)).expect("it is written");
     }
 
-    fn start(&mut self) {
+    pub fn start(&mut self) {
         self.before = self.all_log().len();
         let program = self.setup.bernstream(&[]);
         let mut command = match &self.host {
@@ -290,17 +371,17 @@ impl<'s> Peer<'s> {
         self.child = Some(command.spawn().expect("the worker starts"));
     }
 
-    fn started(mut self) -> Self {
+    pub fn started(mut self) -> Self {
         self.start();
         self
     }
 
-    fn all_log(&self) -> String {
+    pub fn all_log(&self) -> String {
         fs::read_to_string(self.place(".log")).unwrap_or_default()
     }
 
     /// Since it was started.
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         self.all_log().split_off(self.before)
     }
 
@@ -310,7 +391,7 @@ impl<'s> Peer<'s> {
     }
 
     /// Whether its log says so last; `None` if it says neither.
-    fn acts(&self) -> Option<bool> {
+    pub fn acts(&self) -> Option<bool> {
         let log = self.log();
         let at = |words| log.rfind(words);
         match (at("this worker acts"), at("this worker follows another one")) {
@@ -320,7 +401,7 @@ impl<'s> Peer<'s> {
     }
 
     #[track_caller]
-    fn wait_acts(&self, is_acting: bool) {
+    pub fn wait_acts(&self, is_acting: bool) {
         self.wait(&format!("acts: {is_acting}"), || (self.acts() == Some(is_acting)).then_some(()));
     }
 
@@ -331,12 +412,12 @@ impl<'s> Peer<'s> {
         answer.map_or((0, String::new()), |answer| (answer.status, answer.body))
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let id = self.child.as_ref().expect("it runs").id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
@@ -348,7 +429,7 @@ impl<'s> Peer<'s> {
     }
 
     /// Its ledger is sound, and comes to be the one that the witness follows: whoever follows is a moment behind.
-    fn verify(&self) {
+    pub fn verify(&self) {
         let verified = || {
             let mut command = self.setup.bernstream(&["ledger", "verify"]);
             command.arg(self.configuration()).output().expect("it runs").status.success().then_some(())
@@ -359,15 +440,21 @@ impl<'s> Peer<'s> {
 
 /// A pipeline of windows of a second with a log, and how long its standby waits.
 fn ticking(servers: &str, standby: &str) -> Setup {
+    ticking_with(servers, standby, &[])
+}
+
+/// The same, with another configuration.
+fn ticking_with(servers: &str, standby: &str, edits: &[(&str, &str)]) -> Setup {
     let setup = Setup::of_seconds(servers, 0);
+    edits.iter().for_each(|(from, to)| setup.edit(from, to));
     add_log(&setup, 1);
-    setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    setup.edit("[ledger]\n", &format!("[ledger]\nstandby = \"{standby}\"\n"));
     create_topics(&setup);
     setup
 }
 
 /// Creates all topics, and a ledger whose disk nobody uses.
-fn create_topics(setup: &Setup) {
+pub fn create_topics(setup: &Setup) {
     let made = setup.ledger_command(&["init"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
@@ -390,7 +477,7 @@ fn in_turn<'p, 's>(one: &'p mut Peer<'s>, other: &'p mut Peer<'s>) -> (&'p mut P
 
 /// How many windows are on the output: one version of each, and none is left out.
 #[track_caller]
-fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
+pub fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
     let versions = setup.versions();
     let mut starts: Vec<Timestamp> = Vec::new();
     for ((start, key), versions) in &versions {
@@ -412,7 +499,7 @@ fn published(setup: &Setup, told: impl Fn() -> String) -> usize {
 }
 
 #[track_caller]
-fn wait_more(setup: &Setup, windows: usize, told: impl Fn() -> String) {
+pub fn wait_more(setup: &Setup, windows: usize, told: impl Fn() -> String) {
     let before = published(setup, &told);
     wait_for("windows", &told, || (published(setup, &told) >= before + windows).then_some(()));
 }
@@ -546,6 +633,285 @@ fn a_worker_that_sees_newer_settings_of_another_one_stops_and_says_what_to_do() 
 }
 
 #[test]
+fn a_worker_that_starts_behind_takes_what_it_lacks_and_builds_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let (first, mut second) = peers(&setup);
+    let told = || first.all_log();
+    wait_more(&setup, 2, told);
+    second.kill();
+    let rows_before = rows(&second);
+    wait_more(&setup, 4, told);
+    // Beside it, or without it, this ledger is only behind.
+    let verify = setup.bernstream(&["ledger", "verify"]).arg(second.configuration()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&verify.stdout).into_owned();
+    assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+    assert!(said.contains("rows behind another worker"), "{said}");
+    assert!(said.contains("of rows that it does not have yet"), "{said}");
+    second.start();
+    second.wait_acts(false);
+    let log = second.log();
+    assert!(log.contains("took the rows up to") && !log.contains("built the ledger"), "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+    assert!(rows(&second).starts_with(&rows_before));
+    second.verify();
+}
+
+/// The lines of its ledger, but those of what another worker may have added.
+fn rows(peer: &Peer<'_>) -> Vec<String> {
+    let export = peer.setup.bernstream(&["ledger", "export"]).arg(peer.configuration()).output().expect("it runs");
+    assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
+    String::from_utf8_lossy(&export.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_worker_whose_releases_reach_further_back_withholds_no_window_when_it_takes_over() {
+    let Some(servers) = kafka::broker() else { return };
+    // Each window of three panes pays for all of them.
+    let regression = "label = { column = \"label\", min = 0, max = 1, outside = \"clamp\" }\n\n[release.regression]\n\
+                      bandwidth = 10\ngap = 0.5\nmax_records = 100";
+    let edits = [
+        ("epsilon = 1.0\n\n[release]", "epsilon = 4.0\n\n[release]"),
+        ("\n[release.density]\nbandwidths = [10]", regression),
+    ];
+    let setup = ticking_with(&servers, "6s", &edits);
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.edit("name = \"density\"", "name = \"density\"\nwindows = { hopping = \"3s\" }");
+    second.start();
+    second.wait_acts(false);
+    wait_more(&setup, 5, || first.all_log() + &second.all_log());
+    first.kill();
+    second.wait_acts(true);
+    // They overlap, and each ends a second after the one before.
+    let ends = || {
+        let open = |bytes: &Published| Synopsis::open(&bytes.payload).expect("a synopsis").description().window.end;
+        let ends: BTreeSet<Timestamp> = setup.published().iter().map(open).collect();
+        let ends: Vec<Timestamp> = ends.into_iter().collect();
+        for pair in ends.windows(2) {
+            assert_eq!(pair[1].since(pair[0]), Duration::from_secs(1), "{}", second.all_log());
+        }
+        ends.len()
+    };
+    let before = ends();
+    second.wait("releases windows", || (ends() >= before + 12).then_some(()));
+    assert!(second.log().contains("reading again, so that no window is withheld"), "{}", second.log());
+    second.verify();
+}
+
+#[test]
+fn a_worker_without_a_disk_whose_settings_have_changed_learns_what_was_left_to_the_program() {
+    let Some(servers) = kafka::broker() else { return };
+    let auto = "degree = \"auto\"\norder = \"auto\"\nexpected_records = 60";
+    let setup = ticking_with(&servers, "6s", &[("degree = 12\norder = 2", auto)]);
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    second.edit("expected_records = 60", "expected_records = 60000");
+    second.start();
+    second.wait_acts(false);
+    assert!(second.log().contains("reading the configuration again with that"), "{}", second.log());
+    second.wait("is ready", || (second.get("/readyz").0 == 200).then_some(()));
+    wait_more(&setup, 2, || first.all_log() + &second.all_log());
+    first.kill();
+    second.wait_acts(true);
+    second.wait("records its settings", || second.log().contains("its settings hold for windows from").then_some(()));
+    wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    second.verify();
+}
+
+#[test]
+fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "300s");
+    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let (health, stop) = (Health::default(), Stop::default());
+    let (mut drawn, stopping) = (0, stop.clone());
+    let worker = Worker {
+        plan: &plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
+        generators: Box::new(move || {
+            drawn += 1;
+            if drawn == 3 {
+                stopping.ask();
+            }
+            Generator::from_entropy()
+        }),
+        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+        health: &health,
+        stop,
+    };
+    worker.run().expect("it is told to end");
+    let head = *Ledger::open(&settings.ledger).expect("its ledger").head();
+    let claimed = settings.output.open_witness().expect("a witness").read().expect("an answer");
+    assert_eq!(claimed.map(|claim| claim.head), Some(head));
+}
+
+/// Tells when a claim is made.
+struct Timed {
+    inner: Box<dyn Witness + Send>,
+    claimed: mpsc::Sender<Instant>,
+}
+
+impl Witness for Timed {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.inner.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.inner.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        let _ = self.claimed.send(Instant::now());
+        self.inner.append(claim)
+    }
+}
+
+/// What `check` and the schedule of claims take for granted, on the machine that runs this.
+#[test]
+#[ignore = "figures: a minute"]
+fn how_long_it_takes_from_a_draw_to_its_claim() {
+    let Some(servers) = kafka::broker() else { return };
+    for (keys, degree) in [(2, 12), (100, 12), (400, 12), (400, 200), (20, 2_000)] {
+        let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
+        let (values, degree) = (format!("values = [{}]", values.join(", ")), format!("degree = {degree}"));
+        let edits = [("values = [\"a\", \"b\"]", values.as_str()), ("degree = 12", degree.as_str())];
+        let setup = ticking_with(&servers, "300s", &edits);
+        let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+        let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+        let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+        let (health, stop) = (Health::default(), Stop::default());
+        let ((drawing, drawn), (claimed, claims)) = (mpsc::channel(), mpsc::channel());
+        let (stopping, mut count) = (stop.clone(), 0);
+        let worker = Worker {
+            plan: &plan,
+            readers: components.readers,
+            ledger: components.ledger,
+            witness: Box::new(Timed { inner: components.witness, claimed }),
+            sink: components.sink,
+            generators: Box::new(move || {
+                count += 1;
+                let _ = drawing.send(Instant::now());
+                if count == 5 {
+                    stopping.ask();
+                }
+                Generator::from_entropy()
+            }),
+            metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics"),
+            health: &health,
+            stop,
+        };
+        worker.run().expect("it is told to end");
+        let (drawn, claims): (Vec<_>, Vec<_>) = (drawn.iter().collect(), claims.iter().collect());
+        // One claim may be of several draws; the last one counts.
+        let took = claims.iter().filter_map(|claim| {
+            let began = drawn.iter().rfind(|drawn| *drawn < claim)?;
+            Some(claim.duration_since(*began))
+        });
+        println!("{keys} keys, {degree}: {:?}, given {:?}", took.collect::<Vec<_>>(), settings.patience().drawing);
+    }
+}
+
+#[test]
+fn two_workers_and_an_absorber_publish_every_window_once() {
+    let Some(servers) = kafka::broker() else { return };
+    let partials = kafka::fresh_name("partials");
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("absorbers");
+    fs::write(&key, [7; 32]).expect("it is written");
+    let scale = format!(
+        "[scale]\ntopic = \"{partials}\"\ngroup = \"{partials}\"\nkey_file = \"{}\"\ndeadline = \"2s\"\n\n[output.kafka]\n",
+        key.display()
+    );
+    let edits = [("[output.kafka]\n", scale.as_str()), ("publish_delay = \"300ms\"", "publish_delay = \"3s\"")];
+    let setup = ticking_with(&servers, "2s", &edits);
+    let absorber = Absorber::start(&setup);
+    let mut first = Peer::new(&setup, "first", None);
+    let mut second = Peer::new(&setup, "second", None);
+    for peer in [&first, &second] {
+        peer.edit("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\ndetail = \"operator\"");
+    }
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    second.start();
+    second.wait_acts(false);
+    let told = |first: &Peer<'_>, second: &Peer<'_>| first.all_log() + &second.all_log() + &absorber.log();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let micros = Timestamp::now().micros();
+                setup.send(&[Row { micros, key: "a", value: 10.0 }, Row { micros, key: "b", value: 20.0 }]);
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let _over = Over(&is_over);
+        for _ in 0..2 {
+            let (acting, following) = in_turn(&mut first, &mut second);
+            for peer in [&*acting, &*following] {
+                peer.wait("takes what the absorber sends", || {
+                    let taken = |line: &&str| line.contains("fate=\"taken\"") && !line.ends_with(" 0");
+                    peer.get("/metrics").1.lines().find(taken).map(drop)
+                });
+            }
+            acting.kill();
+            following.wait_acts(true);
+            acting.start();
+            acting.wait_acts(false);
+            wait_more(&setup, 4, || told(&first, &second));
+        }
+    });
+    [first, second].iter().for_each(Peer::verify);
+}
+
+/// Ends what runs beside a test, however that ends.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A process that reads for workers; it ends with the test.
+struct Absorber<'s> {
+    setup: &'s Setup,
+    child: Child,
+}
+
+impl<'s> Absorber<'s> {
+    fn start(setup: &'s Setup) -> Self {
+        let log = fs::File::create(setup.folder.path().join("absorber.log")).expect("a log");
+        let mut command = setup.bernstream(&["absorb"]);
+        command.arg(setup.configuration()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        Absorber { setup, child: command.spawn().expect("it starts") }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.setup.folder.path().join("absorber.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Absorber<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
 fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follows() {
     let Some(servers) = kafka::broker() else { return };
     let setup = Setup::of_seconds(&servers, 0);
@@ -612,15 +978,22 @@ fn time_to_next(setup: &Setup, acting: &mut Peer<'_>, fault: Fault) -> Duration 
     begun.elapsed()
 }
 
-/// Takes over so many times after each fault, on three brokers; prints how long it took.
-fn take_over(brokers: &Inside, times: usize) {
+/// A pipeline of windows of a second beside three brokers, and how long its standby waits.
+pub fn beside_brokers(brokers: &Inside) -> (Setup, String) {
     let standby = env::var("BERNSTREAM_TEST_STANDBY").unwrap_or_else(|_| "2s".to_owned());
-    let setup = Setup::of_seconds(&brokers.servers, 0);
+    let mut setup = Setup::of_seconds(&brokers.servers, 0);
     let input = brokers.topic("input", 2, 1, &[("message.timestamp.type", "LogAppendTime")]);
     setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{input}\""));
+    setup.input = input;
     setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
     add_log(&setup, 1);
     setup.edit("key_file", &format!("standby = \"{standby}\"\nkey_file"));
+    (setup, standby)
+}
+
+/// Takes over so many times after each fault, on three brokers; prints how long it took.
+fn take_over(brokers: &Inside, times: usize) {
+    let (setup, standby) = beside_brokers(brokers);
     create_topics(&setup);
     let mut one = Peer::new(&setup, "one", Some(brokers.host(1)));
     fs::rename(setup.ledger(), one.disk()).expect("its disk");

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::log;
 use super::promised::promised;
 use super::show::not_here;
-use super::witnessed::recognised;
+use super::witnessed::recognised_or_behind;
 use crate::cli::failure::Failure;
 use crate::cli::shares;
 use crate::clock::Timestamp;
@@ -36,6 +36,12 @@ pub struct Verified {
     /// Messages on the output that name one of these rows: whether it paid for them cannot be verified here.
     #[serde(skip_serializing_if = "is_zero")]
     pub of_missing_rows: u64,
+    /// Accepted rows of another worker that the ledger does not have yet, and its log does.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rows_behind: u64,
+    /// Messages on the output that name one of these rows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub of_rows_behind: u64,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -59,10 +65,17 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if let Some(missing) = missing_rows {
         tell(not_here(missing))?;
     }
-    let head = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+    let (head, behind) = recognised_or_behind(settings, &ledger, &mut *settings.output.open_witness()?)?;
     let witness_row = head.map(|head| head.sequence);
     let accepted = witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
     tell(format!("the witness has accepted {accepted}"))?;
+    if behind > 0 {
+        tell(format!(
+            "this ledger is {behind} rows behind another worker: all of them are in the ledger log, from which its own worker takes them"
+        ))?;
+    }
+    // Of the rows that are accepted, it has those up to this one.
+    let head = if behind > 0 { Some(*ledger.head()) } else { head };
     if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
         tell(log::verify(&ledger, head, log)?)?;
     }
@@ -78,8 +91,9 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         }
         tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
     }
-    let (mut others, mut of_missing_rows, mut unpaid) = (0, 0, Vec::new());
+    let (mut others, mut of_missing_rows, mut of_rows_behind, mut unpaid) = (0, 0, 0, Vec::new());
     let genesis = ledger.genesis();
+    let next_rows = ledger.next_sequence()..=witness_row.unwrap_or(0);
     published.each_published(|found| {
         let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
         match paid.find(&found) {
@@ -88,6 +102,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
             false if missing_rows.is_some_and(|m| found.is_of_rows(&genesis.ledger, m.first..=m.last)) => {
                 of_missing_rows += 1;
             }
+            false if behind > 0 && found.is_of_rows(&genesis.ledger, next_rows.clone()) => of_rows_behind += 1,
             false => unpaid.push(found),
         }
     })?;
@@ -112,6 +127,9 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if of_missing_rows > 0 {
         tell(format!("and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"))?;
     }
+    if of_rows_behind > 0 {
+        tell(format!("and {of_rows_behind} of rows that it does not have yet, which it cannot verify"))?;
+    }
     if others > 0 {
         tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
     }
@@ -126,6 +144,8 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         from_earlier_ledgers: others,
         missing_rows,
         of_missing_rows,
+        rows_behind: behind,
+        of_rows_behind,
     })
 }
 

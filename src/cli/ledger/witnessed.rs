@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::config::Settings;
 use crate::ledger::log::LedgerLog;
 use crate::ledger::witness::Witness;
-use crate::ledger::{Head, Ledger};
+use crate::ledger::{Error, Head, Ledger};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
 /// there is a log, it holds the row before.
@@ -32,4 +32,25 @@ pub(in crate::cli) fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> 
     let accepted = witness.read()?;
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted.map(|claim| claim.head))
+}
+
+/// The same. A ledger that only lacks what another worker has claimed since, and its log has, may go on too: also by how many rows it is behind.
+pub(in crate::cli) fn recognised_or_behind(
+    settings: &Settings,
+    ledger: &Ledger,
+    witness: &mut dyn Witness,
+) -> Result<(Option<Head>, u64), Failure> {
+    let accepted = witness.read()?;
+    match ledger.recognise(&witness.identity()?, accepted.as_ref()) {
+        Ok(()) => Ok((accepted.map(|claim| claim.head), 0)),
+        Err(error) => {
+            let (Error::ForeignHead { .. }, Some(claim), Some(log)) = (&error, accepted, &settings.ledger_log) else {
+                return Err(error.into());
+            };
+            match ledger.rows_behind(&mut LedgerLog::open(log)?, claim.head)? {
+                Some(rows) => Ok((Some(claim.head), rows)),
+                None => Err(error.into()),
+            }
+        }
+    }
 }

@@ -40,19 +40,23 @@ fn hasty(settings: &Settings) -> Option<String> {
     // It waits, draws, claims, and publishes.
     let needed = kafka.clock_slack + patience + drawing + CLAIMING;
     let show = crate::clock::show;
-    let is_slow = settings.longest() > patience / 2;
+    let is_slow = settings.drawing() > patience / 2;
     let slow = || {
         format!(
-            "a window can take {} to compute, and others wait {} (ledger.standby) for it: two workers may draw it, and one of them in vain; \
-             give it at least twice that",
-            show(settings.longest()),
+            "a window can take {} to compute, draw and write, and others wait {} (ledger.standby) for it: two workers may draw it, and one \
+             of them in vain; give it at least twice that",
+            show(settings.drawing()),
             show(patience)
         )
+    };
+    let writing = match settings.drawing() {
+        Duration::ZERO => String::new(),
+        drawing => format!("{} to compute, draw and write a window, ", show(drawing)),
     };
     let late = || {
         format!(
             "if the worker that acts dies, a standby publishes a window up to {} after its cutoff (input.kafka.clock_slack, \
-             ledger.standby, the longest computation and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
+             ledger.standby, {writing}and 1.5 seconds), and windows.publish_delay is {}: it is then late, for all to \
              see. That is of no consequence where only one worker runs",
             show(needed),
             show(settings.publish_delay)
@@ -79,7 +83,7 @@ fn slow(settings: &Settings) -> Option<String> {
     let length = micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);
     let falls_into = micros(delay) % length < micros(busy);
-    (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
+    (longest >= Duration::from_secs(1) && (longest > delay || falls_into)).then(|| {
         format!(
             "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
              second, and is computed from its cutoff on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
@@ -130,6 +134,29 @@ mod tests {
         assert!(notes(late).contains("windows of files are all due at once"), "{}", notes(late));
         let quick = include_str!("../../../config/files.toml");
         assert!(!notes(quick).contains("due at once"), "{}", notes(quick));
+    }
+
+    #[test]
+    fn what_it_takes_to_write_many_synopses_is_predicted_for_a_standby() {
+        let standby = |keys: usize, standby: &str, delay: &str| {
+            let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
+            let text = include_str!("../../../tests/data/lattice.toml")
+                .replace("values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values = [{}]", values.join(", ")))
+                .replace("publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\""))
+                .replace("[ledger]", &format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""));
+            let settings = Settings::parse(&text, "test").unwrap();
+            (settings.patience().drawing, notes(&settings).join("\n"))
+        };
+        // The slack is 10 s.
+        let half = Duration::from_millis(500);
+        assert_eq!(standby(3, "10s", "21500ms"), (half, String::new()));
+        assert!(standby(3, "10s", "21499ms").1.contains("ledger.standby, and 1.5 seconds"));
+        let (drawing, note) = standby(400, "10s", "21500ms");
+        assert_eq!(drawing, half + Duration::from_millis(1600));
+        assert!(note.contains("1s 600ms to compute, draw and write a window"), "{note}");
+        assert_eq!(standby(400, "10s", "23100ms").1, "");
+        let (_, note) = standby(400, "3s", "1m");
+        assert!(note.contains("a window can take 1s 600ms to compute, draw and write, and others wait 3s"), "{note}");
     }
 
     #[test]

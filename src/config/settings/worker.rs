@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::config::settings::endpoints::Input;
 use crate::config::settings::privacy::{Privacy, Protected};
 use crate::config::settings::release::Release;
+use crate::config::settings::size::synopsis_bytes;
 use crate::config::settings::windowing::WindowKind;
 use crate::kafka::Broker;
 use crate::metrics::Detail;
@@ -20,6 +21,13 @@ pub const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
 
 /// What a draw is given in addition, before it is claimed where another worker may draw too.
 const DRAWING: Duration = Duration::from_millis(500);
+
+/// What it takes, beside the computation, to draw, seal and write a synopsis and to append it to the log: for each, and for each byte of it.
+const NANOS_A_SYNOPSIS: u64 = 3_000_000;
+const NANOS_A_BYTE: u64 = 250;
+
+/// What is predicted is told to this.
+const TENTH: u64 = 100_000_000;
 
 /// Everything a worker needs to know; every rule between two settings holds.
 #[derive(Clone, Debug)]
@@ -86,9 +94,31 @@ impl Settings {
         Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
     }
 
-    /// About how long a window can take to compute, on an ordinary machine.
+    /// About how long a window can take to compute, on an ordinary machine, in whole tenths of a second.
     pub fn longest(&self) -> Duration {
-        Duration::from_secs(self.products() / PRODUCTS_A_SECOND)
+        tenths(self.computing())
+    }
+
+    /// About how long a window can take from its cutoff until it can be claimed where there is a log: computed, drawn, written and appended.
+    /// In whole tenths of a second.
+    pub fn drawing(&self) -> Duration {
+        tenths(self.computing().saturating_add(self.writing()))
+    }
+
+    /// The nanoseconds of its multiplications.
+    fn computing(&self) -> u64 {
+        self.products().saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
+    }
+
+    /// The nanoseconds of what comes after them.
+    fn writing(&self) -> u64 {
+        let one = |release: &Release| {
+            let state =
+                self.series(release).ok().flatten().map_or(0, |series| series.state_bytes(release.shape().values()));
+            let bytes = (synopsis_bytes(&release.shape()) as u64).saturating_add(state as u64);
+            NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE))
+        };
+        self.releases.iter().map(one).fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
     }
 
     /// The most multiplications that a window can take, all releases and keys together.
@@ -103,11 +133,15 @@ impl Settings {
             Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
             Input::Files(_) => Duration::ZERO,
         };
-        ledger::Standby { patience: self.standby, drawing: DRAWING + self.longest(), lead }
+        ledger::Standby { patience: self.standby, drawing: DRAWING + self.drawing(), lead }
     }
 
     /// How many synopses each release publishes of a window: one a key.
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }
+}
+
+fn tenths(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos / TENTH * TENTH)
 }

@@ -6,40 +6,53 @@ use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
 use crate::ledger::chain::Head;
 
+/// Why the rows of a log cannot be appended to a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// It has a row that was not accepted.
+    Lost,
+    /// The log does not have all the next rows any more, or not all of what they left.
+    Gone,
+}
+
 impl LedgerLog {
     /// From now on what rows after number `own` say is kept when they are read.
     pub(in crate::ledger) fn follow(&mut self, own: u64) {
         self.foreign.follow(own);
     }
 
-    /// The rows after `head`, that of the ledger, up to `accepted`, that of the witness, of what was read; `None` if only a new ledger can be
-    /// built, because `accepted` does not follow `head`, or the log does not have all of them any more.
+    /// The first rows after `head`, that of the ledger, of those up to `accepted`, that of the witness, by what was read: all of them, unless they
+    /// are too large to be kept at once. Or why only a new ledger can be built.
     ///
     /// # Errors
     ///
     /// [`Error::Absent`] while one is not there, or if the log cannot be read.
-    pub(in crate::ledger) fn between(&mut self, head: Head, accepted: Head) -> Result<Option<Vec<Body>>, Error> {
-        let Some(rows) = self.path(head, accepted)? else { return Ok(None) };
+    pub(in crate::ledger) fn between(&mut self, head: Head, accepted: Head) -> Result<Result<Vec<Body>, Apart>, Error> {
+        let rows = match self.path(head, accepted)? {
+            Ok(rows) => rows,
+            Err(apart) => return Ok(Err(apart)),
+        };
         if !rows.iter().all(|row| self.foreign.has(row)) {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
-        if !rows.iter().all(|row| self.foreign.has(row)) {
-            return Ok(None);
-        }
-        let body = |row: &Head| self.foreign.bodies.remove(&(row.sequence, row.digest)).map(|body| *body);
-        Ok(Some(rows.iter().filter_map(body).collect()))
+        let there: Vec<Body> = rows.iter().map_while(|row| self.foreign.take(row)).collect();
+        Ok(if there.is_empty() { Err(Apart::Gone) } else { Ok(there) })
     }
 
-    /// The rows after `head` up to `accepted`, in sequence.
-    fn path(&self, head: Head, accepted: Head) -> Result<Option<Vec<Head>>, Error> {
+    /// The rows after `head` up to `accepted`, in sequence, by what was read; or why they cannot be appended to it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`between`](Self::between).
+    pub(in crate::ledger) fn path(&self, head: Head, accepted: Head) -> Result<Result<Vec<Head>, Apart>, Error> {
         let (mut rows, mut next) = (Vec::new(), accepted);
         while next.sequence > head.sequence {
             let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
             let Some(known) = known else {
                 let Head { sequence, digest } = next;
                 return match self.contents().chain(accepted) {
-                    Ok(_) => Ok(None),
+                    Ok(_) => Ok(Err(Apart::Gone)),
                     Err(_) if self.contents().is_closed(&digest) => {
                         Err(Error::OtherKey { name: self.name(), sequence })
                     }
@@ -47,11 +60,11 @@ impl LedgerLog {
                 };
             };
             rows.push(next);
-            let Some(previous) = known.previous else { return Ok(None) };
+            let Some(previous) = known.previous else { return Ok(Err(Apart::Lost)) };
             next = Head { sequence: next.sequence - 1, digest: previous };
         }
         rows.reverse();
-        Ok((next == head).then_some(rows))
+        Ok(if next == head { Ok(rows) } else { Err(Apart::Lost) })
     }
 
     /// When the maker of the claim on `accepted` has handed over, by what was read.

@@ -13,7 +13,8 @@ use crate::ledger::states::delete_state;
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// So many bytes of messages and noise are kept of rows that are not accepted yet. A worker that is further behind builds a new ledger.
+/// So many bytes of messages and noise are kept of rows that the ledger does not have. A worker that is further behind takes them in portions,
+/// and reads the log again for each.
 const MOST: usize = 64 << 20;
 
 /// What rows say that the ledger does not have.
@@ -21,7 +22,7 @@ const MOST: usize = 64 << 20;
 pub(super) struct Foreign {
     /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
     own: Option<u64>,
-    pub bodies: BTreeMap<(u64, Digest), Box<Body>>,
+    bodies: BTreeMap<(u64, Digest), Box<Body>>,
     bytes: usize,
 }
 
@@ -32,14 +33,15 @@ impl Foreign {
 
     pub fn keep(&mut self, body: Box<Body>) {
         self.bytes = self.bytes.saturating_add(size(&body));
-        if self.bytes > MOST {
-            self.forget_all();
-            return;
-        }
         let Head { sequence, digest } = body.entry.head;
         match self.bodies.entry((sequence, digest)) {
             std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert(body)),
             std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().merge(*body),
+        }
+        // The next rows are needed first. One of them there always is.
+        while self.bytes > MOST && self.bodies.len() > 1 {
+            let newest = self.bodies.pop_last();
+            self.bytes = self.bytes.saturating_sub(newest.map_or(0, |(_, body)| size(&body)));
         }
     }
 
@@ -58,6 +60,13 @@ impl Foreign {
     /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
     pub fn has(&self, head: &Head) -> bool {
         self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.has_messages())
+    }
+
+    /// The row with its messages, if it is there.
+    pub fn take(&mut self, head: &Head) -> Option<Body> {
+        let body = self.bodies.remove(&(head.sequence, head.digest)).filter(|body| body.has_messages())?;
+        self.bytes = self.bytes.saturating_sub(size(&body));
+        Some(*body)
     }
 }
 

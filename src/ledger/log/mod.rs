@@ -39,7 +39,9 @@ mod snapshot;
 mod topic;
 mod upkeep;
 
+pub(super) use self::body::Body;
 pub use self::error::Error;
+pub use self::following::Apart;
 pub(super) use self::foreign::{Messages, write_row};
 pub use self::key::Key;
 pub use self::restore::Restored;

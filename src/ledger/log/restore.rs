@@ -14,7 +14,7 @@ use super::body::Body;
 use super::contents::{Chain, Known, Point, Whole};
 use super::error::Error;
 use super::fields::Noise;
-use super::foreign::{Messages, write_row};
+use super::foreign::{Foreign, Messages, write_row};
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
@@ -55,6 +55,7 @@ impl LedgerLog {
     ///
     /// As for [`restore`](Self::restore).
     pub fn restorable(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, Error> {
+        self.foreign = Foreign::default();
         self.read_all(|_| {})?;
         Ok(self.restored(&self.plan(params, accepted, now)?))
     }
@@ -69,6 +70,8 @@ impl LedgerLog {
     pub fn restore(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, ledger::Error> {
         store::make_folder(&params.path)?;
         let _lock = store::lock(&params.path)?;
+        // What is read is for the new file.
+        self.foreign = Foreign::default();
         self.read_all(|_| {})?;
         let plan = self.plan(params, accepted, now)?;
         settle_old_file(params)?;
