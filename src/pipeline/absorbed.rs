@@ -222,8 +222,11 @@ impl Absorbing<'_> {
             let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
             let added = past.collected.add(piece);
             self.absorbers.count(absorber, bytes, added);
-            if added == Added::Differing {
-                differs(partition);
+            match added {
+                Added::Differing => differs(partition),
+                // All partitions may be read here, and each window be there before anybody else can send any of it.
+                Added::Known if past.since.elapsed() < self.absorbed.deadline => _ = self.alone.remove(&partition),
+                _ => {}
             }
             return;
         }

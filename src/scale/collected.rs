@@ -141,10 +141,10 @@ impl Collected {
         self.partitions.iter().filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
     }
 
-    /// Forgets the bytes; copies that come later are still compared with what was taken.
+    /// Forgets the bytes; copies that come later are still compared with what was taken, and known where this process was faster.
     pub fn close(&mut self) {
         for partition in self.partitions.values_mut() {
-            (partition.is_own, partition.bytes) = (false, Some(Vec::new()));
+            partition.bytes = Some(Vec::new());
             partition.copies.clear();
         }
     }

@@ -270,6 +270,37 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
     assert!(published != alone(&without), "the records of the new partition are in");
 }
 
+/// A worker that has read all partitions alone for want of absorbers, and has each window at once, leaves them to absorbers that start later.
+#[test]
+fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
+    const LENGTH: i64 = 12;
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "late", PARTITIONS, &settings);
+    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    {
+        message(&servers, &topic, partition, (start, LENGTH * window));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
+    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "3s");
+    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+    let metrics = Metrics::new(Detail::Operator, "late", "pure epsilon", "").expect("metrics");
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
+        // The first window is over, and so is its deadline: the worker has read everything.
+        thread::sleep(start.plus(Duration::from_secs(12 + 1 + 3 + 1)).since(Timestamp::now()));
+        let late = absorber(folder, None);
+        assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
+        drop(late);
+    });
+    let shown = metrics.render().expect("metrics");
+    assert!(shown.contains("fate=\"taken\""), "{shown}");
+}
+
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
 #[test]
 fn append_times_that_step_back_change_nothing() {

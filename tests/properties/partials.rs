@@ -332,7 +332,8 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
         if is_closed {
             collected.close();
         }
-        assert!(!add(&mut collected, &right).contains(&Added::Differing));
+        // All of it was sent: somebody else reads the partition too.
+        assert!(add(&mut collected, &right).ends_with(&[Added::Known]));
         assert!(add(&mut collected, &wrong).contains(&Added::Differing));
     }
     // And one that was there before it.
