@@ -19,9 +19,13 @@ const MADE_ANEW: &str = "new, because there is none and the output is empty";
 ///
 /// What the worker would say.
 pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
-    if ledger::exists(&settings.ledger)
-        && let Some(why) = other_promise(settings, &Ledger::newest_settings(&settings.ledger)?)
-    {
+    let recorded = match ledger::exists(&settings.ledger) {
+        true => Some(Ledger::newest_settings(&settings.ledger)?),
+        false => None,
+    };
+    // A worker misses an input before it looks at what the ledger has promised.
+    let input = if is_offline { None } else { Some(input_id(settings)?) };
+    if let Some(why) = recorded.and_then(|recorded| other_promise(settings, &recorded)) {
         return Err(refused(why));
     }
     if is_offline && settings.output.broker().is_some() {
@@ -52,7 +56,7 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         },
     }
     let Some(ledger) = ledger else { return Ok(()) };
-    if asks && input_id(settings)? != ledger.genesis().input {
+    if input.is_some_and(|input| input != ledger.genesis().input) {
         return Err(refused(other_input(settings)));
     }
     not_another_output(settings, ledger.genesis().previous.is_some())
