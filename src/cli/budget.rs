@@ -169,6 +169,12 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
                 )
             })?;
             ledger.end_share(until)?;
+            if let Some(from) = from.filter(|from| *from < ledger.last_block_end()) {
+                line(format_args!(
+                    "--from {from} is in a block that this ledger has charged, or before one: those stay taken, and the end is {until}, \
+                     the earliest that there can be"
+                ))?;
+            }
             until
         }
     };

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::components::{input_id, other_promise};
+use crate::cli::components::input_id;
 use crate::cli::failure::Failure;
+use crate::cli::foreseen::foresee;
 use crate::cli::left::Left;
 use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
@@ -19,7 +20,7 @@ use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes}
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, ordered, replica_lag};
-use crate::ledger::Ledger;
+use crate::ledger;
 use crate::ledger::log::{self, Key};
 use crate::source;
 use crate::source::files::Files;
@@ -63,15 +64,20 @@ struct Checked {
     checks: Vec<Check>,
     /// What was not looked at, because of `--offline`.
     not_looked_at: Option<String>,
-    /// Why the ledger that is there cannot be used with this file.
-    refused: Option<String>,
+    /// Why `run` would not go on with the ledger, the witness and the output that are there.
+    #[serde(serialize_with = "as_text")]
+    refused: Option<Failure>,
+}
+
+fn as_text<S: serde::Serializer>(refused: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
+    refused.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 /// Prints every fault, or the guarantee, the schedule, the memory and the findings at the brokers.
 ///
 /// # Errors
 ///
-/// If the configuration has a fault, if its ledger was begun for another promise, or if a check at the brokers fails.
+/// If the configuration has a fault, if a check at the brokers fails, or if `run` would refuse the ledger that is there.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
@@ -88,6 +94,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(most), false) = (arguments.sample, checked.checks.iter().all(|check| check.is_unanswered)) {
         checked.checks.extend(during("trying messages", || sampled::checks(&settings, most)));
     }
+    // Of a new pipeline the first thing that is missing is told already, and so is a broker that does not answer.
+    let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !ledger::exists(&settings.ledger));
+    let is_unseen = arguments.offline || checked.checks.iter().any(is_told);
+    let foreseen = during("looking at the ledger and its witness", || foresee(&settings, is_unseen));
+    checked.refused = foreseen.err().map(|refused| Failure::from(refused).advised(&settings));
     if arguments.json {
         report(as_json(&checked)? + "\n")?;
     } else if let Some(unseen) = &checked.not_looked_at {
@@ -95,20 +106,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !checked.checks.is_empty() {
         report(list(&checked.checks))?;
     }
-    verdict(&checked)
+    verdict(checked)
 }
 
-fn verdict(checked: &Checked) -> Result<(), Failure> {
+fn verdict(checked: Checked) -> Result<(), Failure> {
     let failed = checked.checks.iter().filter(|check| check.fault.is_some()).count();
     let verdict = format!("{failed} of {} checks failed", checked.checks.len());
-    match (failed, checked.refused.clone()) {
+    match (failed, checked.refused) {
         (0, None) => Ok(()),
-        (0, Some(why)) => Err(Failure::Ledger(why)),
-        (_, refused) => {
-            refused.into_iter().for_each(note);
-            let is_unanswered = checked.checks.iter().any(|check| check.is_unanswered);
-            Err(if is_unanswered { Failure::Unavailable(verdict) } else { Failure::Configuration(verdict) })
+        (_, Some(refused)) => Err(refused),
+        (_, None) if checked.checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
+        (_, None) if checked.checks.iter().all(|check| check.fault.is_none() || check.is_to_come) => {
+            Err(Failure::Configuration(
+                "nothing is wrong, but a worker cannot start yet: `bernstream ledger init` creates what is missing, and then \
+                 `bernstream run` starts it"
+                    .to_owned(),
+            ))
         }
+        (_, None) => Err(Failure::Configuration(verdict)),
     }
 }
 
@@ -116,8 +131,6 @@ fn verdict(checked: &Checked) -> Result<(), Failure> {
 fn summary(settings: &Settings) -> Checked {
     let mut notes = guarantee::notes(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept));
-    // A ledger that cannot be read is told by whoever opens it.
-    let recorded = Ledger::newest_settings(&settings.ledger).ok();
     Checked {
         pipeline: settings.pipeline.clone(),
         guarantee: guarantee::promise(settings),
@@ -133,7 +146,7 @@ fn summary(settings: &Settings) -> Checked {
         warnings: settings.warnings(),
         checks: Vec::new(),
         not_looked_at: None,
-        refused: recorded.and_then(|recorded| other_promise(settings, &recorded)),
+        refused: None,
     }
 }
 
@@ -221,6 +234,9 @@ fn list(checks: &[Check]) -> String {
         // Writing to a string cannot fail.
         let _ = match &check.fault {
             None => writeln!(text, "  ok     {}", check.what),
+            Some((why, remedy)) if check.is_to_come => {
+                writeln!(text, "  next   {}: {why} yet\n         = {remedy}", check.what)
+            }
             Some((why, remedy)) => writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what),
         };
     }
@@ -273,14 +289,18 @@ fn online(settings: &Settings) -> Vec<Check> {
         }
         if answers && !kafka.trust_producer_time {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
+            let before = checks.len();
             check_topic(&mut checks, &kafka.broker, &kafka.clock, origin, |topic| clock_checks(&kafka.clock, topic));
+            created_by_init(settings, &mut checks, before);
         }
     }
     if let (Some(scale), Input::Kafka(kafka)) = (&settings.scale, &settings.input) {
         checks.extend(alone::checks(scale, kafka));
     }
     let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
+    let before = checks.len();
     checks.extend(settings.output.checks(bytes));
+    created_by_init(settings, &mut checks, before);
     if let Some(budget) = settings.budget_topic() {
         let (before, origin) =
             (checks.len(), "`bernstream budget init` creates it, before the first pipeline of the input is started");
@@ -292,10 +312,21 @@ fn online(settings: &Settings) -> Vec<Check> {
     }
     if let Some(log::Params { records, key_file }) = &settings.ledger_log {
         checks.push(key_check(key_file));
-        let origin = "`bernstream ledger log init` creates it";
+        let before = checks.len();
+        let origin = match ledger::exists(&settings.ledger) {
+            true => "`bernstream ledger log init` creates it",
+            false => "`bernstream ledger init` creates it",
+        };
         check_topic(&mut checks, &records.broker, &records.topic, origin, |topic| ordered::checks(records, topic));
+        created_by_init(settings, &mut checks, before);
     }
     checks
+}
+
+/// What `ledger init` creates is not missing before it was run.
+fn created_by_init(settings: &Settings, checks: &mut [Check], from: usize) {
+    let is_to_come = !ledger::exists(&settings.ledger);
+    checks.iter_mut().skip(from).for_each(|check| check.is_to_come = is_to_come && check.is_absent);
 }
 
 /// Whether the key of the ledger log can be used.

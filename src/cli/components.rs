@@ -81,6 +81,10 @@ impl Components {
         };
         let readers = open_readers(settings)?;
         let sink = settings.output.open_sink()?;
+        if existing.is_none() && settings.ledger_log.is_none() {
+            // Before its witness is missed, which nobody has made.
+            not_another_output(settings, false)?;
+        }
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(LedgerLog::open).transpose()?;
         let existing = match &mut log {
@@ -90,12 +94,7 @@ impl Components {
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
-                let mode = match (&settings.input, settings.windows.grid.origin()) {
-                    (Input::Kafka(_), _) => StartMode::Run,
-                    // Files are history: if nothing was ever written, they are released from the start.
-                    (Input::Files(_), origin) => StartMode::From { from: origin, backfill_until: None },
-                };
-                let genesis = match genesis(settings, &mut *witness, mode, Timestamp::now()) {
+                let genesis = match genesis(settings, &mut *witness, start_mode(settings), Timestamp::now()) {
                     Err(_) if log.is_some() && witness.read()?.is_some() => {
                         let why =
                             "another worker has just begun the ledger of this pipeline, which is built from its log";
@@ -107,6 +106,7 @@ impl Components {
             }
         };
         same_promise(settings, &ledger)?;
+        not_another_output(settings, ledger.genesis().previous.is_some())?;
         let wanted = wanted(settings, process);
         if let Some(log) = log {
             ledger.attach_log(log);
@@ -121,11 +121,41 @@ impl Components {
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
                 "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
-                 it are gone; `bernstream ledger republish` sends those that the ledger still has (ledger.keep_published)"
+                 it are gone; `bernstream ledger republish --all` sends those that the ledger still has (ledger.keep_published)"
             );
         }
         Ok(Components { readers, ledger, witness, sink })
     }
+}
+
+/// How a worker starts that finds no ledger.
+pub fn start_mode(settings: &Settings) -> StartMode {
+    match &settings.input {
+        Input::Kafka(_) => StartMode::Run,
+        // Files are history: if nothing was ever written, they are released from the start.
+        Input::Files(_) => StartMode::From { from: settings.windows.grid.origin(), backfill_until: None },
+    }
+}
+
+/// Refuses an output that holds synopses of another pipeline: whoever reads it, and `ledger verify`, takes all that it holds for the work
+/// of one. A ledger that follows another one (`is_successor`) goes on where that has published, under whatever name.
+///
+/// # Errors
+///
+/// If it does, or if it cannot be read.
+pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(), OpenError> {
+    if is_successor {
+        return Ok(());
+    }
+    let Some(other) = settings.output.another_pipeline(&settings.pipeline)? else { return Ok(()) };
+    let own = match settings.output.broker() {
+        Some(_) => "name another topic and witness in [output.kafka]",
+        None => "name another folder in [output.files]",
+    };
+    Err(refused(format!(
+        "the output holds synopses of the pipeline {:?} ({}), and this one is {:?}: an output belongs to one pipeline, because all that it          holds is verified against one ledger; {own}",
+        other.pipeline, other.place, settings.pipeline
+    )))
 }
 
 /// The first row of a new ledger.
@@ -143,6 +173,7 @@ pub fn genesis(
     Ledger::prepare(&settings.ledger)?;
     let claim = witness.read()?;
     let is_output_untouched = settings.output.is_untouched()?;
+    not_another_output(settings, claim.is_some() && mode == StartMode::Init)?;
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
         .map_err(|error| refused(error.to_string()))?;
@@ -223,12 +254,17 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
         return Err(refused(why));
     }
     if input_id(settings)? != ledger.genesis().input {
-        return Err(refused(format!(
-            "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
-            settings.output.new_ledger_advice(),
-        )));
+        return Err(refused(other_input(settings)));
     }
     Ok(())
+}
+
+/// What to say of an input that is not the one that the ledger knows.
+pub fn other_input(settings: &Settings) -> String {
+    format!(
+        "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
+        settings.output.new_ledger_advice(),
+    )
 }
 
 /// The settings that a worker records in its ledger.

@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         serve::listen(arguments.listen, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
     origin.check().map_err(|error| match error {
         feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => {
-            Failure::Unavailable(format!("there is no topic '{topic}' at {servers}; check its name"))
+            Failure::Configuration(format!("there is no topic '{topic}' at {servers}; check its name"))
         }
         feed::Error::Topic(error) => error.into(),
         error => Failure::Unavailable(error.to_string()),

@@ -129,7 +129,7 @@ impl From<log::Error> for Failure {
         match error {
             error if error.is_transient() => Failure::Unavailable(text),
             error if error.is_setting() => Failure::Unsound(text),
-            log::Error::KeyFile { .. } => Failure::Configuration(text),
+            log::Error::KeyFile { .. } | log::Error::Missing { .. } => Failure::Configuration(text),
             _ => Failure::Ledger(text),
         }
     }
@@ -139,6 +139,7 @@ impl From<budget::error::Error> for Failure {
     fn from(error: budget::error::Error) -> Self {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
+            false if matches!(error, budget::error::Error::Missing { .. }) => Failure::Configuration(error.to_string()),
             false if error.is_unsound() => Failure::Unsound(error.to_string()),
             false => Failure::Ledger(error.to_string()),
         }

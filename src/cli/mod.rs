@@ -17,6 +17,7 @@ pub mod evaluate;
 pub mod explain;
 mod failure;
 mod figures;
+mod foreseen;
 mod held;
 mod left;
 pub mod ledger;

@@ -39,8 +39,8 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Broker(error) => error.into(),
-            Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
-            Error::Several { .. } => Failure::Configuration(text),
+            Error::Silent { .. } => Failure::Unavailable(text),
+            Error::NoTopic { .. } | Error::Several { .. } => Failure::Configuration(text),
             Error::NoMatch { .. } => Failure::Other(text),
         }
     }

@@ -87,7 +87,8 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
     Ok(ledger)
 }
 
-fn no_claims(settings: &Settings) -> OpenError {
+/// The log says that windows were published, and the witness knows of none.
+pub(super) fn no_claims(settings: &Settings) -> OpenError {
     let name = settings.ledger_log.as_ref().map_or(String::new(), |log| log.records.topic.clone());
     ledger::Error::from(log::Error::NoClaims { name }).into()
 }

@@ -12,20 +12,25 @@ pub struct Check {
     pub what: String,
     /// Why it does not hold, and the remedy.
     pub fault: Option<(String, String)>,
-    /// The broker gave no answer: it may be down, or have no such topic.
+    /// The broker gave no answer.
     #[serde(skip)]
     pub is_unanswered: bool,
+    /// There is no such topic.
+    #[serde(skip)]
+    pub is_absent: bool,
+    /// Not wrong: a command creates it that is still to be run, as the remedy says.
+    pub is_to_come: bool,
 }
 
 impl Check {
     pub fn passed(what: String) -> Self {
-        Check { what, fault: None, is_unanswered: false }
+        Check { what, fault: None, is_unanswered: false, is_absent: false, is_to_come: false }
     }
 
     /// `what` holds if `must` does; otherwise `why` not, and the `remedy`.
     pub fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         let fault = (!must).then(|| (why.into(), remedy.into()));
-        Check { what, fault, is_unanswered: false }
+        Check { fault, ..Check::passed(what) }
     }
 }
 
@@ -38,8 +43,9 @@ pub fn check_topic(
     ask: impl FnOnce(&Topic) -> Vec<Check>,
 ) -> bool {
     let what = format!("topic {name} at {}", broker.servers);
-    let mut fault = |why: String, remedy: &str, is_unanswered| {
-        checks.push(Check { what: what.clone(), fault: Some((why, remedy.to_owned())), is_unanswered });
+    let mut fault = |why: String, remedy: &str, is_unanswered, is_absent| {
+        let fault = Some((why, remedy.to_owned()));
+        checks.push(Check { fault, is_unanswered, is_absent, ..Check::passed(what.clone()) });
     };
     match describe(broker, name) {
         Ok(topic) => {
@@ -50,14 +56,16 @@ pub fn check_topic(
                 checks.extend(ask(&topic));
             }
         }
-        Err(Error::NoTopic { .. }) => fault("there is none".into(), &format!("{origin}; or correct its name"), true),
+        Err(Error::NoTopic { .. }) => {
+            fault("there is none".into(), &format!("{origin}; or correct its name"), false, true)
+        }
         Err(error) => {
             let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
             let remedy = match is_security {
                 true => "correct `tls` or `sasl`, or the files that they name",
                 false => "start the broker, or correct `brokers`",
             };
-            fault(error.to_string(), remedy, !is_security);
+            fault(error.to_string(), remedy, !is_security, false);
             // A broker that refuses the client has answered.
             return matches!(error, Error::Refused { .. });
         }

@@ -136,6 +136,20 @@ impl Ledger {
         }
     }
 
+    /// A ledger as [`open`](Self::open) would find it, whoever holds its lock; `None` for an older format, which only `open` rewrites.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open), but for its lock.
+    pub fn peek(params: &Params) -> Result<Option<Ledger>, Error> {
+        let (mut connection, file) = (Ledger::look(params)?, store::file_in(&params.path));
+        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? < store::FORMAT {
+            return Ok(None);
+        }
+        let state = replay::newest(&mut connection, &file)?;
+        Ok(Some(Ledger::of(params, (connection, file), state, (None, None))))
+    }
+
     /// Why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
     ///
     /// # Errors

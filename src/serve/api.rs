@@ -31,7 +31,7 @@ type Request = Result<Query<Parameters>, QueryRejection>;
 type Answer = Result<Response, ApiError>;
 
 pub async fn list(State(state): State<ServerState>, request: Request) -> Answer {
-    let parameters = parse(request)?;
+    let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let matching =
         synopses.iter().map(|cached| cached.synopsis.description()).filter(|about| parameters.matches(about));
@@ -39,7 +39,7 @@ pub async fn list(State(state): State<ServerState>, request: Request) -> Answer 
 }
 
 pub async fn latest(State(state): State<ServerState>, request: Request) -> Answer {
-    Ok(json(parse(request)?.one(&state.feed)?.json.clone()))
+    Ok(json(as_json(request)?.one(&state.feed)?.json.clone()))
 }
 
 pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer {
@@ -62,7 +62,7 @@ pub async fn history(State(state): State<ServerState>, request: Request) -> Answ
 }
 
 pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
-    let parameters = parse(request)?;
+    let parameters = as_json(request)?;
     let cached = parameters.one(&state.feed)?;
     if parameters.range.is_some() || parameters.quantile.is_some() {
         let range = parameters.range.as_deref().map(str::parse::<Sides>).transpose();
@@ -96,14 +96,25 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
 }
 
 pub async fn spending(State(state): State<ServerState>, request: Request) -> Answer {
-    let parameters = parse(request)?;
+    let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
     let about = synopses.iter().map(|cached| cached.synopsis.description());
-    serialized(&Spending::of(about.filter(|about| parameters.matches(about))))
+    serialized(&Spending::of(about.filter(|about| parameters.matches(about))).by(parameters.by))
 }
 
 fn parse(request: Request) -> Result<Parameters, ApiError> {
     request.map(|Query(parameters)| parameters).map_err(|error| ApiError::bad_request(error.body_text()))
+}
+
+/// The parameters of an answer that is no table.
+fn as_json(request: Request) -> Result<Parameters, ApiError> {
+    let parameters = parse(request)?;
+    match parameters.format {
+        Some(Format::Csv) => Err(ApiError::bad_request(
+            "this is not available as CSV: leave format=csv out, or ask /api/v1/curve or /api/v1/history, which have rows",
+        )),
+        _ => Ok(parameters),
+    }
 }
 
 /// A response of JSON text.

@@ -28,6 +28,16 @@ pub struct Parameters {
     pub range: Option<String>,
     pub quantile: Option<f64>,
     pub format: Option<Format>,
+    pub by: Option<By>,
+}
+
+/// Of where the budget went only this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    Release,
+    Day,
+    Block,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::parameters::By;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::Description;
@@ -13,9 +14,12 @@ use crate::window::grid::{Grid, Span};
 /// What windows were charged, the oldest first. Amounts are in the kind of the budget: epsilon, epsilon and delta, rho, or windows.
 #[derive(Debug, Serialize)]
 pub struct Spending<'a> {
-    releases: Vec<OfRelease<'a>>,
-    days: Vec<OfDay<'a>>,
-    blocks: Vec<OfBlock<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    releases: Option<Vec<OfRelease<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    days: Option<Vec<OfDay<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<Vec<OfBlock<'a>>>,
 }
 
 /// Windows of one release, and the sum of their prices. All keys of a window are paid for together.
@@ -131,9 +135,19 @@ impl<'a> Spending<'a> {
         let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease { pipeline, ledger, of, span };
         let of_day = |(((pipeline, ledger), day, _), of)| OfDay { pipeline, ledger, day, of };
         Spending {
-            releases: by_release.into_iter().map(of_release).collect(),
-            days: by_day.into_iter().map(of_day).collect(),
-            blocks: by_block.into_iter().map(|(key, block)| OfBlock::of(key, block)).collect(),
+            releases: Some(by_release.into_iter().map(of_release).collect()),
+            days: Some(by_day.into_iter().map(of_day).collect()),
+            blocks: Some(by_block.into_iter().map(|(key, block)| OfBlock::of(key, block)).collect()),
+        }
+    }
+
+    /// Only this of it; all without `by`.
+    pub fn by(self, by: Option<By>) -> Self {
+        let only = |this| by.is_none_or(|by| by == this);
+        Spending {
+            releases: self.releases.filter(|_| only(By::Release)),
+            days: self.days.filter(|_| only(By::Day)),
+            blocks: self.blocks.filter(|_| only(By::Block)),
         }
     }
 }

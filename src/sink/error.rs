@@ -15,12 +15,12 @@ pub enum Error {
     TooLarge { topic: String, bytes: usize },
     #[error(
         "the output topic '{topic}' was deleted while the worker ran, and the synopses in it are gone. Create it again, then \
-         `bernstream ledger republish` sends those that the ledger still has, byte for byte, at no cost in privacy"
+         `bernstream ledger republish --all` sends those that the ledger still has, byte for byte, at no cost in privacy"
     )]
     Deleted { topic: String },
     #[error(
         "the output topic '{topic}' was deleted and created again while the worker ran, and the synopses in it are gone: \
-         `bernstream ledger republish` sends those that the ledger still has (ledger.keep_published), byte for byte, at no cost \
+         `bernstream ledger republish --all` sends those that the ledger still has (ledger.keep_published), byte for byte, at no cost \
          in privacy; a worker that is started again goes on with the next ones"
     )]
     Recreated { topic: String },

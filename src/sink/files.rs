@@ -164,14 +164,39 @@ fn safe(text: &str) -> String {
     if text.is_empty() { "%".into() } else { text.bytes().enumerate().map(escape).collect() }
 }
 
+/// A synopsis of each folder in the output that is not that of `pipeline`, if it has one.
+///
+/// # Errors
+///
+/// If a folder cannot be listed.
+pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
+    let unlisted = |error: io::Error| Error::File { path: params.path.clone(), why: error.to_string() };
+    let entries = match fs::read_dir(&params.path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(unlisted)?,
+    };
+    let (own, mut found) = (safe(pipeline), Vec::new());
+    for entry in entries {
+        let entry = entry.map_err(unlisted)?;
+        if entry.file_name() != *own && entry.file_type().map_err(unlisted)?.is_dir() {
+            found.extend(below(entry.path())?.into_iter().next());
+        }
+    }
+    Ok(found)
+}
+
 /// The path of every synopsis in the folder, sorted.
 ///
 /// # Errors
 ///
 /// If a folder cannot be listed.
 pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
+    below(params.path.clone())
+}
+
+fn below(folder: PathBuf) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    let mut folders = vec![params.path.clone()];
+    let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         let mut list = || {
             for entry in fs::read_dir(&folder)? {

@@ -108,6 +108,16 @@ pub fn extent(params: &Params) -> Result<Vec<Extent>, kafka::Error> {
     partitions.map(extent).collect()
 }
 
+/// The newest message of each partition, as an extent of its own.
+///
+/// # Errors
+///
+/// If the topic cannot be reached.
+pub fn newest(params: &Params) -> Result<Vec<Extent>, kafka::Error> {
+    let last = |Extent { partition, low, high }| Extent { partition, low: low.max(high - 1), high };
+    Ok(extent(params)?.into_iter().map(last).collect())
+}
+
 /// Passes the position and the content of every message of `extents` to `each`.
 ///
 /// # Errors
@@ -119,13 +129,15 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(St
         ("group.id", "bernstream-verify"),
         ("enable.auto.commit", "false"),
         ("enable.partition.eof", "true"),
+        // What was removed meanwhile is left out.
+        ("auto.offset.reset", "earliest"),
         ("fetch.wait.max.ms", "100"),
         ("isolation.level", "read_uncommitted"),
     ];
     let client = params.broker.consumer(&settings).map_err(failed)?;
-    for Extent { partition, high, .. } in extents.iter().filter(|extent| extent.low < extent.high) {
+    for Extent { partition, low, high } in extents.iter().filter(|extent| extent.low < extent.high) {
         let mut all = TopicPartitionList::new();
-        all.add_partition_offset(&params.topic, *partition, Offset::Beginning).map_err(failed)?;
+        all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low)).map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
             match client.poll(REQUEST_TIMEOUT) {

@@ -60,6 +60,14 @@ impl Extent<'_> {
     }
 }
 
+/// A synopsis of another pipeline.
+#[derive(Clone, Debug)]
+pub struct Another {
+    pub pipeline: String,
+    /// The file, or topic, partition and offset.
+    pub place: String,
+}
+
 /// Why an output cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -139,6 +147,18 @@ impl Output {
         }
     }
 
+    /// The same for whoever may change nothing: `None` where a worker would make one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_witness`](Self::open_witness).
+    pub fn look_at_witness(&self) -> Result<Option<Box<dyn Witness + Send>>, Error> {
+        match self {
+            Output::Files(folder) if !folder.witness().exists() && files::is_untouched(folder)? => Ok(None),
+            output => output.open_witness().map(Some),
+        }
+    }
+
     /// The same for a worker, which remembers its place in a file in `folder`, that of its ledger.
     ///
     /// # Errors
@@ -188,6 +208,38 @@ impl Output {
             Output::Kafka { sink, .. } => Ok(topic_sink::is_untouched(sink)?),
             Output::Files(folder) => Ok(files::is_untouched(folder)?),
         }
+    }
+
+    /// A synopsis of another pipeline than `own`, if what is looked at is one: in a folder any file that has another place than its own,
+    /// in a topic the newest message of each partition, if it may be read.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be read.
+    pub fn another_pipeline(&self, own: &str) -> Result<Option<Another>, Error> {
+        let mut found = None;
+        let mut look = |published: Published| {
+            let other = published.pipeline().filter(|pipeline| pipeline != own);
+            found = found.take().or_else(|| Some(Another { pipeline: other?, place: published.place.clone() }));
+        };
+        match self {
+            Output::Kafka { sink, .. } => {
+                let newest = topic_sink::newest(sink)?;
+                let read = topic_sink::each_message(sink, &newest, |place, sealed| {
+                    look(Published::of_message(format!("{} {place}", sink.topic), sealed));
+                });
+                match read {
+                    // A worker needs no right to read what it writes: then nothing is known.
+                    Err(SinkError::Broker(kafka::Error::Refused { .. })) => {}
+                    read => read?,
+                }
+            }
+            Output::Files(folder) => {
+                let one_of_each = files::not_of(folder, own)?;
+                files::each_synopsis(&one_of_each, |place, bytes| look(Published::of_bytes(place, bytes)))?;
+            }
+        }
+        Ok(found)
     }
 
     /// What is on the output now.

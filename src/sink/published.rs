@@ -53,6 +53,11 @@ impl Published {
         &self.sealed.bytes
     }
 
+    /// The pipeline that it is of; `None` for what is no synopsis.
+    pub fn pipeline(&self) -> Option<String> {
+        Synopsis::open(self.bytes()).ok().map(|synopsis| synopsis.description().pipeline.clone())
+    }
+
     /// Whether it is a synopsis of another ledger than `id`.
     pub fn is_of_another_ledger(&self, id: &str) -> bool {
         Synopsis::open(self.bytes()).is_ok_and(|synopsis| synopsis.description().ledger.id != id)

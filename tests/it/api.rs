@@ -607,7 +607,7 @@ fn a_dashboard_that_cannot_start_says_why() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&[&here, "--listen", &taken], 69, "change --listen"),
         (&["no/such/folder"], 69, "there is no folder no/such/folder"),
-        (&["--topic", "synopses", "--brokers", &brokers], 69, "there is no topic 'synopses'"),
+        (&["--topic", "synopses", "--brokers", &brokers], 78, "there is no topic 'synopses'"),
         (&["--topic", "synopses"], 2, "--brokers"),
         (&[&here, "--history", "long"], 2, "--history"),
     ];
@@ -754,6 +754,14 @@ fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() 
         bernstream(&["ledger", "show", "--by", "block", &folder.path().join("bernstream.toml").display().to_string()]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("6 of 9.5: 2 for delay, 2 for delays, 2 for summary; 2 windows released"), "{shown}");
+    for (by, field) in [("release", "releases"), ("day", "days"), ("block", "blocks")] {
+        let of_one = dashboard.get(&format!("/api/v1/spending?by={by}"));
+        assert_eq!(of_one, serde_json::json!({ field: spending[field] }));
+    }
+    for path in ["spending?", "synopses?", "synopses/latest?release=delays&key=JFK&", "query?ask=1&"] {
+        let (status, why) = dashboard.refusal(&format!("/api/v1/{path}format=csv"));
+        assert!(status == 400 && why.contains("not available as CSV"), "{path}: {status} {why}");
+    }
     let one = dashboard.get("/api/v1/spending?release=delays&key=JFK");
     assert_eq!(
         (one["releases"].as_array().expect("one").len(), &one["blocks"][0]["releases"][0]["windows"]),

@@ -220,6 +220,26 @@ fn the_order_of_the_table_is_that_of_what_is_really_released() {
 }
 
 #[test]
+fn explain_tells_how_far_the_curve_of_cells_is_off_or_what_tells_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cells = configuration("[release.cells]\nbandwidths = [4]");
+    let expected = format!("expected_records = {A_WINDOW}\n");
+    let explained = |grid: &str| {
+        assert!(cells.contains(&expected));
+        fs::write(folder.path().join("c.toml"), cells.replace(&expected, grid)).expect("written");
+        said(&bernstream(folder.path(), &["explain", "c.toml"]))
+    };
+    let of_auto = explained(&format!("{expected}spline = \"linear\"\nstep = \"auto\"\n"));
+    let line = of_auto.lines().find(|line| line.contains("The curve that is read off the counts")).expect(&of_auto);
+    assert!(
+        line.contains(": within ± ") && line.contains("in most windows, where the expected records are spread"),
+        "{line}"
+    );
+    let of_fixed = explained("spline = \"linear\"\nstep = [4]\n");
+    assert!(of_fixed.contains("says `expected_records`, it is predicted here"), "{of_fixed}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_in_words() {
     let folder = tempfile::tempdir().expect("a folder");
     let cells = configuration("[release.cells]\nbandwidths = [4]");

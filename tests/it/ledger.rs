@@ -683,7 +683,12 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     assert!(!ledger("init").0);
     assert!(bernstream(folder.path(), &["run", "config.toml"]).0);
     let (is_fine, text) = ledger("verify");
-    assert!(is_fine && text.contains("byte for byte: 9"), "{text}");
+    assert!(
+        is_fine
+            && text.contains("byte for byte: 9")
+            && text.lines().last().is_some_and(|l| l.starts_with("verified: ")),
+        "{text}"
+    );
     let (is_fine, text) = ledger("export");
     assert!(is_fine && text.lines().count() == 4, "{text}");
     assert!(!text.contains("ends") && !text.contains("salt") && !text.contains("note:"), "{text}");
@@ -712,12 +717,18 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     fs::remove_file(&lost).unwrap();
     let (is_fine, text) = output_only();
     assert!(is_fine && text.contains("departure-delay, key EWR, window 2013-01-02T05:00:00Z"), "{text}");
-    assert!(ledger("republish").1.contains("published 9"));
+    // Nothing is sent again that nobody has asked for.
+    let (is_fine, text) = ledger("republish");
+    let asked =
+        "9 messages of 3 windows again, those that start from 2013-01-01T05:00:00Z to 2013-01-03T05:00:00Z: add --all";
+    assert!(!is_fine && text.contains(asked) && !lost.exists(), "{text}");
+    assert!(bernstream(folder.path(), &["ledger", "republish", "config.toml", "--all"]).1.contains("published 9"));
     assert_eq!(fs::read(&lost).unwrap(), bytes);
     let other = lost.with_file_name("2013-01-09T050000Z.arrows");
     fs::write(&other, [bytes, vec![0]].concat()).unwrap();
     let (is_fine, text) = ledger("verify");
-    assert!(!is_fine && text.contains("2013-01-09"), "{text}");
+    // There is one verdict, and it comes last.
+    assert!(!is_fine && text.contains("2013-01-09") && !text.contains("verified"), "{text}");
     let (is_fine, text) = output_only();
     assert!(!is_fine && text.contains("2013-01-09"), "{text}");
     fs::remove_file(&other).unwrap();

@@ -33,6 +33,7 @@ mod errors;
 mod faults;
 mod files;
 mod flights;
+mod foreseen;
 mod functions;
 mod golden;
 mod kept_choice;

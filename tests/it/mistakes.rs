@@ -564,6 +564,36 @@ const LEDGER: &[Mistake] = &[
         },
     },
     Mistake {
+        what: "the ledger is gone, and `check` is asked before the worker starts",
+        verdict: "mended: `check` found nothing wrong, and the worker did not start",
+        made: |at| {
+            at.worked();
+            at.said(&["run", "c.toml"]);
+            fs::remove_dir_all(at.path().join("ledger")).expect("it was there");
+            Some(at.said(&["check", "--offline", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a second pipeline publishes into the folder of the first",
+        verdict: "mended: it said that something was written before, and not by whom",
+        made: |at| {
+            let text = at.worked();
+            at.said(&["run", "c.toml"]);
+            let text = text.replace("pipeline = \"flights\"", "pipeline = \"trains\"");
+            at.write("c.toml", text.replace("path = \"ledger\"", "path = \"other\""));
+            Some(at.said(&["run", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "everything is published again, where one window was meant",
+        verdict: "mended: it was sent without a word",
+        made: |at| {
+            at.worked();
+            at.said(&["run", "c.toml"]);
+            Some(at.said(&["ledger", "republish", "c.toml"]))
+        },
+    },
+    Mistake {
         what: "the output is deleted to publish anew",
         verdict: "fair: it names the witnesses, and not the folder that was emptied, in which the witness lay",
         made: |at| {

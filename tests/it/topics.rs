@@ -48,9 +48,9 @@ fn an_output_that_is_created_again_ends_the_worker_and_what_it_held_is_published
     assert_eq!(status.code(), Some(69), "{log}");
     let last = log.lines().last().expect("a line").to_owned();
     assert!(last.contains(&format!("the output topic '{}' was deleted", setup.output)), "{log}");
-    assert!(last.contains("`bernstream ledger republish`") && !log.contains("does not answer"), "{log}");
+    assert!(last.contains("`bernstream ledger republish --all`") && !log.contains("does not answer"), "{log}");
 
-    let sent = setup.ledger_command(&["republish"]);
+    let sent = setup.ledger_command(&["republish", "--all"]);
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
     let after: BTreeSet<Vec<u8>> = setup.published().into_iter().map(|published| published.payload).collect();
     assert!(before.is_subset(&after) && before.len() >= 4, "{} of {}", after.len(), before.len());

@@ -6,9 +6,10 @@ use crate::cli::explain::plan::Plan;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::units;
+use crate::config::Selection;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
-use crate::synopsis::description::Target;
+use crate::synopsis::description::{Cells, Target};
 use crate::synopsis::rough::Kind;
 use crate::targets::Basis;
 
@@ -24,6 +25,9 @@ pub struct Accuracy {
     /// What noise and form together stay within, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
     /// leaves a size to "auto".
     pub noise_and_form: Option<f64>,
+    /// The curve that is read off tables of cells: what noise and form together stay within, everywhere, in most windows of the expected
+    /// records; only where the file leaves a size to "auto".
+    pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
     #[serde(skip)]
@@ -37,6 +41,13 @@ pub struct AtPrice {
     pub in_the_middle: f64,
     /// In a corner of the domain.
     pub at_the_ends: f64,
+}
+
+/// An error in a unit of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Within {
+    pub within: f64,
+    pub quantity: String,
 }
 
 /// What 95 % of are within an error.
@@ -72,6 +83,9 @@ impl Accuracy {
         at(own)?;
         // Half of the lowest possible price is impossible.
         let at_prices = around(own).into_iter().filter_map(|price| at(price).ok()).collect();
+        let of_curve =
+            |auto: &Selection| Within { within: auto.taken.expected.within, quantity: units::quantity(release) };
+        let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
         let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
         let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
         let records = auto.map(|auto| auto.expected_records).or(plan.settings.privacy.records_per_window);
@@ -85,6 +99,7 @@ impl Accuracy {
             price: own,
             at_prices,
             noise_and_form: auto.map(|auto| auto.taken.expected.within),
+            curve,
             mean_height: records.filter(|_| is_density).map(|records| records as f64 / volume),
             what,
         })
@@ -115,6 +130,26 @@ impl Accuracy {
                 "Counting what the published form cannot follow as well: within ± {} in at least 9 of 10 windows{even}.",
                 three_digits(within)
             ));
+        }
+        match &self.curve {
+            Some(Within { within, quantity }) => {
+                let (many, of_label) = match &plan.release.function.about {
+                    Target::Cells(Cells { label: Some(_) }) => {
+                        ("most windows", ", where the expected records are spread evenly; where there are fewer it grows in proportion")
+                    }
+                    _ => ("at least 9 of 10 windows, even of the roughest", ""),
+                };
+                lines.push(format!(
+                    "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {many}{of_label}.",
+                    three_digits(*within)
+                ));
+            }
+            None if self.what == What::Counts => lines.push(
+                "How far the curve that is read off the counts is off depends on how many records lie under its kernel: where the file \
+                 leaves `spline` or `step` to \"auto\" and says `expected_records`, it is predicted here."
+                    .to_owned(),
+            ),
+            None => {}
         }
         if let Some(height) = self.mean_height {
             lines.push(format!(

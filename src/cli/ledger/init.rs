@@ -2,7 +2,7 @@
 
 use super::log;
 use super::witnessed::claim;
-use crate::cli::components::{genesis, input_id};
+use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::shares::{self, Beginner};
@@ -10,15 +10,25 @@ use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::{broker_clock, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use crate::ledger::log::{Error, LedgerLog, Params};
+use crate::ledger::witness::Claim;
 use crate::ledger::{self, Ledger};
 use crate::source::kafka;
+
+/// Whether the new ledger may take over from another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replaced {
+    pub is_asked_for: bool,
+    /// Even from one that its log can build again.
+    pub is_abandoned: bool,
+}
 
 /// Creates everything, or nothing.
 ///
 /// # Errors
 ///
 /// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
-pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
+pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger) {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
@@ -27,7 +37,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Re
     if let Input::Kafka(params) = &settings.input {
         kafka::check(params, &topic::describe(&params.broker, &params.topic)?)?;
     }
-    foresee(settings, &input, mode, is_replaced)?;
+    foresee(settings, &input, mode, replaced)?;
     let mut created = Vec::new();
     if let Input::Kafka(kafka) = &settings.input
         && !kafka.trust_producer_time
@@ -53,8 +63,24 @@ pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Re
     Ok(())
 }
 
+/// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.
+fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<(), Failure> {
+    let built =
+        LedgerLog::open(log).and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
+    match built {
+        Err(error @ Error::Unavailable { .. }) => Err(error.into()),
+        Err(_) => Ok(()),
+        Ok(built) => Err(Failure::Ledger(format!(
+            "the ledger that --replace would end is not lost: its log, {}, has it up to row {}, the newest that the witness has accepted. \
+             `bernstream run` builds it from there, and `bernstream ledger restore` does so without starting a worker; both lose nothing. \
+             If it shall end all the same, add --abandon",
+            log.records.topic, built.newest
+        ))),
+    }
+}
+
 /// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
-fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
+fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
     let (witness, claim) = match settings.output.open_witness() {
         Ok(mut witness) => (Some(witness.identity()?), witness.read()?),
         Err(error) if error.is_missing() => (None, None),
@@ -65,6 +91,9 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool)
         Err(error) if error.is_missing() => true,
         Err(error) => return Err(error.into()),
     };
+    if !is_output_untouched {
+        not_another_output(settings, replaced.is_asked_for && claim.is_some() && mode == StartMode::Init)?;
+    }
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
@@ -76,13 +105,19 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool)
             settings.windows.grid.origin()
         )));
     }
-    if let Some(claim) = claim.as_ref().filter(|_| !is_replaced) {
+    if let Some(claim) = claim.as_ref().filter(|_| !replaced.is_asked_for) {
         return Err(Failure::Ledger(format!(
             "another ledger publishes to this output: its row {} is the newest that the witness has accepted. A new ledger takes over \
              at the next block, and the worker of the other one stops for good: if that is lost, or shall end, add --replace; \
-             otherwise start where it is, or name another output and witness",
-            claim.head.sequence
+             otherwise start where it is, or name another output and witness{}",
+            claim.head.sequence,
+            settings.ledger_log.as_ref().map_or("", |_| {
+                "; if only its folder is lost, no new one is needed: `bernstream run` builds it from its log"
+            })
         )));
+    }
+    if let (Some(claim), Some(log), false) = (&claim, &settings.ledger_log, replaced.is_abandoned) {
+        not_restorable(settings, log, claim)?;
     }
     let owner = witness.unwrap_or_default();
     let (was_claimed, may_wait) = (claim.is_some(), mode.may_wait());

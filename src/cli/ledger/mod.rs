@@ -9,21 +9,24 @@ mod spending;
 mod verify;
 mod witnessed;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use self::init::Replaced;
 pub use self::verify::verify;
 pub(super) use self::witnessed::{claim, recognised};
 use crate::cli::failure::Failure;
+use crate::cli::figures::counted;
 use crate::cli::ledger::spending::By;
 use crate::cli::print::{as_json, line, note, report, unprinted};
 use crate::cli::progress::during;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::ledger::bootstrap::StartMode;
-use crate::ledger::{Ledger, Paid};
+use crate::ledger::{Head, Ledger, Paid};
 use crate::sink::deliver;
 
 #[derive(Debug, Args)]
@@ -47,6 +50,9 @@ enum Action {
         /// Take over from another ledger, at the next block: its worker stops for good.
         #[arg(long)]
         replace: bool,
+        /// With --replace: even from a ledger that its log can build again.
+        #[arg(long, requires = "replace")]
+        abandon: bool,
     },
     /// Show what was promised, released and spent.
     Show {
@@ -104,6 +110,9 @@ enum Action {
         /// Only the window that starts at this time.
         #[arg(long, value_name = "START", value_parser = Timestamp::parse_argument)]
         window: Option<Timestamp>,
+        /// All that is kept (ledger.keep_published).
+        #[arg(long, conflicts_with = "window")]
+        all: bool,
     },
 }
 
@@ -129,7 +138,7 @@ fn time_or_now(text: &str) -> Result<Timestamp, String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings::load(arguments.action.configuration())?;
     let done = match &arguments.action {
-        Action::Init { from, backfill_until, replace, .. } => {
+        Action::Init { from, backfill_until, replace, abandon, .. } => {
             let mode = match (*from, &settings.input) {
                 (Some(from), _) => StartMode::From { from, backfill_until: *backfill_until },
                 // Files are history: their windows are all over.
@@ -138,7 +147,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 }
                 (None, Input::Kafka(_)) => StartMode::Init,
             };
-            init::run(&settings, mode, *replace)
+            init::run(&settings, mode, Replaced { is_asked_for: *replace, is_abandoned: *abandon })
         }
         Action::Show { by: Some(by), .. } => spending::show(&settings, *by),
         Action::Show { by: None, json, .. } => show::run(&settings, *json),
@@ -152,6 +161,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Archive { .. } => archive(&settings),
         Action::Restore { dry_run, .. } => log::restore(&settings, *dry_run),
         Action::Log { action: LogAction::Init { .. } } => log::init(&settings),
+        Action::Republish { window: None, all: false, .. } => Err(unasked(&settings)),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
     done.map_err(|failure| failure.advised(&settings))
@@ -219,6 +229,47 @@ fn archive(settings: &Settings) -> Result<(), Failure> {
     }
 }
 
+/// Passes the kept messages of each window that the witness has accepted to `each`.
+fn each_kept(
+    ledger: &Ledger,
+    accepted: Option<&Head>,
+    mut each: impl FnMut(&[Paid]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut last: Option<Paid> = None;
+    while let Some(accepted) = accepted
+        && let kept = ledger.kept(accepted, last.as_ref(), deliver::MESSAGES)?
+        && !kept.is_empty()
+    {
+        kept.chunk_by(|one, next| one.window() == next.window()).try_for_each(&mut each)?;
+        last = kept.into_iter().last();
+    }
+    Ok(())
+}
+
+/// What to say of publishing everything again that nobody has asked for: how much it is.
+fn unasked(settings: &Settings) -> Failure {
+    let count = || -> Result<Failure, Failure> {
+        let ledger = Ledger::inspect(&settings.ledger)?;
+        let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+        let (mut messages, mut windows) = (0, BTreeSet::new());
+        each_kept(&ledger, accepted.as_ref(), |kept| {
+            messages += kept.len() as u64;
+            windows.extend(kept.iter().map(|paid| paid.window().start));
+            Ok(())
+        })?;
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+            return Ok(Failure::Configuration("no message is kept, so there is nothing to publish again".to_owned()));
+        };
+        Ok(Failure::Configuration(format!(
+            "that would publish {} of {} again, those that start from {first} to {last}: add --all for all of them, or --window START \
+             for the window that starts then",
+            counted(messages, "message"),
+            counted(windows.len() as u64, "window"),
+        )))
+    };
+    count().unwrap_or_else(|failure| failure)
+}
+
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
@@ -226,19 +277,13 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
     let accepted = recognised(&ledger, &mut *witness)?;
     let mut sink = settings.output.open_sink()?;
     let mut sent = 0;
-    let mut last: Option<Paid> = None;
-    while let Some(accepted) = &accepted
-        && let kept = ledger.kept(accepted, last.as_ref(), deliver::MESSAGES)?
-        && !kept.is_empty()
-    {
-        let is_asked_for = |paid: &&[Paid]| paid.iter().all(|paid| window.is_none_or(|at| paid.window().start == at));
-        let windows = kept.chunk_by(|one, next| one.window() == next.window());
-        for window in windows.filter(is_asked_for) {
-            sink.publish(window).map_err(|unpublished| unpublished.error)?;
-            sent += window.len();
+    each_kept(&ledger, accepted.as_ref(), |messages| {
+        if messages.iter().all(|paid| window.is_none_or(|at| paid.window().start == at)) {
+            sink.publish(messages).map_err(|unpublished| unpublished.error)?;
+            sent += messages.len();
         }
-        last = kept.into_iter().last();
-    }
+        Ok(())
+    })?;
     match window {
         Some(window) if sent == 0 => Err(Failure::Configuration(format!(
             "nothing that is kept is of a window that starts at {window}: nothing was published again; `bernstream ledger show` says \

@@ -48,7 +48,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Verifies the ledger and the output, and tells what it has found, sentence by sentence. What was on the output before the ledger is
+/// Verifies the ledger and the output, and tells what it has found, sentence by sentence, and the verdict last. What was on the output before the ledger is
 /// read must be in the ledger: the worker pays first.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = Ledger::inspect(&settings.ledger)?;
     let (rows, mut paid) = paid(&ledger, &published)?;
-    tell(format!("ledger verified: {rows} rows, newest {}", ledger.head().digest))?;
+    tell(format!("the ledger has {rows} rows, newest {}", ledger.head().digest))?;
     tell(format!("it accounts for {}", promised(ledger.genesis())))?;
     let missing_rows = ledger.missing();
     if let Some(missing) = missing_rows {
@@ -120,7 +120,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let missing = paid.missing();
     if missing > 0 {
         tell(format!(
-            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish` \
+            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish --all` \
              sends what is kept"
         ))?;
     }
@@ -133,6 +133,8 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if others > 0 {
         tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
     }
+    // Once nothing contradicts it any more.
+    tell("verified: ledger, witness and output agree".to_owned())?;
     Ok(Verified {
         ledger: genesis.ledger.clone(),
         rows,

@@ -1,0 +1,104 @@
+//! What `run` would refuse of a ledger, its witness and its log as they are: for `check`, which changes nothing.
+
+use crate::cli::components::{input_id, not_another_output, other_input, other_promise, start_mode};
+use crate::cli::open_error::{OpenError, refused};
+use crate::cli::rebuilt::no_claims;
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::ledger::bootstrap::{PriorState, bootstrap};
+use crate::ledger::log::LedgerLog;
+use crate::ledger::witness::Claim;
+use crate::ledger::{self, Error, Ledger};
+
+/// How a ledger that its witness does not know calls a witness that a worker would make.
+const MADE_ANEW: &str = "new, because there is none and the output is empty";
+
+/// Succeeds if a worker could go on with what is there, or begin. With `is_offline` no broker is asked.
+///
+/// # Errors
+///
+/// What the worker would say.
+pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
+    let recorded = match ledger::exists(&settings.ledger) {
+        true => Some(Ledger::newest_settings(&settings.ledger)?),
+        false => None,
+    };
+    // A worker misses an input before it looks at what the ledger has promised.
+    let input = if is_offline { None } else { Some(input_id(settings)?) };
+    if let Some(why) = recorded.and_then(|recorded| other_promise(settings, &recorded)) {
+        return Err(refused(why));
+    }
+    if is_offline && settings.output.broker().is_some() {
+        return Ok(look_at_ledger(settings).map(drop)?);
+    }
+    if !ledger::exists(&settings.ledger) && settings.ledger_log.is_none() {
+        not_another_output(settings, false)?;
+    }
+    // Before the ledger: a worker that is running writes a row there before it claims it.
+    let mut witness = settings.output.look_at_witness()?;
+    let (identity, accepted) = match &mut witness {
+        // The identity after reading.
+        Some(witness) => {
+            let accepted = witness.read()?;
+            (witness.identity()?, accepted)
+        }
+        None => (MADE_ANEW.to_owned(), None),
+    };
+    let ledger = look_at_ledger(settings)?;
+    let asks = !is_offline;
+    match &settings.ledger_log {
+        Some(log) if asks => rebuilds(settings, ledger.as_ref(), (&identity, accepted), LedgerLog::open(log)?)?,
+        _ => match &ledger {
+            Some(ledger) => ledger.recognise(&identity, accepted.as_ref())?,
+            // One that is built from its log needs its broker.
+            None if settings.ledger_log.is_some() && accepted.is_some() => {}
+            None => begins(settings, accepted.as_ref())?,
+        },
+    }
+    let Some(ledger) = ledger else { return Ok(()) };
+    if input.is_some_and(|input| input != ledger.genesis().input) {
+        return Err(refused(other_input(settings)));
+    }
+    not_another_output(settings, ledger.genesis().previous.is_some())
+}
+
+/// The ledger, if there is one; nothing of one with an older format, which only a worker rewrites.
+fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
+    if ledger::exists(&settings.ledger) { Ledger::peek(&settings.ledger) } else { Ok(None) }
+}
+
+/// Whether a new ledger may begin.
+fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
+    if ledger::exists(&settings.ledger) {
+        return Ok(());
+    }
+    not_another_output(settings, false)?;
+    let prior = PriorState { claim, is_output_untouched: settings.output.is_untouched()? };
+    let mode = start_mode(settings);
+    let begun = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now());
+    begun.map(drop).map_err(|error| refused(error.to_string()))
+}
+
+/// Whether the ledger that the witness follows is there, or can be built from its log.
+fn rebuilds(
+    settings: &Settings,
+    ledger: Option<&Ledger>,
+    (identity, accepted): (&str, Option<Claim>),
+    mut log: LedgerLog,
+) -> Result<(), OpenError> {
+    let Some(accepted) = accepted else {
+        log.read()?;
+        return match (log.has_marks(), ledger) {
+            (true, _) => Err(no_claims(settings)),
+            (false, Some(ledger)) => Ok(ledger.recognise(identity, None)?),
+            (false, None) => begins(settings, None),
+        };
+    };
+    match ledger.map(|ledger| ledger.recognise(identity, Some(&accepted))) {
+        Some(Ok(())) => Ok(()),
+        None | Some(Err(Error::ForeignHead { .. })) => {
+            Ok(log.restorable(&settings.ledger, &accepted.head, Timestamp::now()).map(drop)?)
+        }
+        Some(Err(error)) => Err(error.into()),
+    }
+}
