@@ -50,9 +50,13 @@ impl Timestamp {
         Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Parses RFC 3339 with a fixed offset, as in `2013-01-01T00:00:00-05:00`.
+    /// Parses RFC 3339 with a fixed offset, as in `2013-01-01T00:00:00-05:00`. Between date and time there may be a space; leap seconds,
+    /// which no clock here knows, are no times.
     pub fn parse(text: &str) -> Option<Self> {
-        DateTime::parse_from_rfc3339(text).ok().map(|t| Timestamp(t.timestamp_micros()))
+        // The library also takes a minus sign that is not ASCII, and a second 60 in every minute.
+        let is_leap = text.get(17..19) == Some("60");
+        let time = DateTime::parse_from_rfc3339(text).ok().filter(|_| text.is_ascii() && !is_leap)?;
+        Some(Timestamp(time.timestamp_micros()))
     }
 }
 
@@ -148,6 +152,35 @@ mod tests {
         assert_eq!(written, ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]);
         assert_eq!(written.map(|text| Timestamp::parse(&text)), [Some(Timestamp::EARLIEST), Some(Timestamp::LATEST)]);
         assert_eq!(Timestamp::parse(&Timestamp::LATEST.plus(Duration::from_micros(1)).to_string()), None);
+    }
+
+    #[test]
+    fn a_time_is_rfc_3339_in_ascii_and_no_leap_second() {
+        let noon = Timestamp::parse("2026-01-05T12:00:00Z");
+        assert!(noon.is_some());
+        for same in [
+            "2026-01-05t12:00:00z",
+            "2026-01-05 12:00:00Z",
+            "2026-01-05T12:00:00.000+00:00",
+            "2026-01-05T11:00:00-01:00",
+        ] {
+            assert_eq!(Timestamp::parse(same), noon, "{same}");
+        }
+        let none = [
+            "2026-01-05T11:00:00\u{2212}01:00",
+            "2026-01-05T12:00:60Z",
+            "2016-12-31T23:59:60Z",
+            "2026-01-05T23:59:60.5Z",
+            "2026-01-05T12:00:00",
+            "2026-01-05T12:00Z",
+            "2026-01-05T12:00:00+0100",
+            "2026-01-05T12:00:00+24:00",
+            " 2026-01-05T12:00:00Z",
+            "",
+        ];
+        for none in none {
+            assert_eq!(Timestamp::parse(none), None, "{none}");
+        }
     }
 
     #[test]

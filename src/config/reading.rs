@@ -20,7 +20,7 @@ impl Settings {
     }
 
     /// SHA-256 of everything that decides what a window keeps of the messages before an end, in hexadecimal digits: equal where that is
-    /// the same.
+    /// the same. Programs of two versions never have the same.
     pub fn reading(&self) -> String {
         self.reading_into(&self.forms())
     }
@@ -29,6 +29,8 @@ impl Settings {
     pub fn reading_into(&self, forms: &[Form]) -> String {
         let windows = &self.windows;
         let mut about = json!({
+            // How a message is decoded is the program's, and may change with it.
+            "program": env!("CARGO_PKG_VERSION"),
             "time": self.columns.time,
             "ledger": { "unit": { "column": self.columns.unit } },
             "keys": { "column": self.columns.key, "values": windows.keys },

@@ -163,7 +163,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result
     CATCHING.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     CATCHING.set(false);
-    result.unwrap_or_else(|_| Err(Broken::new("the Arrow reader cannot read it")))
+    result.unwrap_or_else(|_| Err(Broken::new("the library that reads its format cannot read it")))
 }
 
 /// The verified metadata of one Arrow message.

@@ -106,6 +106,10 @@ pub fn release(
     let selection = match expected {
         None => None,
         Some(expected_records) => {
+            // What is chosen for a file with faults is of no use, and choosing takes seconds.
+            if let Some(reported) = document.reported() {
+                return Err(reported);
+            }
             let open = request.open();
             let search =
                 search(&request, (grid, tables, &open), expected_records, payment.get_ref().own(), terms?, &axes);

@@ -44,8 +44,10 @@ impl KnownKeys {
         }
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        let elsewhere = self.0.iter().find_map(|(key, _)| key.rsplit_once('.').filter(|(_, key)| *key == name));
-        if let Some((table, _)) = elsewhere {
+        // Of several, one near by.
+        let shared = |other: &str| other.bytes().zip(table.bytes()).take_while(|(a, b)| a == b).count();
+        let elsewhere = self.0.iter().filter_map(|(key, _)| key.rsplit_once('.')).filter(|(_, key)| *key == name);
+        if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| shared(other)) {
             return format!("`{name}` belongs to [{table}]");
         }
         let known: Vec<_> = self.known(table).map(|key| format!("`{key}`")).collect();
@@ -101,6 +103,13 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_in_the_wrong_table_is_sent_to_one_near_by() {
+        let keys = KnownKeys(&[("privacy.unit", ""), ("release.domain[].unit", ""), ("release.label.column", "")]);
+        assert_eq!(keys.hint("release[1].label.unit"), "`unit` belongs to [release.domain[]]");
+        assert_eq!(keys.hint("privacy.column"), "`column` belongs to [release.label]");
+    }
 
     #[test]
     fn the_distance_of_words_is_levenshteins() {
