@@ -570,6 +570,8 @@ fn a_worker_that_is_told_to_end_hands_over_at_once() {
     let setup = ticking(&servers, "20s");
     let (mut first, mut second) = peers(&setup);
     let mut quick = 0;
+    // Who has claimed nothing yet has nothing to hand over.
+    wait_more(&setup, 2, || first.all_log() + &second.all_log());
     for _ in 0..4 {
         let (acting, following) = in_turn(&mut first, &mut second);
         acting.signal("-TERM");
