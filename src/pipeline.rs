@@ -27,6 +27,7 @@ mod schedule;
 mod series;
 mod stop;
 mod terms;
+mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -35,7 +36,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use tracing::{Dispatch, info, warn};
+use tracing::{Dispatch, warn};
 
 pub use self::absorbed::Absorbed;
 pub use self::error::Error;
@@ -63,21 +64,16 @@ use crate::mechanism;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
-use crate::sink::deliver::{self, Progress};
+use crate::sink::deliver;
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Entry;
-use crate::window::grid::Span;
 use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// The pause between two reads of the witness while nothing is due.
-const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
-/// And at least, whatever is due.
-const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
@@ -384,7 +380,7 @@ impl Releasing<'_> {
                     let is_claimed = !progress.has_claimed && !progress.is_waiting && !has_released;
                     let is_done = is_claimed && progress.next_due.is_none() && self.held.is_none();
                     if !is_reading && is_done && self.reports.is_empty() {
-                        return Ok(());
+                        break;
                     }
                     let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
                     next_step = Instant::now() + pause;
@@ -400,29 +396,10 @@ impl Releasing<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.resign();
+        if stop.asked() {
+            self.resign(stop);
+        }
         Ok(())
-    }
-
-    /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not
-    /// answer: that would take longer than they wait.
-    fn resign(&mut self) {
-        if !self.ledger.is_shared() || !self.health.publishing.load(Relaxed) {
-            return;
-        }
-        if self.ledger.is_acting() {
-            let last = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now());
-            match last.map_err(Error::from).and_then(|progress| self.delivered(&progress)) {
-                Ok(()) => {}
-                // What was drawn and is not claimed is drawn again by whoever comes next.
-                Err(error) => return warn!("cannot claim or publish once more before this worker ends: {error}"),
-            }
-        }
-        match self.ledger.resign(self.clock.now()) {
-            Ok(true) => info!("handed over to the workers that follow, if there are any"),
-            Ok(false) => {}
-            Err(error) => warn!("cannot tell the workers that follow that this one ends: {error}"),
-        }
     }
 
     /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. Windows that
@@ -454,27 +431,6 @@ impl Releasing<'_> {
             }
         }
         Ok(has_written)
-    }
-
-    /// Whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what could be
-    /// when reading began, and what was read of that is in the window.
-    fn may_reach(&self, window: Span) -> bool {
-        let live_from = self.ledger.live_from();
-        self.plan.releases.iter().all(|release| self.plan.span_of(release, window, self.first).start >= live_from)
-    }
-
-    /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
-    fn pause(&self, progress: &Progress) -> Duration {
-        if progress.has_claimed || progress.published > 0 {
-            return Duration::ZERO;
-        }
-        // Nothing is drawn beside rows that wait for their moment.
-        let held = self.held.as_ref().filter(|_| !progress.is_waiting);
-        let turn = held.and_then(|held| self.ledger.draws_from(held.publish_at));
-        let next = [progress.next_due, progress.next_claim, turn].into_iter().flatten().min();
-        let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
-        // At the moment itself everything is there to be done.
-        next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))
     }
 
     /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a

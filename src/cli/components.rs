@@ -32,6 +32,8 @@ pub struct Process {
     is_settled: Arc<AtomicBool>,
     /// How often it drew in vain of late.
     losses: Arc<AtomicU32>,
+    /// Its file was read again for what the ledger says of `"auto"`: once, for a file that was changed says otherwise each time.
+    has_read_again: AtomicBool,
 }
 
 impl Process {
@@ -88,7 +90,7 @@ impl Components {
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(LedgerLog::open).transpose()?;
         let existing = match &mut log {
-            Some(log) => rebuilt::newest(settings, existing, &mut *witness, log)?,
+            Some(log) => rebuilt::newest((settings, &process.has_read_again), existing, &mut *witness, log)?,
             None => existing,
         };
         let mut ledger = match existing {

@@ -1,5 +1,7 @@
 //! The ledger that the witness follows: the one on the disk, or one that is built from its log.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use tracing::{info, warn};
 
 use crate::cli::open_error::{OpenError, refused};
@@ -16,7 +18,7 @@ use crate::ledger::{self, Error, Ledger};
 ///
 /// If the ledger belongs to another witness; for now, while the log lacks what the witness has accepted.
 pub fn newest(
-    settings: &Settings,
+    (settings, has_read_again): (&Settings, &AtomicBool),
     existing: Option<Ledger>,
     witness: &mut dyn Witness,
     log: &mut LedgerLog,
@@ -31,13 +33,16 @@ pub fn newest(
     };
     let Some(ledger) = existing else {
         info!("there is no ledger in {}: building it from its log", settings.ledger.path.display());
-        return build(settings, &accepted, log).map(Some);
+        return as_chosen(settings, has_read_again, build(settings, &accepted, log)?).map(Some);
     };
     match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-        Err(Error::ForeignHead { .. }) => match caught_up(ledger, &accepted, log)? {
-            Some(ledger) => Ok(Some(ledger)),
-            None => build(settings, &accepted, log).map(Some),
-        },
+        Err(Error::ForeignHead { .. }) => {
+            let ledger = match caught_up(ledger, &accepted, log)? {
+                Some(ledger) => ledger,
+                None => build(settings, &accepted, log)?,
+            };
+            as_chosen(settings, has_read_again, ledger).map(Some)
+        }
         recognised => Ok(recognised.map(|()| Some(ledger))?),
     }
 }
@@ -77,11 +82,15 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
         checkpoint,
         "built the ledger from its log"
     );
-    let ledger = Ledger::open(&settings.ledger)?;
+    Ok(Ledger::open(&settings.ledger)?)
+}
+
+/// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`.
+fn as_chosen(settings: &Settings, has_read_again: &AtomicBool, ledger: Ledger) -> Result<Ledger, OpenError> {
     let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
-    if is_chosen && !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty() {
-        // The file was read before there was a ledger to say what was chosen.
-        let why = "the ledger was built from its log and has recorded what the file leaves to \"auto\": start again, now with that";
+    let differs = || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
+    if is_chosen && differs() && !has_read_again.swap(true, Relaxed) {
+        let why = "the ledger has taken from its log what was recorded of \"auto\": start again, now with that";
         return Err(refused(why.to_owned()).about_choices());
     }
     Ok(ledger)

@@ -5,7 +5,6 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clap::Args;
@@ -96,7 +95,7 @@ pub fn work(
         match (go(read_again.as_ref().unwrap_or(settings), origin, &front, &process, stop)?, origin) {
             (Ended::OtherChoices, Origin::File(path)) => {
                 info!(
-                    "the ledger was built from its log and says what was left to \"auto\": reading the configuration again with that"
+                    "the ledger has taken from its log what was recorded of \"auto\": reading the configuration again with that"
                 );
                 read_again = Some(settings::load(path)?);
             }
@@ -192,7 +191,7 @@ fn go(
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
             Err(error) if settings.ledger_log.is_some() && error.begins_again() && !stop.asked() => {
-                health.witnessed.store(false, Relaxed);
+                health.stand_still();
                 match error.is_overtaken() {
                     true => stop.wait(RETRY),
                     false => warn!("{error}"),

@@ -206,25 +206,24 @@ impl Ledger {
 
     /// Appends the rows up to `accepted`, verified as those that are appended; why it cannot append all of them, if it cannot.
     fn append_from(&mut self, log: &mut LedgerLog, accepted: Head) -> Result<Option<Apart>, Error> {
-        let before = self.state.account.settings.clone();
-        let mut recorded = None;
         while self.state.head != accepted {
             let bodies = match log.between(self.state.head, accepted)? {
                 Ok(bodies) => bodies,
                 Err(apart) => return Ok(Some(apart)),
             };
-            let Some(changed) = self.append_all(bodies)? else { return Ok(Some(Apart::Gone)) };
-            recorded = changed.or(recorded);
+            let before = self.state.account.settings.clone();
+            let Some(recorded) = self.append_all(bodies)? else { return Ok(Some(Apart::Gone)) };
             log.follow(self.state.head.sequence);
-        }
-        // The end of a share, say, repeats the settings that were recorded before.
-        let settings = &self.state.account.settings;
-        match (recorded, &self.turn) {
-            (Some(row), Some(turn)) if *settings != before && !turn.wanted.agrees(settings) => {
-                Err(Error::OtherSettings { row })
+            // The end of a share, say, repeats the settings that were recorded before. Told before more is read, which may fail.
+            let settings = &self.state.account.settings;
+            if let (Some(row), Some(turn)) = (recorded, &self.turn)
+                && *settings != before
+                && !turn.wanted.agrees(settings)
+            {
+                return Err(Error::OtherSettings { row });
             }
-            _ => Ok(None),
         }
+        Ok(None)
     }
 
     /// Appends the next rows, all or none; the newest of them that records settings. `None` if they lack noise that is in use after them.
@@ -285,19 +284,17 @@ impl Ledger {
         self.turn.as_ref().map_or(now, |turn| turn.publishes_until(now))
     }
 
-    /// Leaves what comes next to others at once, and returns whether it was this worker's turn. Only a hint: without it they wait longer.
+    /// Leaves what comes next to others at once, and returns whether it was this worker's turn: once its newest row is accepted, if that has just
+    /// been claimed. Only a hint: without it they wait longer.
     ///
     /// # Errors
     ///
     /// If the log cannot be written.
-    pub fn resign(&mut self, now: Timestamp) -> Result<bool, Error> {
+    pub fn resign(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, Error> {
         let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else { return Ok(false) };
-        let Some(accepted) = turn.accepted().filter(|_| turn.is_acting()) else { return Ok(false) };
-        log.hand_over(accepted, now)?;
-        // A claim on its newest rows may be under way.
-        if self.state.head != accepted {
-            log.hand_over(self.state.head, now)?;
-        }
+        let head = if has_claimed { Some(self.state.head) } else { turn.accepted() };
+        let Some(head) = head.filter(|_| turn.is_acting()) else { return Ok(false) };
+        log.hand_over(head, now)?;
         Ok(true)
     }
 }

@@ -210,7 +210,8 @@ impl Turn {
         let Some(seen) = self.seen else { return false };
         match (self.is_acting(), seen.head == head) {
             (true, true) => true,
-            (true, false) => first.is_some_and(|first| self.is_prompt(first, now)),
+            // All are claimed together, and still promptly.
+            (true, false) => first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing))),
             (false, true) => now >= self.draws_from(publish_at),
             (false, false) => false,
         }

@@ -65,6 +65,13 @@ impl Health {
         self.last_release.store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
+    /// As before the first heartbeat: what is opened anew waits for its brokers as long as it takes.
+    pub fn stand_still(&self) {
+        self.witnessed.store(false, Ordering::Relaxed);
+        self.last_release.store(0, Ordering::Relaxed);
+        self.readers().clear();
+    }
+
     /// Begins with so many readers, none of which reads yet.
     pub(super) fn begin(&self, readers: usize) -> Vec<Arc<ReaderHealth>> {
         let all: Vec<_> = (0..readers).map(|_| Arc::default()).collect();

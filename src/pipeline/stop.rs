@@ -23,6 +23,11 @@ impl Stop {
         is_asked(&self.asked) || self.above.iter().any(is_asked)
     }
 
+    /// Whether whoever started everything has asked for it, and not a part that cannot go on.
+    pub fn is_asked_from_outside(&self) -> bool {
+        self.above.first().unwrap_or(&self.asked).load(Ordering::Relaxed)
+    }
+
     /// Another one, which stops with this one, and alone.
     #[must_use]
     pub fn below(&self) -> Self {
@@ -73,9 +78,11 @@ mod tests {
         let bottom = middle.below();
         middle.ask();
         assert_eq!([&top, &middle, &beside, &bottom].map(Stop::asked), [false, true, false, true]);
+        assert!(!middle.is_asked_from_outside() && !bottom.is_asked_from_outside());
         let bottom = top.below().below();
         assert!(!bottom.asked());
         top.ask();
         assert!(bottom.asked() && beside.asked());
+        assert!([&top, &middle, &bottom].iter().all(|stop| stop.is_asked_from_outside()));
     }
 }

@@ -46,7 +46,8 @@ pub fn step(
     let begun = Instant::now();
     let newest = witness.read()?;
     let identity = witness.identity()?;
-    let has_followed = ledger.follow(&identity, newest.as_ref(), now)?;
+    // What was accepted while the witness was read is no older than its answer.
+    let has_followed = ledger.follow(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
     ledger.recognise(&identity, newest.as_ref())?;
     let accepted = newest.map(|claim| claim.head);
 

@@ -32,12 +32,17 @@ impl Foreign {
     }
 
     pub fn keep(&mut self, body: Box<Body>) {
-        self.bytes = self.bytes.saturating_add(size(&body));
         let Head { sequence, digest } = body.entry.head;
-        match self.bodies.entry((sequence, digest)) {
-            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert(body)),
-            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().merge(*body),
-        }
+        let before = self.bodies.get(&(sequence, digest)).map_or(0, |known| size(known));
+        let kept = match self.bodies.entry((sequence, digest)) {
+            std::collections::btree_map::Entry::Vacant(vacant) => vacant.insert(body),
+            std::collections::btree_map::Entry::Occupied(known) => {
+                let known = known.into_mut();
+                known.merge(*body);
+                known
+            }
+        };
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(size(kept));
         // The next rows are needed first. One of them there always is.
         while self.bytes > MOST && self.bodies.len() > 1 {
             let newest = self.bodies.pop_last();
