@@ -214,6 +214,8 @@ pub struct Topic {
     pub id: u64,
     pub log: Vec<Claim>,
     pub delayed: Vec<Claim>,
+    /// How long reading takes.
+    pub slow: Duration,
 }
 
 impl Topic {
@@ -248,6 +250,7 @@ impl MemoryWitness {
 impl Witness for MemoryWitness {
     fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
         let topic = self.topic.borrow();
+        std::thread::sleep(topic.slow);
         let seen = topic.log.len().saturating_sub(self.stale);
         Ok(topic.log[..seen].iter().copied().fold(None, self.fold))
     }

@@ -297,6 +297,19 @@ fn who_ends_right_after_a_claim_hands_over_what_it_claimed_and_nothing_that_it_d
     }
 }
 
+/// A claim may be made while the question for it is on its way, and is then newer than the question.
+#[test]
+fn a_claim_is_as_new_as_the_answer_that_shows_it() {
+    let (mut acting, mut following, _) = two();
+    let row = acting.pay();
+    assert!(acting.step(row, Fate::Lands).unwrap().has_claimed);
+    following.witness.borrow_mut().slow = Duration::from_millis(500);
+    assert!(following.step(row, Fate::Lands).unwrap().has_followed);
+    let patient = row.plus(RULE.patience);
+    assert!(!following.ledger.may_draw(row, patient.plus(APART)).unwrap(), "as if it were as old as the question");
+    assert!(following.ledger.may_draw(row, patient.plus(APART + seconds(2.0))).unwrap());
+}
+
 #[test]
 fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     let (mut acting, mut following, now) = two();
