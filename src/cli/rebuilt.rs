@@ -10,6 +10,7 @@ use crate::config::{Settings, canonical, diff};
 use crate::ledger::log::{self, Apart, LedgerLog};
 use crate::ledger::witness::{Claim, Witness};
 use crate::ledger::{self, Error, Ledger};
+use crate::synopsis::description::Definition;
 
 /// The ledger of the disk, `existing`, if the witness follows it; otherwise that is built from `log` and takes its place. `None` where
 /// nothing was ever claimed: a new pipeline begins.
@@ -85,12 +86,14 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
     Ok(Ledger::open(&settings.ledger)?)
 }
 
-/// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`.
+/// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
+/// or of a total that an earlier version of the program rounded otherwise.
 fn as_chosen(settings: &Settings, has_read_again: &AtomicBool, ledger: Ledger) -> Result<Ledger, OpenError> {
-    let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
+    let is_chosen = settings.privacy.definition == Definition::Gaussian
+        || settings.releases.iter().any(|release| release.auto.is_some());
     let differs = || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
     if is_chosen && differs() && !has_read_again.swap(true, Relaxed) {
-        let why = "the ledger has taken from its log what was recorded of \"auto\": start again, now with that";
+        let why = "the ledger has taken from its log what the program had chosen: start again, now with that";
         return Err(refused(why.to_owned()).about_choices());
     }
     Ok(ledger)

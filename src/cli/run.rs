@@ -95,7 +95,7 @@ pub fn work(
         match (go(read_again.as_ref().unwrap_or(settings), origin, &front, &process, stop)?, origin) {
             (Ended::OtherChoices, Origin::File(path)) => {
                 info!(
-                    "the ledger has taken from its log what was recorded of \"auto\": reading the configuration again with that"
+                    "the ledger has taken from its log what the program had chosen: reading the configuration again with that"
                 );
                 read_again = Some(settings::load(path)?);
             }
@@ -202,6 +202,8 @@ fn go(
                     Opened::Stopped => None,
                 };
             }
+            // Another worker goes on with the pipeline, and this one was told to end.
+            Err(error) if settings.ledger_log.is_some() && error.begins_again() && stop.asked() => {}
             done => done?,
         }
     }

@@ -89,14 +89,17 @@ impl Absorbing {
     /// Whether a window is one of the grid, and closes at the announced cutoff.
     pub fn knows(&self, announcement: &Announcement) -> bool {
         let Announcement { window, cutoff, backfill_until, .. } = announcement;
-        self.rules.grid.span_of(window.start) == *window && self.rules.cutoff(*window, *backfill_until) == *cutoff
+        self.rules.grid.span_of(window.start) == *window
+            && self.rules.end.is_none_or(|end| window.end <= end)
+            && self.rules.cutoff(*window, *backfill_until) == *cutoff
     }
 
     /// Reads no partitions but these any more.
     pub fn keep(&mut self, partitions: &BTreeSet<i32>) {
         let gone: Vec<i32> = self.partitions.keys().copied().filter(|number| !partitions.contains(number)).collect();
         for number in gone {
-            if self.partitions.remove(&number).is_some_and(|partition| partition.open.is_some()) {
+            self.partitions.remove(&number);
+            if self.stretches.reads(number) {
                 self.stretches.end(number);
             }
         }

@@ -1,12 +1,16 @@
 //! Which partitions an absorber reads: Kafka's consumer group says, and nothing but the load depends on it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::kafka::{Broker, Error, ErrorContext};
+
+/// For how long a member whose partitions were revoked goes on reading them: most come back with the next assignment, and what was
+/// read of them would have to be read again.
+const DEALT: Duration = Duration::from_secs(10);
 
 /// A member of the group. It reads nothing: what is assigned is paused at once.
 pub(super) struct Membership {
@@ -14,6 +18,8 @@ pub(super) struct Membership {
     topic: String,
     consumer: BaseConsumer<ErrorContext>,
     assigned: BTreeSet<i32>,
+    /// Since when the group assigns nothing, while it deals the partitions out anew.
+    empty_since: Option<Instant>,
 }
 
 impl Membership {
@@ -37,7 +43,13 @@ impl Membership {
         let failed = |error| broker.failed(topic, &error);
         let consumer = broker.consumer(&settings).map_err(failed)?;
         consumer.subscribe(&[topic]).map_err(failed)?;
-        Ok(Membership { broker: broker.clone(), topic: topic.to_owned(), consumer, assigned: BTreeSet::new() })
+        Ok(Membership {
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+            consumer,
+            assigned: BTreeSet::new(),
+            empty_since: None,
+        })
     }
 
     /// The partitions of this member, if they have changed.
@@ -63,11 +75,16 @@ impl Membership {
         }
         let assignment = self.consumer.assignment().map_err(|error| self.broker.failed(&self.topic, &error))?;
         let now: BTreeSet<i32> = assignment.elements().iter().map(|element| element.partition()).collect();
-        if now == self.assigned {
+        if now == self.assigned && self.empty_since.is_none() {
             return Ok(None);
         }
+        if now.is_empty() && self.empty_since.get_or_insert_with(Instant::now).elapsed() < DEALT {
+            return Ok(None);
+        }
+        self.empty_since = None;
         self.consumer.pause(&assignment).map_err(|error| self.broker.failed(&self.topic, &error))?;
+        let has_changed = self.assigned != now;
         self.assigned = now;
-        Ok(Some(&self.assigned))
+        Ok(has_changed.then_some(&self.assigned))
     }
 }

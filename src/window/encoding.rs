@@ -182,8 +182,13 @@ fn decode(
     if rules.cap.is_some() && sums > 0 {
         return None;
     }
+    let mut before = None;
     for _ in 0..sums {
         let group = reader.count_or(usize::MAX)?;
+        // Each takes the memory of an accumulator, whatever it has in the message.
+        if before.replace(group).is_some_and(|before| before >= group) {
+            return None;
+        }
         let Held::Sum(held) = open.groups.get_mut(group)? else { return None };
         let mut sum = spec.empty();
         match &mut sum {

@@ -113,6 +113,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
+    let behind = rules.grid.span_of(rules.end.expect("it ends"));
     let asked = Announcement {
         version: VERSION,
         settings: settings.reading(),
@@ -130,6 +131,8 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         Announcement { settings: other.clone(), ..asked.clone() },
         Announcement { topic: other, ..asked.clone() },
         Announcement { cutoff: asked.cutoff.plus(Duration::from_secs(1)), ..asked.clone() },
+        // One behind the end of the grid.
+        Announcement { window: behind, cutoff: rules.cutoff(behind, None), ..asked.clone() },
     ];
     let announced: Vec<_> = others.into_iter().chain([asked.clone()]).collect();
     let running = absorber(folder.path(), None);

@@ -12,13 +12,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::cli::components::Components;
+use bernstream::cli::components::{self, Components};
 use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::ledger::bootstrap::StartMode;
 use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::{Configuration, Error, Ledger, Standby, Wanted};
 use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::sink::deliver;
@@ -753,6 +755,39 @@ fn a_worker_without_a_disk_whose_settings_have_changed_learns_what_was_left_to_t
     second.wait_acts(true);
     second.wait("records its settings", || second.log().contains("its settings hold for windows from").then_some(()));
     wait_more(&setup, 3, || first.all_log() + &second.all_log());
+    second.verify();
+}
+
+#[test]
+fn a_worker_without_a_disk_keeps_the_total_that_an_older_version_has_recorded() {
+    let Some(servers) = kafka::broker() else { return };
+    let gaussian = "epsilon = 6.0\ndelta = 1e-9\ncomposition = \"gaussian\"\n\n[release]\nname = \"density\"\nnoise = \"gaussian\"\nrho = 0.02";
+    let setup =
+        ticking_with(&servers, "6s", &[("epsilon = 1.0\n\n[release]\nname = \"density\"\nepsilon = 1.0", gaussian)]);
+    let mut settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let today = serde_json::json!(settings.privacy.total).to_string();
+    settings.privacy.total = Price::Concentrated("0.132".parse().expect("a rho"));
+    let theirs = serde_json::json!(settings.privacy.total).to_string();
+    settings.normalised = settings.normalised.replace(&format!("\"total\":{today}"), &format!("\"total\":{theirs}"));
+    let now = Timestamp::now();
+    let mut witness = settings.output.open_witness().expect("a witness");
+    let genesis = components::genesis(&settings, &mut *witness, StartMode::Init, now).expect("a genesis");
+    fs::remove_dir_all(setup.ledger()).expect("the ledger of today's version");
+    drop(Ledger::create(&settings.ledger, genesis).expect("that of the older one"));
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    wait_more(&setup, 2, || first.all_log());
+    let mut second = Peer::new(&setup, "second", None);
+    second.start();
+    second.wait_acts(false);
+    let log = second.log();
+    assert!(log.contains("built the ledger from its log"), "{log}");
+    assert!(log.contains("reading the configuration again with that"), "{log}");
+    first.kill();
+    second.wait_acts(true);
+    wait_more(&setup, 2, || second.all_log());
     second.verify();
 }
 

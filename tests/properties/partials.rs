@@ -64,6 +64,21 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
     }
 }
 
+/// Each group takes the memory of an accumulator, so that one that is there again and again would take it from few bytes.
+#[test]
+fn a_partial_that_has_a_group_twice_is_refused() {
+    let (rules, form) = (rules(false, None), vec![forms(1).remove(0)]);
+    let first = rules.grid.span_of(seconds(0));
+    let windows = || Windows::new(rules.clone(), form.clone(), first.start, first, None);
+    let mut sent = windows();
+    messages(7).iter().for_each(|batch| _ = sent.absorb(batch));
+    let bytes = sent.part().encoded();
+    let [0, 0, 1, 0, ..] = bytes[..] else { panic!("no records, no users, one sum, of group 0: {:?}", &bytes[..4]) };
+    assert!(windows().take(first, 0, &bytes));
+    let twice = [&[0, 0, 2], &bytes[3..], &bytes[3..]].concat();
+    assert!(!windows().take(first, 0, &twice));
+}
+
 /// Records are fetched in other pieces, with other neighbours, and the map of users has another order in each process.
 #[test]
 fn the_bytes_of_a_partial_do_not_depend_on_who_reads_it() {

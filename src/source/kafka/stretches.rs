@@ -80,6 +80,15 @@ impl Stretches {
         Ok(())
     }
 
+    /// Whether `partition` is being read.
+    pub fn reads(&self, partition: i32) -> bool {
+        match (&self.changed, &self.consumer) {
+            (Some(changed), _) => changed.contains_key(&partition),
+            (None, Some(consumer)) => consumer.partitions.contains_key(&partition),
+            (None, None) => false,
+        }
+    }
+
     /// Reads `partition` no more.
     pub fn end(&mut self, partition: i32) {
         self.change().remove(&partition);
@@ -121,14 +130,19 @@ impl Stretches {
             Found::Event(event) => return Ok(event),
             Found::Unreadable(error) => error,
         };
-        let Some(found) = unreadable::find(&self.params, &self.inspector, &consumer.next_offsets())? else {
-            return Ok(Event::Reset {
-                why: format!("messages of topic '{}' were missed: {failed}", self.params.topic),
-            });
-        };
-        let why = found.explain(&self.params.topic);
-        consumer.stop(found.partition, found.from, why.clone());
-        Ok(Event::Stuck { why })
+        let found = unreadable::find(&self.params, &self.inspector, &consumer.next_offsets());
+        if let Ok(Some(found)) = found {
+            let why = found.explain(&self.params.topic);
+            consumer.stop(found.partition, found.from, why.clone());
+            return Ok(Event::Stuck { why });
+        }
+        // The client may have passed messages over: without it reading starts again.
+        let (failed_client, missed) = (self.consumer.take(), failed);
+        std::thread::spawn(move || drop(failed_client));
+        match found {
+            Err(error) if !error.is_transient() => Err(error),
+            _ => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {missed}", self.params.topic) }),
+        }
     }
 
     /// Whether a partition has stopped at a broken message.
