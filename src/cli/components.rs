@@ -32,7 +32,7 @@ pub struct Process {
     is_settled: Arc<AtomicBool>,
     /// How often it drew in vain of late.
     losses: Arc<AtomicU32>,
-    /// Its file was read again for what the ledger says of `"auto"`: once, for a file that was changed says otherwise each time.
+    /// Its file was read again for what the ledger says of `"auto"` and of a Gaussian total: once, for a file that was changed says otherwise each time.
     has_read_again: AtomicBool,
 }
 

@@ -87,7 +87,7 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
 }
 
 /// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
-/// or of a total that an earlier version of the program rounded otherwise.
+/// or of a Gaussian total, of which an earlier version of the program may have derived less.
 fn as_chosen(settings: &Settings, has_read_again: &AtomicBool, ledger: Ledger) -> Result<Ledger, OpenError> {
     let is_chosen = settings.privacy.definition == Definition::Gaussian
         || settings.releases.iter().any(|release| release.auto.is_some());

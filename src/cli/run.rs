@@ -190,7 +190,11 @@ fn go(
     while let Some((components, absorbed)) = parts.take() {
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
-            Err(error) if settings.ledger_log.is_some() && error.begins_again() && !stop.asked() => {
+            Err(error) if settings.ledger_log.is_some() && error.begins_again() => {
+                // Then another worker goes on with the pipeline.
+                if stop.asked() {
+                    break;
+                }
                 health.stand_still();
                 match error.is_overtaken() {
                     true => stop.wait(RETRY),
@@ -202,8 +206,6 @@ fn go(
                     Opened::Stopped => None,
                 };
             }
-            // Another worker goes on with the pipeline, and this one was told to end.
-            Err(error) if settings.ledger_log.is_some() && error.begins_again() && stop.asked() => {}
             done => done?,
         }
     }

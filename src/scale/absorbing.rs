@@ -99,9 +99,7 @@ impl Absorbing {
         let gone: Vec<i32> = self.partitions.keys().copied().filter(|number| !partitions.contains(number)).collect();
         for number in gone {
             self.partitions.remove(&number);
-            if self.stretches.reads(number) {
-                self.stretches.end(number);
-            }
+            self.stretches.end(number);
         }
     }
 
@@ -162,9 +160,8 @@ impl Absorbing {
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 for (number, partition) in &mut self.partitions {
-                    if partition.open.take().is_some() {
-                        self.stretches.end(*number);
-                    }
+                    partition.open = None;
+                    self.stretches.end(*number);
                 }
             }
         }

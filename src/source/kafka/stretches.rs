@@ -80,18 +80,16 @@ impl Stretches {
         Ok(())
     }
 
-    /// Whether `partition` is being read.
-    pub fn reads(&self, partition: i32) -> bool {
-        match (&self.changed, &self.consumer) {
-            (Some(changed), _) => changed.contains_key(&partition),
-            (None, Some(consumer)) => consumer.partitions.contains_key(&partition),
-            (None, None) => false,
-        }
-    }
-
-    /// Reads `partition` no more.
+    /// Reads `partition` no more, if it was read.
     pub fn end(&mut self, partition: i32) {
-        self.change().remove(&partition);
+        let is_read = match (&self.changed, &self.consumer) {
+            (Some(changed), _) => changed.contains_key(&partition),
+            (None, consumer) => consumer.as_ref().is_some_and(|consumer| consumer.partitions.contains_key(&partition)),
+        };
+        // Whatever changes ends the client, which reads others too.
+        if is_read {
+            self.change().remove(&partition);
+        }
         self.left.retain(|batch| batch.partition != partition);
     }
 
@@ -137,11 +135,11 @@ impl Stretches {
             return Ok(Event::Stuck { why });
         }
         // The client may have passed messages over: without it reading starts again.
-        let (failed_client, missed) = (self.consumer.take(), failed);
-        std::thread::spawn(move || drop(failed_client));
+        let old = self.consumer.take();
+        std::thread::spawn(move || drop(old));
         match found {
             Err(error) if !error.is_transient() => Err(error),
-            _ => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {missed}", self.params.topic) }),
+            _ => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {failed}", self.params.topic) }),
         }
     }
 
