@@ -119,6 +119,33 @@ fn absorber_with(folder: &Path, arguments: &[&str]) -> Process {
     Process(command.stdin(Stdio::null()).stdout(log).stderr(error).spawn().expect("it starts"))
 }
 
+/// The group takes all partitions from its members before it deals them out anew.
+#[test]
+fn an_absorber_goes_on_reading_what_it_keeps_when_another_one_joins() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), NEVER);
+    fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
+    let assignments = |count: usize| {
+        let started = Instant::now();
+        loop {
+            let log = fs::read_to_string(folder.path().join("absorbers.log")).unwrap_or_default();
+            if log.matches("the group has assigned partitions").count() >= count {
+                return log;
+            }
+            assert!(started.elapsed() < PATIENCE, "{log}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let first = absorber(folder.path(), None);
+    assignments(1);
+    let second = absorber(folder.path(), None);
+    // One of the first with less than before, and one of the second.
+    let log = assignments(3);
+    assert!(!log.contains("partitions=0") && !log.contains("\"partitions\":0"), "{log}");
+    drop((first, second));
+}
+
 #[test]
 fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     let Some(scene) = Scene::new() else { return };
