@@ -71,18 +71,20 @@ impl Ledger {
         self.turn.as_ref().filter(|turn| !turn.is_acting()).map(|turn| turn.draws_from(publish_at))
     }
 
-    /// Whether this worker may draw the next window, which is due on the output at `publish_at`: from then on its draw has begun.
+    /// Whether this worker, which has read the next window, may draw it now: then its draw has begun. The window is due on the output at
+    /// `publish_at`.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be read.
     pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, Error> {
-        if self.turn.is_none() {
-            return Ok(true);
-        }
         let (head, first) = (self.state.head, self.first_unaccepted()?);
-        let turn = self.turn.as_mut().filter(|turn| turn.may_draw(publish_at, head, first, now));
-        Ok(turn.map(|turn| turn.begin(now)).is_some())
+        let Some(turn) = &mut self.turn else { return Ok(true) };
+        let may_draw = turn.may_draw(publish_at, head, first, now);
+        if may_draw {
+            turn.begin(now);
+        }
+        Ok(may_draw)
     }
 
     /// When the first message is due that the witness has not accepted yet.

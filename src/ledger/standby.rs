@@ -5,9 +5,10 @@
 //!
 //! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`Standby::patience`] has not
 //!   passed since the window was due to be claimed, or since its last accepted claim.
-//! - Every other worker draws a window when that has been due, and nothing was accepted, for the whole of [`Standby::patience`]; at once if
-//!   the one that acted has handed over. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a
-//!   claim takes longer than the patience, it would draw every window in vain.
+//! - Every other worker draws a window when that has been due, it has read it, and nothing was accepted, for the whole of
+//!   [`Standby::patience`]; at once if the one that acted has handed over. While brokers did not answer nobody could claim: after that it
+//!   waits anew. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a claim takes longer
+//!   than the patience, it would draw every window in vain.
 //! - Every other claim on a draw is made a fixed time after the draw began, or that and some whole patiences.
 //!
 //! `docs/proofs/ledger.md` says what follows from it.
@@ -117,6 +118,10 @@ pub(super) struct Turn {
     jitter: Duration,
     /// The newest accepted claim.
     seen: Option<Seen>,
+    /// When the witness last answered, and whether that was long after the time before.
+    answered: Option<(Timestamp, bool)>,
+    /// The window that this worker has and may not draw yet, by when it is due on the output, and since when it has it.
+    waiting: Option<(Timestamp, Timestamp)>,
     /// The newest row that it has claimed itself, and when.
     claimed: Option<(Head, Timestamp)>,
     /// When the first draw began that is not accepted yet.
@@ -141,8 +146,19 @@ struct Seen {
 impl Turn {
     pub fn new(rule: Standby, wanted: Wanted, instance: Option<Instance>) -> Self {
         let jitter = Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
-        let (seen, claimed, began, ready) = (None, None, None, None);
-        Turn { rule, wanted, is_postponed: false, jitter, seen, claimed, began, ready, calm: 0 }
+        Turn {
+            rule,
+            wanted,
+            is_postponed: false,
+            jitter,
+            seen: None,
+            answered: None,
+            waiting: None,
+            claimed: None,
+            began: None,
+            ready: None,
+            calm: 0,
+        }
     }
 
     /// The witness has accepted `head`, or nothing at all.
@@ -150,11 +166,19 @@ impl Turn {
         if head.is_some() && self.seen.is_some_and(|seen| Some(seen.head) != head) {
             self.calms_down(is_ours);
         }
-        let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now);
+        let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now && !self.answers_again(now));
         self.seen = head.map(|head| {
             let since = known.map_or(now, |known| known.since);
             Seen { head, since, is_ours, handed_over }
         });
+    }
+
+    /// Whether the witness has not answered for so long that nobody could claim, but not if its answers always take that long.
+    fn answers_again(&mut self, now: Timestamp) -> bool {
+        let before = self.answered;
+        let is_late = before.is_some_and(|(at, _)| now.since(at) > self.rule.patience / 2);
+        self.answered = Some((now, is_late));
+        is_late && before.is_some_and(|(_, was_late)| !was_late)
     }
 
     /// A claim was accepted.
@@ -198,14 +222,17 @@ impl Turn {
         let due = publish_at.minus(self.rule.lead);
         let Some(Seen { since, handed_over, .. }) = self.seen else { return due };
         let patience = self.rule.patience.saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
-        let patient = due.max(since).plus(patience);
+        let had = self.waiting.filter(|(window, _)| *window == publish_at).map_or(due, |(_, since)| since);
+        let patient = due.max(since).max(had).plus(patience);
         let from = handed_over.map_or(patient, |at| patient.min(due.max(at)));
         from.plus(self.jitter)
     }
 
-    /// Whether the worker may draw the next window, with the newest row `head`. `first` is when the first row that is not accepted is due
-    /// on the output, if such a row has messages.
-    pub fn may_draw(&self, publish_at: Timestamp, head: Head, first: Option<Timestamp>, now: Timestamp) -> bool {
+    /// Whether the worker, which has read the next window, may draw it, with the newest row `head`. `first` is when the first row that is not
+    /// accepted is due on the output, if such a row has messages.
+    pub fn may_draw(&mut self, publish_at: Timestamp, head: Head, first: Option<Timestamp>, now: Timestamp) -> bool {
+        let is_known = self.waiting.is_some_and(|(window, since)| window == publish_at && since <= now);
+        self.waiting = self.waiting.filter(|_| is_known).or(Some((publish_at, now)));
         // The first row of a new pipeline is accepted before it draws.
         let Some(seen) = self.seen else { return false };
         match (self.is_acting(), seen.head == head) {

@@ -185,6 +185,7 @@ fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
         let due = acting.ledger.next_window().plus(seconds(3600.0));
         acting.pay();
         let late = due.plus(RULE.patience + APART);
+        assert!(!following.ledger.may_draw(due, due).unwrap());
         let is_hasty = is_slow && following.ledger.may_draw(due, late).unwrap();
         if is_hasty {
             following.pay();
@@ -208,7 +209,45 @@ fn a_worker_that_draws_in_vain_backs_off_until_others_are_in_time() {
     // It acts in time again.
     assert_eq!(own.losses.load(Relaxed), 0);
     let due = acting.ledger.next_window().plus(seconds(3600.0));
+    assert!(!following.ledger.may_draw(due, due).unwrap());
     assert!(following.ledger.may_draw(due, due.plus(RULE.patience + APART)).unwrap());
+}
+
+/// Nobody can claim while brokers do not answer: otherwise all workers would draw when they answer again.
+#[test]
+fn a_worker_waits_anew_after_brokers_have_not_answered_but_not_each_time_if_they_always_take_long() {
+    // The seconds after the window was due at which the witness answers, and from when the worker that follows may draw.
+    for (answers, from) in [
+        (vec![0.0, 4.0, 8.0], 10.0),
+        (vec![0.0, 12.0], 22.0),
+        (vec![0.0, 4.0, 9.5], 19.5),
+        (vec![0.0, 6.0, 12.0, 18.0], 16.0),
+    ] {
+        let (_acting, mut following, now) = two();
+        let due = now.plus(seconds(3600.0));
+        for before in (0..3600).step_by(4) {
+            following.step(now.plus(seconds(f64::from(before))), Fate::Lands).unwrap();
+        }
+        for at in answers {
+            following.step(due.plus(seconds(at)), Fate::Lands).unwrap();
+            let is_turn = following.ledger.may_draw(due, due.plus(seconds(at))).unwrap();
+            assert_eq!(is_turn, at >= from + APART.as_secs_f64(), "{at} {from}");
+        }
+        let draws = following.ledger.draws_from(due).unwrap().since(due).as_secs_f64();
+        assert!((from..from + APART.as_secs_f64()).contains(&draws), "{draws} and not {from}");
+    }
+}
+
+/// The other one may have read the window as late, where an absorber was missing.
+#[test]
+fn a_worker_that_follows_waits_from_when_it_has_the_window() {
+    let (_acting, mut following, now) = two();
+    following.step(now, Fate::Lands).unwrap();
+    let due = now.plus(seconds(3600.0));
+    let read = due.plus(seconds(25.0));
+    assert!(!following.ledger.may_draw(due, read).unwrap());
+    assert!(!following.ledger.may_draw(due, read.plus(seconds(9.9))).unwrap());
+    assert!(following.ledger.may_draw(due, read.plus(RULE.patience + APART)).unwrap());
 }
 
 #[test]
@@ -239,6 +278,7 @@ fn a_clone_of_a_disk_follows_once_the_other_one_has_claimed() {
 
 /// When a worker claims a window that is due at `due`, whose draw begins at `begun` and takes `draw`.
 fn claims_at(worker: &mut Pipeline, due: Timestamp, begun: Timestamp, draw: Duration) -> Timestamp {
+    assert_eq!(worker.ledger.may_draw(due, due).unwrap(), begun == due);
     assert!(worker.ledger.may_draw(due, begun).unwrap());
     let ready = begun.plus(draw);
     worker.pay();
@@ -308,6 +348,7 @@ fn a_claim_is_as_new_as_the_answer_that_shows_it() {
     following.witness.borrow_mut().slow = Duration::from_millis(500);
     assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     let patient = row.plus(RULE.patience);
+    assert!(!following.ledger.may_draw(row, row).unwrap());
     assert!(!following.ledger.may_draw(row, patient.plus(APART)).unwrap(), "as if it were as old as the question");
     assert!(following.ledger.may_draw(row, patient.plus(APART + seconds(2.0))).unwrap());
 }
