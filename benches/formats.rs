@@ -18,7 +18,7 @@ use bernstream::source::decode::ArrowDecoder;
 use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
 use bernstream::source::record::avro::{Schema, Schemas};
 use bernstream::source::record::{Declared, Format, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
-use bernstream::source::{Columns, Event, Positions, Source};
+use bernstream::source::{Columns, Event, Recorded, Source};
 use harness::kafka;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
@@ -202,7 +202,7 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
     };
     let mut source = Kafka::open(params, columns(), Timestamp::now).expect("it opens");
     let start = Instant::now();
-    source.rewind(Timestamp::from_micros(0), &Positions::default()).expect("it goes back");
+    source.rewind(Timestamp::from_micros(0), &Recorded::default()).expect("it goes back");
     let mut rows = 0;
     while rows < messages * case.rows {
         match source.next(None, Duration::from_secs(1)).expect("it reads") {

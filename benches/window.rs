@@ -106,6 +106,7 @@ fn join(criterion: &mut Criterion) {
         first: first.start,
         backfill_until: None,
         ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+        past: Positions::default(),
     };
     let partial = |(partition, bytes): (i32, &Vec<u8>)| {
         let name = announcement.name(partition).expect("announced");

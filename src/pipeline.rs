@@ -65,13 +65,17 @@ use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver;
-use crate::source::{self, Event, Positions, Source};
+use crate::source::{self, Event, Positions, Recorded, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Entry;
 use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
+/// How long before the first record that is needed a window must have closed for what was read for it to be needed no more.
+const PAST: Duration = Duration::from_secs(300);
+/// Of so many windows one is looked for at a start.
+const MOST_ROWS: usize = 4096;
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -121,6 +125,7 @@ impl Worker<'_> {
         let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health));
         let backfill_until = ledger.genesis().backfill_until;
         let windows = || Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
+        let recorded = recorded(&ledger, plan, windows().oldest_message())?;
         let mut reading_here = Vec::new();
         let mut absorbing = |mut absorbed: Absorbed| {
             let own = std::mem::take(&mut absorbed.own);
@@ -129,14 +134,14 @@ impl Worker<'_> {
             let threads = own.into_iter().zip(queues).zip(&mut seen);
             reading_here
                 .extend(threads.map(|((own, queues), seen)| ReadingHere::new(own, queues, metrics.clone(), seen)));
-            let known = (ledger.ends().clone(), Arc::clone(&accepted), metrics.clone());
+            let known = (recorded.clone(), Arc::clone(&accepted), metrics.clone());
             Some(Absorbing::new((absorbed, topic, here), (windows(), first, backfill_until), known, seen.next()?))
         };
         let absorbing = absorbed.and_then(&mut absorbing).map(|absorbing| (absorbing, joining.reader()));
         let beginning = |(source, seen)| Reading {
             source,
             windows: windows(),
-            recorded: ledger.ends().clone(),
+            recorded: recorded.clone(),
             must_rewind: true,
             metrics: metrics.clone(),
             seen,
@@ -188,6 +193,18 @@ impl Worker<'_> {
     }
 }
 
+/// How far the input was read for the windows of the ledger, where what is read now was sent at `since` or later.
+fn recorded(ledger: &Ledger, plan: &Plan, since: Timestamp) -> Result<Recorded, Error> {
+    let (mut rows, mut past) = (0, None);
+    ledger.newest(|closed| {
+        let cutoff = plan.rules.cutoff(closed.window, ledger.genesis().backfill_until);
+        past = (cutoff.plus(PAST) <= since).then(|| (cutoff, closed.ends.clone()));
+        rows += 1;
+        past.is_none() && rows < MOST_ROWS
+    })?;
+    Ok(Recorded { ends: ledger.ends().clone(), past })
+}
+
 /// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
 fn guarded(log: &Dispatch, stop: &Stop, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let mut guard = StopGuard::new(stop);
@@ -198,8 +215,8 @@ fn guarded(log: &Dispatch, stop: &Stop, work: impl FnOnce() -> Result<(), Error>
 struct Reading<'a> {
     source: Box<dyn Source + Send + 'a>,
     windows: Windows,
-    /// The end offsets of the newest closed window: at first those of all partitions, then of those that it reads.
-    recorded: Positions,
+    /// Of the newest closed window at first the end offsets of all partitions, then of those that it reads.
+    recorded: Recorded,
     must_rewind: bool,
     metrics: Metrics,
     seen: Seen<'a>,
@@ -249,7 +266,7 @@ impl<'a> Reader<'a> for Reading<'a> {
 
 impl Reading<'_> {
     fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Share {
-        self.recorded = ends.clone();
+        self.recorded.ends = ends.clone();
         Share { part: self.windows.part(), ends, cutoff }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::subject::Stamps;
 use crate::clock::{ScheduleClock, Timestamp};
-use crate::source::{self, Columns, Event, Positions, Source, decode};
+use crate::source::{self, Columns, Event, Positions, Recorded, Source, decode};
 
 /// What was asked of a source outside of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Source for Stream<'_> {
         ScheduleClock::new(|| Timestamp::LATEST)
     }
 
-    fn rewind(&mut self, since: Timestamp, _recorded: &Positions) -> Result<(), source::Error> {
+    fn rewind(&mut self, since: Timestamp, _recorded: &Recorded) -> Result<(), source::Error> {
         self.note(Asked::Rewind { since });
         let start = |places: &[usize]| match self.stamps {
             Stamps::None => 0,

@@ -18,7 +18,7 @@ use crate::clock::{ScheduleClock, Timestamp};
 use crate::metrics::Metrics;
 use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
 use crate::source::kafka::Kafka;
-use crate::source::{self, Positions, Source};
+use crate::source::{self, Positions, Recorded, Source};
 use crate::window::grid::Span;
 use crate::window::{VERSION, Windows};
 
@@ -73,7 +73,7 @@ pub(super) struct Absorbing<'a> {
     closed: VecDeque<(Timestamp, Positions)>,
     accepted: Arc<AtomicI64>,
     absorbers: Absorbers,
-    recorded: Positions,
+    recorded: Recorded,
     is_checked: bool,
     /// Partials that could not be unpacked.
     broken: Repeated,
@@ -94,7 +94,7 @@ impl<'a> Absorbing<'a> {
     pub fn new(
         (absorbed, id, here): (Absorbed, String, ReadHere),
         (windows, first, backfill_until): (Windows, Timestamp, Option<Timestamp>),
-        (recorded, accepted, metrics): (Positions, Arc<AtomicI64>, Metrics),
+        (recorded, accepted, metrics): (Recorded, Arc<AtomicI64>, Metrics),
         seen: Seen<'a>,
     ) -> Self {
         Absorbing {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> for Absorbing<'a> {
     fn step(&mut self) -> Result<Option<Share>, source::Error> {
         self.absorbed.input.still_exists()?;
         if !self.is_checked {
-            self.absorbed.input.is_the_same(&self.recorded)?;
+            self.absorbed.input.is_the_same(&self.recorded.ends)?;
             self.is_checked = true;
         }
         if self.round.is_none() {
@@ -203,6 +203,7 @@ impl Absorbing<'_> {
             first: self.first,
             backfill_until: self.backfill_until,
             ends,
+            past: input.past(self.windows.oldest_message(), &self.recorded),
         });
         topic.announce(&id, &announcement);
         self.alone.retain(|number| announcement.ends.0.contains_key(number));

@@ -175,6 +175,7 @@ mod tests {
             first: at(0),
             backfill_until: None,
             ends: Positions(BTreeMap::new()),
+            past: Positions::default(),
         });
         let (here, queues) = ReadHere::new(3);
         for partition in [0, 1, 2, 3, 4, 5, 6, 0, 5] {

@@ -179,9 +179,9 @@ impl Absorbing {
         }
         let Announcement { window, first, backfill_until, .. } = **asked;
         let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
-        let settings = asked.settings.clone();
+        let (settings, past) = (asked.settings.clone(), asked.past.0.get(&number).copied().unwrap_or(0));
         partition.open = None;
-        self.stretches.begin(number, windows.oldest_message())?;
+        self.stretches.begin(number, windows.oldest_message(), past)?;
         let (behind, closed, newest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
         partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest });
         Ok(())

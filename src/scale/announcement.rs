@@ -27,6 +27,10 @@ pub struct Announcement {
     pub backfill_until: Option<Timestamp>,
     /// The end offset of every partition: a record at or after it is out.
     pub ends: Positions,
+    /// Offsets before which every message is too old for the window: what was deleted there is not missing. Nothing of a partial depends on
+    /// it.
+    #[serde(default)]
+    pub past: Positions,
 }
 
 impl Announcement {

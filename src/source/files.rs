@@ -23,7 +23,7 @@ use crate::source::decode::{self, Decoder, Message};
 use crate::source::lines::{self, LineTable};
 use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
-use crate::source::{Batch, Columns, Error, Event, Positions, Source};
+use crate::source::{Batch, Columns, Error, Event, Positions, Recorded, Source};
 
 /// The extensions of the files that are read.
 const EXTENSIONS: [&str; 7] = ["parquet", "arrow", "feather", "arrows", "csv", "jsonl", "ndjson"];
@@ -102,7 +102,7 @@ impl Source for Files {
         ScheduleClock::new(Timestamp::now)
     }
 
-    fn rewind(&mut self, _since: Timestamp, _recorded: &Positions) -> Result<(), Error> {
+    fn rewind(&mut self, _since: Timestamp, _recorded: &Recorded) -> Result<(), Error> {
         (self.at, self.open, self.batches) = (0, None, 0);
         Ok(())
     }

@@ -36,6 +36,15 @@ use crate::clock::{ScheduleClock, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions(pub BTreeMap<i32, i64>);
 
+/// How far an input was read for windows that have closed.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The end offsets of the newest one.
+    pub ends: Positions,
+    /// The cutoff and the end offsets of one that had closed well before the first record that is needed now could be sent.
+    pub past: Option<(Timestamp, Positions)>,
+}
+
 /// What a source returns.
 #[cfg(feature = "worker")]
 #[derive(Debug)]
@@ -67,12 +76,12 @@ pub trait Source {
 
     /// Goes back to before every record whose message timestamp is at least `since` (files: to the start).
     ///
-    /// `recorded` are the end offsets of the newest window in the ledger. An input that ends before them is not the same input.
+    /// `recorded` is how far it was read for the windows in the ledger. An input that ends before that is not the same input.
     ///
     /// # Errors
     ///
     /// If the input cannot be read, is not the one that was read before, or has lost records that may be needed.
-    fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error>;
+    fn rewind(&mut self, since: Timestamp, recorded: &Recorded) -> Result<(), Error>;
 
     /// The next event. Partitions that have reached `until` are paused.
     ///

@@ -23,6 +23,7 @@ use crate::harness::{PATIENCE, kafka};
 use crate::readers::{
     PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_with, published_within, send, send_at,
 };
+use crate::source::delete_before;
 
 /// Nobody waits for this in a test: whoever needs it to pass fails by the limit of the whole test.
 pub const NEVER: &str = "20m";
@@ -324,6 +325,44 @@ fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
         assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
         drop(late);
     });
+    let shown = metrics.render().expect("metrics");
+    assert!(shown.contains("fate=\"taken\""), "{shown}");
+}
+
+/// What was deleted cannot belong to a window that began after an earlier one had closed behind it: whoever takes the partition over does
+/// not miss it.
+#[test]
+fn a_partition_that_retention_has_emptied_is_taken_over() {
+    const LENGTH: i64 = 4;
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, PARTITIONS);
+    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
+    let text = text.replace("trust_producer_time = true\n", "");
+    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "2s");
+    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+    let metrics = Metrics::new(Detail::Operator, "emptied", "pure epsilon", "").expect("metrics");
+    let published = thread::scope(|scope| {
+        let running = absorber(folder, None);
+        let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
+        let wait_until = |second| thread::sleep(start.plus(Duration::from_secs(second)).since(Timestamp::now()));
+        for window in 0..WINDOWS {
+            let second = LENGTH * window + 2;
+            wait_until(second.unsigned_abs());
+            // Nothing comes to the first partition any more.
+            let partitions = if window == 0 { 0..PARTITIONS } else { 1..PARTITIONS };
+            partitions.for_each(|partition| message(&servers, &topic, partition, (start, second - 5)));
+        }
+        // The last window is open, and those before it are closed.
+        wait_until(LENGTH.unsigned_abs() * 3 + 2);
+        delete_before(&servers, &topic, 1);
+        drop(running);
+        assert!(Timestamp::now() < start.plus(Duration::from_secs(16)), "the last window is over: too slow to test it");
+        worker.join().expect("it works")
+    });
+    assert_eq!(published.len(), 6 * WINDOWS as usize);
     let shown = metrics.render().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
 }

@@ -124,6 +124,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         first: window.start,
         backfill_until: None,
         ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+        past: Positions::default(),
     };
     let other = "another".to_owned();
     let others = [

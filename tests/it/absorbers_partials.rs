@@ -210,6 +210,7 @@ impl Records {
             first: rules.grid.origin(),
             backfill_until: None,
             ends: Positions(BTreeMap::from([(partition, end)])),
+            past: Positions::default(),
         })
     }
 }

@@ -55,6 +55,7 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
             first: window.start.minus(Duration::from_secs(60 * number)),
             backfill_until: None,
             ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+            past: Positions::default(),
         }
     };
     let sealed = |number: u64, sent: Timestamp| {

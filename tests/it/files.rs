@@ -15,7 +15,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use bernstream::clock::Timestamp;
 use bernstream::source::files::{Files, Params};
 use bernstream::source::record::{Declared, IdType, TimeFormat};
-use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
+use bernstream::source::{Batch, Columns, Error, Event, Recorded, Source};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel};
 use parquet::file::properties::WriterProperties;
@@ -73,7 +73,7 @@ fn opened(path: &Path) -> Files {
 
 fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
     let ends = source.ends(Timestamp::from_micros(0))?.unwrap();
-    source.rewind(Timestamp::from_micros(0), &Positions::default())?;
+    source.rewind(Timestamp::from_micros(0), &Recorded::default())?;
     let mut batches = vec![];
     while !source.reached(&ends)? {
         match source.next(Some(&ends), Duration::ZERO)? {

@@ -9,7 +9,7 @@ use bernstream::clock::Timestamp;
 use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
 use bernstream::source::record::{Declared, Format, IdType, RecordForm};
-use bernstream::source::{Columns, Event, Positions, Source};
+use bernstream::source::{Columns, Event, Positions, Recorded, Source};
 use clap::Parser;
 
 use crate::harness::{PATIENCE, kafka};
@@ -55,7 +55,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
         values: vec!["dep_delay".to_owned()],
     };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
     // 336,776 rows in messages of 900 are 375 messages, 125 a partition.
     let ends = Positions((0..3).map(|partition| (partition, 125)).collect());
     let mut messages = BTreeMap::new();
@@ -167,7 +167,7 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             lost: vec![],
         };
         let mut source = Kafka::open(params, rides(), Timestamp::now).unwrap();
-        source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+        source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
         let ends = Positions([(0, 3)].into());
         let (mut rows, deadline) = (Vec::new(), Instant::now() + PATIENCE);
         while !source.reached(&ends).unwrap() {

@@ -12,7 +12,7 @@ use bernstream::kafka::Broker;
 use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, Lost, OnBadMessage, Params};
 use bernstream::source::record::Format;
-use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
+use bernstream::source::{Batch, Columns, Error, Event, Positions, Recorded, Source};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
@@ -54,7 +54,7 @@ fn params(servers: &str, topic: &str) -> Params {
 /// A source that stands at the start of the topic.
 fn opened(params: Params) -> Kafka {
     let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
-    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
     source
 }
 
@@ -133,6 +133,11 @@ fn administer<T>(
     let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(change(&admin, &AdminOptions::new())).unwrap()
+}
+
+/// Of a ledger whose newest window ended there.
+fn recorded(ends: Positions) -> Recorded {
+    Recorded { ends, past: None }
 }
 
 fn positions<const N: usize>(ends: [(i32, i64); N]) -> Positions {
@@ -246,7 +251,7 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
     // All over again, and from the middle of it.
     let all = read_to(&mut opened(params(&servers, &topic)), &aborted);
     assert_eq!(all.into_iter().map(|(_, offset, _)| offset).collect::<Vec<_>>(), [0, 1, 2]);
-    source.rewind(Timestamp::now(), &aborted).unwrap();
+    source.rewind(Timestamp::now(), &recorded(aborted.clone())).unwrap();
     assert!(read_to(&mut source, &aborted).len() <= 3);
 }
 
@@ -315,7 +320,7 @@ fn a_new_partition_makes_reading_start_again_with_it() {
     let Event::Reset { why } = event(&mut source, None) else { panic!("no reset") };
     assert!(why.contains("had 1 partitions and now has 2"), "{why}");
     assert!(matches!(event(&mut source, None), Event::Reset { .. }), "until reading starts again");
-    source.rewind(Timestamp::from_micros(0), &positions([(0, 1)])).unwrap();
+    source.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 1)]))).unwrap();
     send_values(&servers, &topic, 1, &[1.0]);
     let ends = ends_now(&mut source);
     assert_eq!(ends, positions([(0, 1), (1, 1)]));
@@ -358,19 +363,20 @@ fn a_topic_created_anew_stops_the_worker() {
         }
     };
     assert!(matches!(error, Error::Recreated { .. }) && !error.is_transient(), "{error}");
-    let error = source.rewind(Timestamp::from_micros(0), &ends).unwrap_err();
+    let error = source.rewind(Timestamp::from_micros(0), &recorded(ends.clone())).unwrap_err();
     assert!(matches!(error, Error::Recreated { .. }), "{error}");
 
     // A worker that starts again only knows how far it had read.
     let mut later = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
-    let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 6)])).unwrap_err();
+    let error = later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 6)]))).unwrap_err();
     assert!(error.to_string().contains("partition 0 ends at offset 5, but was read up to 6"), "{error}");
-    let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 5), (1, 1)])).unwrap_err();
+    let error = later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 5), (1, 1)]))).unwrap_err();
     assert!(error.to_string().contains("partition 1 no longer exists"), "{error}");
-    later.rewind(Timestamp::from_micros(0), &positions([(0, 5)])).unwrap();
+    later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 5)]))).unwrap();
 }
 
-fn delete_before(servers: &str, topic: &str, offset: i64) {
+/// Deletes the messages of partition 0 before `offset`, as retention does.
+pub fn delete_before(servers: &str, topic: &str, offset: i64) {
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, 0, Offset::Offset(offset)).unwrap();
     administer(servers, async |admin, options| admin.delete_records(&list, options).await);
@@ -388,11 +394,11 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     delete_before(&servers, &topic, 3);
 
     let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
-    let error = source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap_err();
+    let error = source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap_err();
     let Error::Deleted { partition: 0, from: 0, to: 3, .. } = error else { panic!("{error}") };
     assert!(error.to_string().contains("add { partition = 0, from = 0, to = 3 } to 'lost'"), "{error}");
     // Message 3 is still there and too old to matter, so nothing that matters is gone.
-    source.rewind(later, &Positions::default()).unwrap();
+    source.rewind(later, &Recorded::default()).unwrap();
     let ends = ends_now(&mut source);
     let offsets = |found: Vec<(i32, i64, Vec<f64>)>| found.into_iter().map(|(_, offset, _)| offset).collect::<Vec<_>>();
     assert_eq!(offsets(read_to(&mut source, &ends)), [4, 5]);
@@ -404,16 +410,38 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     assert_eq!(offsets(read_to(&mut opened(lost(&[(2, 3), (0, 2)])), &ends)), [3, 4, 5]);
     for (intervals, expected) in [(&[(0, 2)][..], 2), (&[(1, 3)], 0), (&[(0, 1), (2, 3)], 1)] {
         let mut source = Kafka::open(lost(intervals), columns(), Timestamp::now).unwrap();
-        let error = source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap_err();
+        let error = source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap_err();
         let Error::Deleted { from, to: 3, .. } = error else { panic!("{error}") };
         assert_eq!(from, expected, "{intervals:?}");
     }
     // Everything is gone: what it was, nobody knows.
     delete_before(&servers, &topic, 6);
-    let error = source.rewind(later, &Positions::default()).unwrap_err();
+    let error = source.rewind(later, &Recorded::default()).unwrap_err();
     assert!(matches!(error, Error::Deleted { from: 0, to: 6, .. }), "{error}");
+    // A window that closed before it was to be read had all of that, so that nothing is missing; or it had not.
+    let closed = |long_before: u64, end| {
+        let cutoff = later.minus(Duration::from_secs(long_before));
+        Recorded { ends: positions([(0, end)]), past: Some((cutoff, positions([(0, end)]))) }
+    };
+    for needed in [closed(61, 5), closed(60, 6)] {
+        let error = source.rewind(later, &needed).unwrap_err();
+        assert!(matches!(error, Error::Deleted { from: 0, to: 6, .. }), "{error}");
+    }
+    let producers = Params { trust_producer_time: true, ..params(&servers, &topic) };
+    let mut producers = Kafka::open(producers, columns(), Timestamp::now).unwrap();
+    let error = producers.rewind(later, &closed(61, 6)).unwrap_err();
+    assert!(matches!(error, Error::Deleted { from: 0, to: 6, .. }), "{error}");
+    source.rewind(later, &closed(61, 6)).unwrap();
+    send_values(&servers, &topic, 0, &[6.0]);
+    let ends = ends_now(&mut source);
+    assert_eq!(offsets(read_to(&mut source, &ends)), [6]);
+    // This process has taken these ends itself, so that it need not be that long before.
+    let since = Timestamp::now().plus(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(500));
+    delete_before(&servers, &topic, 7);
+    source.rewind(since, &recorded(ends)).unwrap();
     // But nothing of it can be from a window that is still to come.
-    source.rewind(Timestamp::now().plus(Duration::from_secs(60)), &Positions::default()).unwrap();
+    source.rewind(Timestamp::now().plus(Duration::from_secs(60)), &Recorded::default()).unwrap();
 }
 
 #[test]
@@ -429,7 +457,7 @@ fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
     delete_before(&servers, &topic, 3);
     let Event::Reset { why } = event(&mut source, None) else { panic!("no reset") };
     assert!(why.contains("were missed"), "{why}");
-    let error = source.rewind(Timestamp::from_micros(0), &until).unwrap_err();
+    let error = source.rewind(Timestamp::from_micros(0), &recorded(until.clone())).unwrap_err();
     assert!(matches!(error, Error::Deleted { from: 0, to: 3, .. }), "{error}");
 }
 
@@ -487,7 +515,7 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     // Operators are told of all that are broken, at once, and otherwise of nothing more.
     let for_operators = |params: Params, columns: Columns| {
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap().listing_broken(true);
-        source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+        source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
         source
     };
     let why = stops(for_operators(params(&servers, &topic), columns()));
@@ -556,7 +584,7 @@ fn ends_are_taken_on_time_though_nobody_reads() {
     // Only where producers are trusted is the worker's clock the one that counts.
     let params = Params { trust_producer_time: true, ..params(&servers, &topic) };
     let mut source = Kafka::open(params, columns(), stopped_clock).unwrap();
-    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
     send_values(&servers, &topic, 0, &[0.0, 1.0]);
     let cutoffs = [1, 2].map(|seconds| stopped_clock().plus(Duration::from_secs(seconds)));
     for cutoff in cutoffs {
@@ -605,7 +633,7 @@ fn reading_starts_at_the_first_message_that_is_late_enough() {
     let since = Timestamp::now();
     send_values(&servers, &topic, 0, &[2.0, 3.0]);
     let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
-    source.rewind(since, &Positions::default()).unwrap();
+    source.rewind(since, &Recorded::default()).unwrap();
     let ends = ends_now(&mut source);
     let mut found: Vec<f64> = read_to(&mut source, &ends).into_iter().flat_map(|(.., values)| values).collect();
     found.sort_by(f64::total_cmp);

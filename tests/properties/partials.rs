@@ -257,6 +257,7 @@ fn announcement() -> Announcement {
         first: seconds(0),
         backfill_until: None,
         ends: Positions(BTreeMap::from([(0, 5), (1, 7)])),
+        past: Positions::default(),
     }
 }
 
@@ -307,6 +308,9 @@ fn what_was_not_announced_is_not_taken() {
         Announcement { ends: Positions(BTreeMap::from([(0, 5), (1, 8)])), ..announcement.clone() },
         Announcement { window: Span { start: seconds(10), end: seconds(20) }, ..announcement.clone() },
     ];
+    // What two workers know of windows before may differ.
+    let past = Positions(BTreeMap::from([(1, 3)]));
+    assert_eq!(Announcement { past, ..announcement.clone() }.name(1), announcement.name(1));
     for other in others {
         let mut collected = Collected::new(&announcement, ROOM);
         let foreign = partial(&other, 1, 1);

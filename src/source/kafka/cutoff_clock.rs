@@ -96,6 +96,14 @@ impl CutoffClock {
         }
     }
 
+    /// About now, by the clock that is ahead.
+    pub fn latest(&self) -> Timestamp {
+        match self {
+            CutoffClock::Brokers(brokers) => brokers.last.now().max((brokers.worker)()),
+            CutoffClock::Worker(clock) => clock(),
+        }
+    }
+
     /// A time that has certainly been reached. Asks the brokers if `wanted` is not known to be, or if a clock was set.
     ///
     /// # Errors

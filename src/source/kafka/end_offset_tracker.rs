@@ -29,7 +29,7 @@ const MAX_KNOWN: usize = 1024;
 struct State {
     /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
-    known: BTreeMap<Timestamp, Positions>,
+    known: BTreeMap<Timestamp, Known>,
     /// The partitions of the topic, as they were last seen.
     partitions: Vec<i32>,
     /// Why reading must stop.
@@ -38,6 +38,12 @@ struct State {
     /// Since when the brokers owe an answer.
     asked: Option<Instant>,
     stop: bool,
+}
+
+struct Known {
+    ends: Positions,
+    /// No message before the end offsets has a later timestamp, where brokers stamp them.
+    newest: Timestamp,
 }
 
 /// The side of the reading threads.
@@ -86,11 +92,18 @@ impl EndOffsetTracker {
     /// The end offsets at `cutoff`, once they are known; the first call requests them.
     pub fn ends(&self, cutoff: Timestamp) -> Option<Positions> {
         let mut state = self.state();
-        let known = state.known.get(&cutoff).cloned();
+        let known = state.known.get(&cutoff).map(|known| known.ends.clone());
         if known.is_none() && state.pending.insert(cutoff) {
             self.0.1.notify_one();
         }
         known
+    }
+
+    /// The end offsets of the last cutoff with no message before them that has a timestamp of `since` or later, where brokers stamp them.
+    pub fn past(&self, since: Timestamp) -> Option<Positions> {
+        let state = self.state();
+        let mut known = state.known.range(..since).rev().map(|(_, known)| known);
+        known.find(|known| known.newest < since).map(|known| known.ends.clone())
     }
 
     /// The first cutoff whose end offsets are wanted and not known yet.
@@ -134,7 +147,7 @@ fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
 /// The result of one check.
 struct Checked {
     partitions: Vec<i32>,
-    ends: Vec<(Timestamp, Positions)>,
+    ends: Vec<(Timestamp, Known)>,
 }
 
 /// The side of the tracker thread.
@@ -214,6 +227,11 @@ impl TrackerThread {
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
+        // A broker that learns of a new partition later than another one: a window would close without it.
+        if let Some(lacking) = lock(&self.shared).partitions.iter().find(|partition| !partitions.contains(partition)) {
+            let why = format!("a broker does not know partition {lacking} of topic '{}' yet", self.inspector.topic);
+            return Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
+        }
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
             if !std::mem::replace(&mut self.is_clock_silent, true) {
@@ -222,7 +240,11 @@ impl TrackerThread {
         })?;
         self.is_clock_silent = false;
         let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
-        let ends = passed.map(|cutoff| Ok((*cutoff, self.ends(*cutoff, reached, &partitions)?)));
+        let known = |cutoff| {
+            let ends = self.ends(cutoff, reached, &partitions)?;
+            Ok((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }))
+        };
+        let ends = passed.map(|cutoff| known(*cutoff));
         Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
     }
 
@@ -245,9 +267,9 @@ impl TrackerThread {
     fn record(&self, checked: Checked) {
         let mut state = lock(&self.shared);
         state.connected = true;
-        for (cutoff, positions) in checked.ends {
+        for (cutoff, known) in checked.ends {
             state.pending.remove(&cutoff);
-            state.known.insert(cutoff, positions);
+            state.known.insert(cutoff, known);
         }
         while state.known.len() > MAX_KNOWN {
             state.known.pop_first();

@@ -34,10 +34,12 @@ use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
-use crate::source::{Columns, Error, Event, Positions, Source};
+use crate::source::{Columns, Error, Event, Positions, Recorded, Source};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
+/// After its cutoff and twice the slack, a window's end offsets are taken within this: later they are looked up by time.
+const TAKEN: Duration = Duration::from_secs(60);
 /// How many messages of each partition are looked at behind a broken one.
 const MOST_LISTED: i64 = 1_000;
 
@@ -178,6 +180,17 @@ impl Kafka {
         }
     }
 
+    /// Offsets before which every message has a timestamp before `since`, as far as is known from windows that have closed.
+    pub fn past(&self, since: Timestamp, recorded: &Recorded) -> Positions {
+        // What producers stamp need not be in the order of offsets, and not of the time when end offsets were taken.
+        if self.params.trust_producer_time {
+            return Positions::default();
+        }
+        let margin = TAKEN + self.params.clock_slack * 2;
+        let recorded = recorded.past.as_ref().filter(|(cutoff, _)| cutoff.plus(margin) <= since);
+        self.tracker.past(since).or_else(|| recorded.map(|(_, ends)| ends.clone())).unwrap_or_default()
+    }
+
     /// Checks that the topic is the one that was opened and, as far as is known, was read up to the `recorded` ends: for whoever leaves
     /// reading to others and asks for [`Source::ends`] only.
     ///
@@ -219,6 +232,10 @@ impl Kafka {
     }
 }
 
+fn at(positions: &Positions, partition: i32) -> i64 {
+    positions.0.get(&partition).copied().unwrap_or(0)
+}
+
 fn is_stamped_by_broker(topic: &Topic) -> bool {
     setting(topic, "message.timestamp.type") == "LogAppendTime"
 }
@@ -243,14 +260,14 @@ impl Source for Kafka {
         self.schedule.clone()
     }
 
-    fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error> {
+    fn rewind(&mut self, since: Timestamp, recorded: &Recorded) -> Result<(), Error> {
         // A new client each time: messages fetched by the old one cannot appear again.
         if let Some(old) = self.consumer.take() {
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
         }
         let numbers = self.inspector.partitions(&self.topic.id)?;
-        if let Some(gone) = recorded.0.keys().find(|partition| !numbers.contains(partition)) {
+        if let Some(gone) = recorded.ends.0.keys().find(|partition| !numbers.contains(partition)) {
             return Err(self.recreated(format!("partition {gone} no longer exists")));
         }
         let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
@@ -259,12 +276,12 @@ impl Source for Kafka {
         // behind, or stood still, must not excuse a message that is gone.
         let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
-        let mut partitions = BTreeMap::new();
+        let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
         for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
-            self.reaches(partition, recorded.0.get(&partition).copied().unwrap_or(0), high)?;
+            self.reaches(partition, at(&recorded.ends, partition), high)?;
             let found = first.get(&partition).copied().flatten();
-            let start = start::offset(&self.params, partition, (low, high), found, is_ahead)?;
+            let start = start::offset(&self.params, partition, (low, high), found, (is_ahead, at(&past, partition)))?;
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);

@@ -4,7 +4,7 @@ use super::params::Params;
 use crate::source::Error;
 
 /// The start offset in a partition with messages `low..high`, given the `first` message that is late enough. `is_ahead` says that no
-/// message that exists or existed can be.
+/// message that exists or existed can be, and none before `past` is.
 ///
 /// # Errors
 ///
@@ -14,7 +14,7 @@ pub(super) fn offset(
     partition: i32,
     (low, high): (i64, i64),
     first: Option<i64>,
-    is_ahead: bool,
+    (is_ahead, past): (bool, i64),
 ) -> Result<i64, Error> {
     // If a message that is too early still exists, nothing after it was deleted.
     let is_complete = match first {
@@ -22,8 +22,8 @@ pub(super) fn offset(
         None => low < high || is_ahead,
     };
     let from = params.lost_until(partition, 0).unwrap_or(0);
-    if low == 0 || is_complete || low <= from {
-        return Ok(first.unwrap_or(low).max(low));
+    if low <= past || is_complete || low <= from {
+        return Ok(first.unwrap_or(past.min(high)).max(low));
     }
     Err(Error::Deleted { topic: params.topic.clone(), partition, from, to: low })
 }

@@ -65,16 +65,17 @@ impl Stretches {
         &self.id
     }
 
-    /// Reads `partition` from the first message on that has a timestamp of at least `since`, which has passed.
+    /// Reads `partition` from the first message on that has a timestamp of at least `since`, which has passed. Those before the offset `past`
+    /// have earlier ones.
     ///
     /// # Errors
     ///
     /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
-    pub fn begin(&mut self, partition: i32, since: Timestamp) -> Result<(), Error> {
+    pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
         self.inspector.partitions(&self.id)?;
         let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
         let watermarks = self.inspector.watermarks(partition)?;
-        let offset = start::offset(&self.params, partition, watermarks, first, false)?;
+        let offset = start::offset(&self.params, partition, watermarks, first, (false, past))?;
         self.change().insert(partition, offset);
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
