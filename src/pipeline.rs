@@ -72,10 +72,6 @@ use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
-/// How long before the first record that is needed a window must have closed for what was read for it to be needed no more.
-const PAST: Duration = Duration::from_secs(300);
-/// Of so many windows one is looked for at a start.
-const MOST_ROWS: usize = 4096;
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -125,7 +121,8 @@ impl Worker<'_> {
         let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health));
         let backfill_until = ledger.genesis().backfill_until;
         let windows = || Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
-        let recorded = recorded(&ledger, plan, windows().oldest_message())?;
+        let cutoff = |window| plan.rules.cutoff(window, backfill_until);
+        let recorded = ledger.recorded(windows().oldest_message(), cutoff)?;
         let mut reading_here = Vec::new();
         let mut absorbing = |mut absorbed: Absorbed| {
             let own = std::mem::take(&mut absorbed.own);
@@ -191,18 +188,6 @@ impl Worker<'_> {
             ends.into_iter().collect()
         })
     }
-}
-
-/// How far the input was read for the windows of the ledger, where what is read now was sent at `since` or later.
-fn recorded(ledger: &Ledger, plan: &Plan, since: Timestamp) -> Result<Recorded, Error> {
-    let (mut rows, mut past) = (0, None);
-    ledger.newest(|closed| {
-        let cutoff = plan.rules.cutoff(closed.window, ledger.genesis().backfill_until);
-        past = (cutoff.plus(PAST) <= since).then(|| (cutoff, closed.ends.clone()));
-        rows += 1;
-        past.is_none() && rows < MOST_ROWS
-    })?;
-    Ok(Recorded { ends: ledger.ends().clone(), past })
 }
 
 /// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.

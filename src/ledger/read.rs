@@ -1,12 +1,16 @@
 //! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
 
+use std::time::Duration;
+
 use super::chain::{Closed, Head, Row};
 use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use super::spent::read_spent;
 use super::{pages, states, store};
+use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
+use crate::source::Recorded;
 use crate::window::grid::Span;
 
 /// A row with everything that its digest was made of. Secret: the end offsets of a window are exact counts.
@@ -38,6 +42,11 @@ impl Stored {
         self.entry.is_checkable()
     }
 }
+
+/// How long before the first record that is needed a window must have closed for what was read for it to be needed no more.
+const PAST: Duration = Duration::from_secs(300);
+/// Of so many windows one is looked for at a start.
+const MOST_WINDOWS: usize = 4096;
 
 impl Ledger {
     /// The newest charged blocks, at most `most`, newest first, and what they have spent.
@@ -110,6 +119,22 @@ impl Ledger {
             }
         }
         Ok(newest)
+    }
+
+    /// How far the input was read, where what is needed now was sent at `since` or later, and a window closes at its `cutoff`.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
+        let (mut windows, mut past) = (0, None);
+        self.newest(|closed| {
+            let cutoff = cutoff(closed.window);
+            past = (cutoff.plus(PAST) <= since).then(|| (cutoff, closed.ends.clone()));
+            windows += 1;
+            past.is_none() && windows < MOST_WINDOWS
+        })?;
+        Ok(Recorded { ends: self.ends().clone(), past })
     }
 
     /// The slots that have a state of noise.

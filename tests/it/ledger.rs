@@ -78,6 +78,25 @@ fn a_ledger_that_is_opened_again_says_the_same() {
 }
 
 #[test]
+fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes_before() {
+    let folder = folder();
+    let ledger = sample(folder.path());
+    let cutoff = |window: Span| window.end.plus(Duration::from_secs(60));
+    let past = |since| {
+        let recorded = ledger.recorded(since, cutoff).unwrap();
+        assert_eq!(&recorded.ends, ledger.ends());
+        recorded.past.map(|(cutoff, ends)| (cutoff, ends.0[&0]))
+    };
+    let before = |minute| at(minute).minus(Duration::from_micros(1));
+    assert_eq!([at(0), before(66)].map(past), [None, None]);
+    assert_eq!(
+        [at(66), before(126), at(126), before(186)].map(past).map(Option::unwrap).map(|(cutoff, _)| cutoff),
+        [at(61), at(61), at(121), at(121)]
+    );
+    assert_eq!([at(186), at(100_000)].map(past), [Some((at(181), 1)), Some((at(241), 99))]);
+}
+
+#[test]
 fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_changed() {
     let folder = folder();
     let mut ledger = sample(folder.path());
