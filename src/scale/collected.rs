@@ -1,7 +1,7 @@
 //! The partials of a window as they come in: pieces in any order, copies, broken ones, and such as differ.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::absorbing::Partial;
 use super::announcement::Announcement;
@@ -75,10 +75,13 @@ impl Collected {
         if partition.is_disputed || (partition.bytes.is_some() && !partition.is_own) {
             return Added::Nothing;
         }
-        // It will be unpacked beside the others, and until then its pieces are there, and the places of those that are not.
-        let needs =
-            piece.size.max(partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64));
-        if others.saturating_add(needs) > self.most {
+        if partition.is_own {
+            // Only that it was sent is of interest. An absorber writes the pieces in order.
+            return if piece.number + 1 == piece.of { Added::Known } else { Added::Nothing };
+        }
+        // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
+        let packed = partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
+        if others.saturating_add(packed).saturating_add(piece.size) > self.most {
             return Added::Full;
         }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
@@ -86,19 +89,13 @@ impl Collected {
         }
         let copy = partition.copies.entry(piece.copy.clone()).or_insert_with(|| vec![None; piece.of as usize]);
         if let Some(place) = copy.get_mut(piece.number as usize) {
-            // Of what is there already only that it was sent is of interest.
-            *place = Some(if partition.is_own { Vec::new() } else { piece.bytes });
+            *place = Some(piece.bytes);
         }
         if copy.iter().any(Option::is_none) {
             return Added::Nothing;
         }
-        if partition.is_own {
-            partition.copies.remove(&piece.copy);
-            return Added::Known;
-        }
-        let whole: Vec<u8> = copy.iter().flatten().flatten().copied().collect();
-        partition.copies.remove(&piece.copy);
-        let Some(bytes) = decompressed(&whole, piece.size).filter(|bytes| digest(bytes) == piece.digest) else {
+        let all = partition.copies.remove(&piece.copy).unwrap_or_default();
+        let Some(bytes) = decompressed(&all, piece.size).filter(|bytes| digest(bytes) == piece.digest) else {
             return Added::Broken;
         };
         (partition.bytes, partition.absorber) = (Some(bytes), piece.absorber);
@@ -116,7 +113,7 @@ impl Collected {
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
         partition.absorber.clear();
-        partition.copies.values_mut().flatten().flatten().for_each(|piece| *piece = Vec::new());
+        partition.copies.clear();
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -178,10 +175,28 @@ impl Partition {
 }
 
 /// The bytes of a compressed partial, exactly `size` of them.
-fn decompressed(compressed: &[u8], size: u64) -> Option<Vec<u8>> {
-    let decoder = zstd::stream::read::Decoder::new(compressed).ok()?;
-    let mut bytes = Vec::new();
+fn decompressed(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
+    let pieces = Pieces { piece: &[], rest: pieces.iter().flatten() };
+    let decoder = zstd::stream::read::Decoder::new(pieces).ok()?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
     // One more than there should be is enough to see that there are too many.
     decoder.take(size.saturating_add(1)).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 == size).then_some(bytes)
+}
+
+/// Pieces as one reader: without a copy of all of them.
+struct Pieces<'a, I> {
+    piece: &'a [u8],
+    rest: I,
+}
+
+impl<'a, I: Iterator<Item = &'a Vec<u8>>> Read for Pieces<'a, I> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty()
+            && let Some(next) = self.rest.next()
+        {
+            self.piece = next;
+        }
+        self.piece.read(buffer)
+    }
 }

@@ -6,6 +6,16 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use bernstream::{
+    clock::Timestamp,
+    scale::{Added, Announcement, Collected, Partial, pieces},
+    source::Positions,
+    window::grid::Span,
+};
+#[cfg(target_os = "linux")]
+use rand::{Rng as _, SeedableRng as _, rngs::ChaCha20Rng};
+
 /// Runs a worker whose address space is limited to so many MB.
 fn run_within(megabytes: u64) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
@@ -125,4 +135,63 @@ fn a_worker_of_many_keys_takes_no_more_memory_than_check_says() {
 #[ignore = "it takes minutes and a gigabyte of memory"]
 fn so_does_one_of_a_hundred_thousand_keys() {
     assert_promise_is_kept(100_000);
+}
+
+/// By how much the most memory of this process exceeds what it has now, in kB, while `work` runs.
+#[cfg(target_os = "linux")]
+fn memory_of(work: impl FnOnce()) -> u64 {
+    let of = |name: &str| {
+        let text = fs::read_to_string("/proc/self/status").expect("it runs");
+        let found =
+            text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok());
+        found.expect("a size")
+    };
+    fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
+    let before = of("VmRSS:");
+    work();
+    of("VmHWM:").saturating_sub(before)
+}
+
+/// What the next test runs in a process of its own.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "a part of the next test"]
+fn unpack() {
+    let at = Timestamp::from_micros;
+    let announcement = Announcement {
+        version: 1,
+        settings: String::new(),
+        choices: String::new(),
+        topic: String::new(),
+        window: Span { start: at(0), end: at(1) },
+        cutoff: at(1),
+        first: at(0),
+        backfill_until: None,
+        ends: Positions([(0, 1)].into()),
+        past: Positions::default(),
+    };
+    let mut bytes = vec![0; 40_000_000];
+    ChaCha20Rng::seed_from_u64(1).fill_bytes(&mut bytes);
+    let name = announcement.name(0).expect("announced");
+    let pieces = pieces(&Partial { name, partition: 0, bytes }).expect("pieces");
+    let mut collected = Collected::new(&announcement, 1 << 30);
+    let more = memory_of(|| {
+        let added = pieces.into_iter().map(|piece| collected.add(piece)).last();
+        assert_eq!(added, Some(Added::Complete));
+    });
+    println!("{more} kB more");
+}
+
+/// `scale.most_megabytes` bounds what absorbers make the worker hold, also while it unpacks a partial: then its pieces and its bytes are
+/// there, and nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_partial_that_is_unpacked_takes_the_memory_of_its_bytes_and_its_pieces() {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let output = command.args(["--ignored", "--exact", "--nocapture", "limits::unpack"]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let more = text.lines().find_map(|line| line.strip_suffix(" kB more")?.split(' ').next_back()?.parse::<u64>().ok());
+    let more = more.unwrap_or_else(|| panic!("{text}"));
+    // Of 40 MB, which cannot be compressed.
+    assert!(more < 50_000, "{more} kB");
 }

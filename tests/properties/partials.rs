@@ -408,7 +408,7 @@ fn what_no_absorber_could_have_sent_is_not_taken() {
     }
 }
 
-/// What absorbers send of a window fills so much memory and no more, whole or in pieces; what has no room is read here, and then the room
+/// What absorbers send of a window fills so much memory and no more, whole, in pieces, or both of one while it is unpacked; what has no room is read here, and then the room
 /// of others does not depend on it.
 #[test]
 fn what_is_held_of_a_window_is_bounded() {
@@ -420,7 +420,7 @@ fn what_is_held_of_a_window_is_bounded() {
         let all = pieces(&partial(&announcement, partition, 1)).expect("pieces");
         all.into_iter().take(most).map(|piece| collected.add(piece)).collect()
     };
-    let mut collected = Collected::new(&announcement, 2 * bytes);
+    let mut collected = Collected::new(&announcement, 3 * bytes);
     assert!(add(&mut collected, 0, 9).ends_with(&[Added::Complete]));
     assert!(add(&mut collected, 1, 9).ends_with(&[Added::Complete]));
     assert!(add(&mut collected, 2, 9).iter().all(|added| *added == Added::Full));
@@ -434,7 +434,7 @@ fn what_is_held_of_a_window_is_bounded() {
     assert!(add(&mut collected, 4, 9).ends_with(&[Added::Known]), "there is room now");
     assert!(missing(&collected).is_empty());
     // Pieces that wait for others take room too, and what is disputed leaves it.
-    let mut collected = Collected::new(&announcement, 2 * bytes);
+    let mut collected = Collected::new(&announcement, 13 * bytes / 5);
     for partition in [0, 1] {
         assert!(add(&mut collected, partition, 2).iter().all(|added| *added == Added::Nothing));
     }
