@@ -29,6 +29,8 @@ struct Partition {
     copies: BTreeMap<String, Vec<Option<Vec<u8>>>>,
     bytes: Option<Vec<u8>>,
     is_own: bool,
+    /// Of copies of what this process has read itself: how many pieces have come, which is all that is of interest.
+    come: BTreeMap<String, u32>,
     /// Who has sent `bytes`; empty where nobody has.
     absorber: String,
 }
@@ -55,8 +57,9 @@ impl Collected {
     pub fn new(announcement: &Announcement, most: u64) -> Self {
         let partition = |partition: &i32| {
             let name = announcement.name(*partition)?;
-            let (digest, bytes, copies, absorber) = (None, None, BTreeMap::new(), String::new());
-            Some((*partition, Partition { name, digest, is_disputed: false, copies, bytes, is_own: false, absorber }))
+            let (digest, bytes, copies, absorber, come) = (None, None, BTreeMap::new(), String::new(), BTreeMap::new());
+            let (is_disputed, is_own) = (false, false);
+            Some((*partition, Partition { name, digest, is_disputed, copies, bytes, is_own, come, absorber }))
         };
         Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect(), most }
     }
@@ -76,8 +79,7 @@ impl Collected {
             return Added::Nothing;
         }
         if partition.is_own {
-            // Only that it was sent is of interest. An absorber writes the pieces in order.
-            return if piece.number + 1 == piece.of { Added::Known } else { Added::Nothing };
+            return partition.comes(piece);
         }
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
         let packed = partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
@@ -113,7 +115,9 @@ impl Collected {
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
         partition.absorber.clear();
-        partition.copies.clear();
+        let come = |pieces: Vec<Option<Vec<u8>>>| pieces.iter().take_while(|piece| piece.is_some()).count() as u32;
+        partition.come =
+            std::mem::take(&mut partition.copies).into_iter().map(|(copy, all)| (copy, come(all))).collect();
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -143,6 +147,7 @@ impl Collected {
         for partition in self.partitions.values_mut() {
             partition.bytes = Some(Vec::new());
             partition.copies.clear();
+            partition.come.clear();
         }
     }
 
@@ -163,6 +168,19 @@ impl Partition {
     fn waiting(&self) -> u64 {
         let of = |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
         self.copies.values().flatten().map(of).sum()
+    }
+
+    /// A piece has come of what is there already: all of a copy have, one after the other as absorbers write them, or not yet.
+    fn comes(&mut self, piece: Piece) -> Added {
+        if self.come.len() >= MOST_COPIES && !self.come.contains_key(&piece.copy) {
+            self.come.pop_first();
+        }
+        let come = self.come.entry(piece.copy).or_default();
+        if piece.number != *come {
+            return Added::Nothing;
+        }
+        *come += 1;
+        if *come == piece.of { Added::Known } else { Added::Nothing }
     }
 
     fn dispute(&mut self) -> Added {

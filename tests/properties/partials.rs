@@ -344,6 +344,16 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
         assert!(!add(&mut collected, one).contains(&Added::Differing));
         assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
     }
+    // All of a copy was sent, of which some had come before this process had read the partition itself; and of another one the end is missing.
+    let mut collected = Collected::new(&announcement, ROOM);
+    let sent = pieces(&right).expect("pieces");
+    assert_eq!(collected.add(sent[0].clone()), Added::Nothing);
+    assert_eq!(collected.add_own(right.clone()), Added::Complete);
+    let rest: Vec<_> = sent[1..].iter().map(|piece| collected.add(piece.clone())).collect();
+    assert!(rest.split_last().is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)), "{rest:?}");
+    let other = pieces(&right).expect("pieces");
+    let gap: Vec<_> = [&other[0], &other[2]].map(|piece| collected.add(piece.clone())).into();
+    assert_eq!((sent.len(), gap), (3, vec![Added::Nothing; 2]));
     // A wrong copy that comes after the own one is told, and one that comes when the window is closed too.
     for is_closed in [false, true] {
         let mut collected = Collected::new(&announcement, ROOM);
