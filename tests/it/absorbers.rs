@@ -22,6 +22,7 @@ use crate::harness::http::{free_address, get};
 use crate::harness::{PATIENCE, kafka};
 use crate::readers::{
     PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_with, published_within, send, send_at,
+    send_json,
 };
 use crate::source::delete_before;
 
@@ -327,6 +328,32 @@ fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
     });
     let shown = metrics.render().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
+}
+
+/// Records that are messages of their own are put together before they are absorbed, and the log ends with marks that nobody is given.
+#[test]
+fn json_in_transactions_is_read_as_by_a_worker_alone() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send_json(&servers);
+    let configured = |folder: &Path| {
+        let text = late(&configuration(&servers, &topic, folder, 2));
+        text.replace("[input]\n", "[input]\ntime_format = \"rfc3339\"\n")
+            .replace("[input.kafka]\n", "[input.kafka]\nformat = \"json\"\n")
+            .replace("column = \"key\"", "column = \"key\", type = \"text\"")
+            .replace("column = \"user\"", "column = \"user\", type = \"text\"")
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let alone = published_by(&configured(folder.path()), folder.path(), 2);
+    assert_eq!(alone.len(), 6 * WINDOWS as usize);
+    for (absorbers, deadline) in [(0, "100ms"), (2, NEVER)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let text = with_scale(&configured(folder), folder, deadline);
+        fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
+        assert!(published_by(&text, folder, 2) == alone, "{absorbers} absorbers");
+        drop(running);
+    }
 }
 
 /// What was deleted cannot belong to a window that began after an earlier one had closed behind it: whoever takes the partition over does

@@ -14,6 +14,7 @@ use bernstream::scale::{Absorbing, Announcement, Keys, Message, Params, Partial,
 use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
 use bernstream::window::VERSION;
+use bernstream::window::grid::Span;
 
 use crate::absorbers::{Scene, absorber, with_scale};
 use crate::harness::{PATIENCE, kafka};
@@ -113,6 +114,8 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
+    let second = Duration::from_secs(1);
+    let apart = Span { start: window.start.plus(second), end: window.end.plus(second) };
     let behind = rules.grid.span_of(rules.end.expect("it ends"));
     let asked = Announcement {
         version: VERSION,
@@ -131,8 +134,9 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         Announcement { version: VERSION + 1, ..asked.clone() },
         Announcement { settings: other.clone(), ..asked.clone() },
         Announcement { topic: other, ..asked.clone() },
-        Announcement { cutoff: asked.cutoff.plus(Duration::from_secs(1)), ..asked.clone() },
-        // One behind the end of the grid.
+        Announcement { cutoff: asked.cutoff.plus(second), ..asked.clone() },
+        // One that is no window of the grid, and one behind the end.
+        Announcement { window: apart, cutoff: rules.cutoff(apart, None), ..asked.clone() },
         Announcement { window: behind, cutoff: rules.cutoff(behind, None), ..asked.clone() },
     ];
     let announced: Vec<_> = others.into_iter().chain([asked.clone()]).collect();

@@ -1,7 +1,7 @@
 //! The configuration, through its public face: every file that we ship is sound, every fault is found and told.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -1375,4 +1375,34 @@ fn schemas_are_pinned_and_have_the_needed_fields() {
         format!("format = {{ protobuf = {{ descriptor = {:?}, message = \"rides.Event\" }} }}", path("none"));
     let found = faults(&with(RIDES, "format = \"json\"", &protobuf)).join("\n");
     assert!(found.contains("cannot be used: it is not a descriptor file"), "{found}");
+}
+
+#[test]
+fn what_scale_leaves_out_follows_from_the_pipeline_and_what_is_wrong_in_it_is_told() {
+    let folder = Path::new("f");
+    let base = crate::readers::configuration("localhost:9092", "visits", folder, 1)
+        .replace("publish_delay = \"300ms\"", "publish_delay = \"10200ms\"");
+    let scale = |text: &str, rest: &str| format!("{text}\n[scale]\nkey_file = \"key\"\n{rest}\n");
+    let read = |text: &str| Settings::parse(&scale(text, "topic = \"partials\""), "f").unwrap().scale.unwrap();
+    // The delay without the slack of 200 ms is ten seconds.
+    let of_users = read(&base);
+    assert_eq!(
+        (of_users.group.as_str(), of_users.deadline, of_users.most),
+        ("readers", Duration::from_secs(5), 64_000_000)
+    );
+    let unit = r#"{ user = { column = "user", per = "1d", max_records_per_window = 3 } }"#;
+    assert_eq!(read(&with(&base, unit, "\"record\"")).most, 512_000_000);
+    let [topic, after] = ["topic = \"partials\"", "deadline = \"9999ms\""].map(str::to_owned);
+    assert_eq!(faults(&scale(&base, &format!("{topic}\n{after}"))), Vec::<String>::new());
+    for (rest, fault) in [
+        (format!("{topic}\ndeadline = \"10s\""), "must be shorter than windows.publish_delay without the slack, 10s"),
+        ("topic = \"visits\"".to_owned(), "is a topic of the input"),
+        ("topic = \"visits-clock\"".to_owned(), "is a topic of the input"),
+        (String::new(), "topic"),
+    ] {
+        let found = faults(&scale(&base, &rest));
+        assert!(found.len() == 1 && found[0].contains(fault), "{rest}: {found:?}");
+    }
+    let files = scale(&fs::read_to_string("config/files.toml").unwrap(), "topic = \"partials\"");
+    assert!(faults(&files).iter().any(|fault| fault.contains("splits reading a topic")), "{:?}", faults(&files));
 }

@@ -71,6 +71,36 @@ pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String
     topic
 }
 
+/// Records as JSON, each a message, of the same times, keys and users; those of each window in a transaction, so that a mark of the
+/// broker is the last of each partition.
+pub fn send_json(servers: &str) -> String {
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(servers, "json", PARTITIONS, &settings);
+    let mut config = kafka::at(servers).client_config().expect("settings");
+    config.set("transactional.id", &topic);
+    let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
+    producer.init_transactions(PATIENCE).expect("transactions");
+    let mut random = ChaCha20Rng::seed_from_u64(4);
+    for window in 0..WINDOWS {
+        producer.begin_transaction().expect("a transaction");
+        for second in 60 * window..60 * (window + 1) {
+            let time = origin().plus(Duration::from_secs(second.unsigned_abs()));
+            let key = ["a", "b", "c"][random.random_range(0..3)];
+            let (user, value) = (random.random_range(0..25), random.random_range(-5.0..105.0));
+            let label = value / 2.0 + random.random_range(-10.0..10.0);
+            let payload =
+                format!(r#"{{"time":"{time}","key":"{key}","user":"u{user}","value":{value},"label":{label}}}"#);
+            let record =
+                BaseRecord::<(), _>::to(&topic).partition(random.random_range(0..PARTITIONS)).payload(&payload);
+            let record = record.timestamp(origin().micros() / 1000 + 1000 * (second + 1));
+            producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        }
+        producer.commit_transaction(PATIENCE).expect("it is committed");
+    }
+    topic
+}
+
 /// One message of the five seconds from `second` after `start` on, to a partition.
 pub fn message(servers: &str, topic: &str, partition: i32, (start, second): (Timestamp, i64)) {
     let producer: ThreadedProducer<DefaultProducerContext> =

@@ -350,7 +350,10 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     assert_eq!(collected.add(sent[0].clone()), Added::Nothing);
     assert_eq!(collected.add_own(right.clone()), Added::Complete);
     let rest: Vec<_> = sent[1..].iter().map(|piece| collected.add(piece.clone())).collect();
-    assert!(rest.split_last().is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)), "{rest:?}");
+    assert!(
+        rest.split_last().is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)),
+        "{rest:?}"
+    );
     let other = pieces(&right).expect("pieces");
     let gap: Vec<_> = [&other[0], &other[2]].map(|piece| collected.add(piece.clone())).into();
     assert_eq!((sent.len(), gap), (3, vec![Added::Nothing; 2]));
@@ -392,6 +395,21 @@ fn a_partial_is_what_its_digest_says() {
         pieces(&whole).expect("pieces").into_iter().for_each(|piece| _ = collected.add(piece));
         assert_eq!(missing(&collected), [0]);
     }
+}
+
+#[test]
+fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is_a_gigabyte() {
+    let announcement = announcement();
+    let whole = partial(&announcement, 1, 1);
+    let mut copies: Vec<_> = (0..9).map(|_| pieces(&whole).expect("pieces")).collect();
+    copies.sort_by_key(|pieces| pieces[0].copy.clone());
+    let mut collected = Collected::new(&announcement, ROOM);
+    copies.iter().for_each(|pieces| assert_eq!(collected.add(pieces[0].clone()), Added::Nothing));
+    let mut rest = |copy: usize| copies[copy][1..].iter().map(|piece| collected.add(piece.clone())).last();
+    assert_eq!(rest(0), Some(Added::Nothing), "its first piece is gone");
+    assert_eq!(rest(8), Some(Added::Complete));
+    let longest = Partial { bytes: vec![0; usize::try_from(LONGEST).expect("a length") + 1], ..whole };
+    assert!(pieces(&longest).is_none());
 }
 
 /// Whoever has the key can claim any size: nothing is kept or unpacked for it.
