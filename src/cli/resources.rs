@@ -223,7 +223,7 @@ pub fn memory(settings: &Settings) -> Vec<String> {
     }
     if let Some(scale) = &settings.scale {
         let users = if settings.windows.cap.is_some() {
-            ", which take some forty times as much once they are unpacked"
+            ", which take some thirty times as much once they are unpacked"
         } else {
             ""
         };
@@ -369,7 +369,7 @@ mod tests {
         let other = with(FLIGHTS) + "most_megabytes = 7";
         assert!(said(&other).contains("and up to 7000 KB of what absorbers send"), "{}", said(&other));
         let users = said(&with(include_str!("../../config/users.toml")));
-        assert!(users.contains("and up to 64 MB of what absorbers send") && users.contains("forty times"), "{users}");
+        assert!(users.contains("and up to 64 MB of what absorbers send") && users.contains("thirty times"), "{users}");
     }
 
     #[test]

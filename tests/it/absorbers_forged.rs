@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
 use bernstream::window::VERSION;
 use bernstream::window::grid::Span;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::absorbers::{Scene, absorber, with_scale};
 use crate::harness::{PATIENCE, kafka};
@@ -49,7 +51,7 @@ fn what_others_write_to_the_topic_changes_nothing() {
 }
 
 /// Somebody sends all partitions of a window, and when the next one is announced nothing of it, but other copies of the one that is
-/// closed: the worker does not wait for a partition that nobody reads.
+/// closed: the worker does not wait for a partition that nobody reads, and tells of each once.
 #[test]
 fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let Some(scene) = Scene::new() else { return };
@@ -63,7 +65,7 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
     let forms = settings.forms();
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
-    let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, late, told) = (AtomicBool::new(false), AtomicUsize::new(0), Log::default());
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut first, mut is_told): (Option<Arc<Announcement>>, bool) = (None, false);
@@ -91,11 +93,40 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
                 step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
             }
         });
-        let published = published_by(&text, folder.path(), 1);
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
+        let published = tracing::subscriber::with_default(log, || published_by(&text, folder.path(), 1));
         is_over.store(true, Ordering::Relaxed);
         assert!(published == scene.expected);
     });
     assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
+    let told = String::from_utf8(told.0.lock().expect("the log").clone()).expect("text");
+    for partition in 0..PARTITIONS {
+        let alarm = format!("two copies of the partial of partition {partition} differ");
+        assert_eq!(told.matches(&alarm).count(), 1, "{told}");
+    }
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("the log").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Log;
+
+    fn make_writer(&self) -> Log {
+        self.clone()
+    }
 }
 
 /// Of announcements that name another version, configuration, input topic or cutoff nothing is sent: it would bear the name of what was
