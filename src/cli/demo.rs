@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     line("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.")?;
     line("The broker is a mock inside this process: it shows how data flows, but proves nothing about delivery.")?;
-    line("  ***  the released curve: how many people waited how long, with noise")?;
+    line("  ***  the released curve: how many customers waited how long, with noise")?;
     line("  :::  its simultaneous 95 % band: it contains the whole curve without noise")?;
     line("The first curves appear in a few seconds.\n")?;
     if let Some(address) = arguments.listen {
@@ -210,7 +210,7 @@ fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
         .collect::<Result<_, synopsis::Error>>()?;
     Ok(format!(
         "counter {}, {} to {}: about {:.0} records\nprivacy: epsilon = {} for each record; a record lies in one window, so it pays once\n\n\
-         people per minute of waiting time\n{}{:>width$}\n\n\n",
+         customers per minute of waiting time\n{}{:>width$}\n\n\n",
         description.key.as_deref().unwrap_or("all"),
         description.window.start,
         description.window.end,

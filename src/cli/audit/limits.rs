@@ -22,7 +22,7 @@ pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled]
             "the entropy of the operating system: the noise here comes from a seed, that of a worker from the system",
             "brokers, disks, clocks and crashes: a replay has its messages in memory, and one worker that never stops",
             "other versions of this program, and this program on another machine",
-            "what the promise leaves out, listed above as not protected",
+            "what the promise leaves out (docs/concepts/not-protected.md)",
         ]
         .map(str::to_owned),
     );
