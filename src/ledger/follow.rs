@@ -68,7 +68,8 @@ impl Ledger {
 
     /// When this worker may draw the window that is due on the output at `publish_at`, if it follows and nobody else does.
     pub fn draws_from(&self, publish_at: Timestamp) -> Option<Timestamp> {
-        self.turn.as_ref().filter(|turn| !turn.is_acting()).map(|turn| turn.draws_from(publish_at))
+        let turn = self.turn.as_ref().filter(|turn| !turn.is_acting());
+        turn.map(|turn| turn.draws_from(self.state.account.next_window, publish_at))
     }
 
     /// Whether this worker, which has read the next window, may draw it now: then its draw has begun. The window is due on the output at
@@ -78,9 +79,9 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, Error> {
-        let (head, first) = (self.state.head, self.first_unaccepted()?);
+        let (head, first, start) = (self.state.head, self.first_unaccepted()?, self.state.account.next_window);
         let Some(turn) = &mut self.turn else { return Ok(true) };
-        let may_draw = turn.may_draw(publish_at, head, first, now);
+        let may_draw = turn.may_draw((start, publish_at), head, first, now);
         if may_draw {
             turn.begin(now);
         }

@@ -100,25 +100,29 @@ impl Ledger {
     ///
     /// If the ledger cannot be read or is damaged.
     pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
+        let mut newest = Vec::new();
+        self.back(|sequence, row| {
+            let Row::Window(closed) = row else { return matches!(row, Row::Configuration(_)) };
+            let has_more = more(&closed);
+            newest.push((sequence, closed));
+            has_more
+        })?;
+        Ok(newest)
+    }
+
+    /// Passes rows and their numbers to `each`, newest first, for as long as it wants more.
+    fn back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
         let all = format!("SELECT {} FROM rows ORDER BY sequence DESC", store::columns(store::FORMAT));
         let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
-        let mut newest = Vec::new();
         for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
             let entry = entry.map_err(sqlite)?;
             let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
-            let closed = match row {
-                Row::Window(closed) => closed,
-                Row::Configuration(_) => continue,
-                Row::Genesis(_) => break,
-            };
-            let is_last = !more(&closed);
-            newest.push((entry.head.sequence, closed));
-            if is_last {
+            if !each(entry.head.sequence, row) {
                 break;
             }
         }
-        Ok(newest)
+        Ok(())
     }
 
     /// How far the input was read, where what is needed now was sent at `since` or later, and a window closes at its `cutoff`.
@@ -128,9 +132,11 @@ impl Ledger {
     /// If the ledger cannot be read or is damaged.
     pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
         let (mut windows, mut past) = (0, None);
-        self.newest(|closed| {
+        self.back(|_, row| {
+            // Under other settings windows may have closed later.
+            let Row::Window(closed) = row else { return false };
             let cutoff = cutoff(closed.window);
-            past = (cutoff.plus(PAST) <= since).then(|| (cutoff, closed.ends.clone()));
+            past = (cutoff.plus(PAST) <= since).then_some((cutoff, closed.ends));
             windows += 1;
             past.is_none() && windows < MOST_WINDOWS
         })?;

@@ -6,8 +6,8 @@
 //! - Whoever made the newest accepted claim acts: it draws at once, and claims at once for as long as half of [`Standby::patience`] has not
 //!   passed since the window was due to be claimed, or since its last accepted claim.
 //! - Every other worker draws a window when that has been due, it has read it, and nothing was accepted, for the whole of
-//!   [`Standby::patience`]; at once if the one that acted has handed over. While brokers did not answer nobody could claim: after that it
-//!   waits anew. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a claim takes longer
+//!   [`Standby::patience`]; at once if the one that acted has handed over. While brokers do not answer nobody can claim: after that it waits
+//!   anew, once for a window. Whoever drew in vain waits twice as long, and so on, until it has seen some claims of others: where a claim takes longer
 //!   than the patience, it would draw every window in vain.
 //! - Every other claim on a draw is made a fixed time after the draw began, or that and some whole patiences.
 //!
@@ -118,10 +118,10 @@ pub(super) struct Turn {
     jitter: Duration,
     /// The newest accepted claim.
     seen: Option<Seen>,
-    /// When the witness last answered, and whether that was long after the time before.
-    answered: Option<(Timestamp, bool)>,
-    /// The window that this worker has and may not draw yet, by when it is due on the output, and since when it has it.
-    waiting: Option<(Timestamp, Timestamp)>,
+    /// When the witness last answered.
+    answered: Option<Timestamp>,
+    /// The next window, once this worker has read it.
+    waiting: Option<Waiting>,
     /// The newest row that it has claimed itself, and when.
     claimed: Option<(Head, Timestamp)>,
     /// When the first draw began that is not accepted yet.
@@ -130,6 +130,15 @@ pub(super) struct Turn {
     ready: Option<(Head, Timestamp)>,
     /// How many claims of others it has seen while it drew nothing.
     calm: u32,
+}
+
+/// A window that this worker has.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    start: Timestamp,
+    since: Timestamp,
+    /// It was waited for anew: once, for brokers that fall silent again and again would keep a worker from acting for ever.
+    is_renewed: bool,
 }
 
 /// The newest accepted claim.
@@ -166,19 +175,16 @@ impl Turn {
         if head.is_some() && self.seen.is_some_and(|seen| Some(seen.head) != head) {
             self.calms_down(is_ours);
         }
-        let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now && !self.answers_again(now));
+        let before = self.answered.replace(now);
+        let was_silent = before.is_some_and(|before| now.since(before) > self.rule.patience / 2);
+        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| was_silent && !waiting.is_renewed) {
+            (waiting.since, waiting.is_renewed) = (now, true);
+        }
+        let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now);
         self.seen = head.map(|head| {
             let since = known.map_or(now, |known| known.since);
             Seen { head, since, is_ours, handed_over }
         });
-    }
-
-    /// Whether the witness has not answered for so long that nobody could claim, but not if its answers always take that long.
-    fn answers_again(&mut self, now: Timestamp) -> bool {
-        let before = self.answered;
-        let is_late = before.is_some_and(|(at, _)| now.since(at) > self.rule.patience / 2);
-        self.answered = Some((now, is_late));
-        is_late && before.is_some_and(|(_, was_late)| !was_late)
     }
 
     /// A claim was accepted.
@@ -217,29 +223,35 @@ impl Turn {
         self.seen.is_none_or(|seen| seen.is_ours && seen.handed_over.is_none())
     }
 
-    /// When the worker may draw the window that is due on the output at `publish_at`, if it follows.
-    pub fn draws_from(&self, publish_at: Timestamp) -> Timestamp {
+    /// When the worker may draw the window that starts at `start` and is due on the output at `publish_at`, if it follows.
+    pub fn draws_from(&self, start: Timestamp, publish_at: Timestamp) -> Timestamp {
         let due = publish_at.minus(self.rule.lead);
         let Some(Seen { since, handed_over, .. }) = self.seen else { return due };
         let patience = self.rule.patience.saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
-        let had = self.waiting.filter(|(window, _)| *window == publish_at).map_or(due, |(_, since)| since);
+        let had = self.waiting.filter(|waiting| waiting.start == start).map_or(due, |waiting| waiting.since);
         let patient = due.max(since).max(had).plus(patience);
         let from = handed_over.map_or(patient, |at| patient.min(due.max(at)));
         from.plus(self.jitter)
     }
 
-    /// Whether the worker, which has read the next window, may draw it, with the newest row `head`. `first` is when the first row that is not
-    /// accepted is due on the output, if such a row has messages.
-    pub fn may_draw(&mut self, publish_at: Timestamp, head: Head, first: Option<Timestamp>, now: Timestamp) -> bool {
-        let is_known = self.waiting.is_some_and(|(window, since)| window == publish_at && since <= now);
-        self.waiting = self.waiting.filter(|_| is_known).or(Some((publish_at, now)));
+    /// Whether the worker, which has read the next window, from `start` on, may draw it, with the newest row `head`. `first` is when the
+    /// first row that is not accepted is due on the output, if such a row has messages.
+    pub fn may_draw(
+        &mut self,
+        (start, publish_at): (Timestamp, Timestamp),
+        head: Head,
+        first: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        let known = self.waiting.filter(|waiting| waiting.start == start && waiting.since <= now);
+        self.waiting = known.or(Some(Waiting { start, since: now, is_renewed: false }));
         // The first row of a new pipeline is accepted before it draws.
         let Some(seen) = self.seen else { return false };
         match (self.is_acting(), seen.head == head) {
             (true, true) => true,
             // All are claimed together, and still promptly.
             (true, false) => first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing))),
-            (false, true) => now >= self.draws_from(publish_at),
+            (false, true) => now >= self.draws_from(start, publish_at),
             (false, false) => false,
         }
     }

@@ -9,6 +9,8 @@ use super::wire::{Piece, digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
+/// What is compressed as absorbers do refers back by no more than this power of two.
+const WINDOW_LOG: u32 = 23;
 /// The bytes of the place of a piece.
 const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
@@ -29,8 +31,8 @@ struct Partition {
     copies: BTreeMap<String, Vec<Option<Vec<u8>>>>,
     bytes: Option<Vec<u8>>,
     is_own: bool,
-    /// Of copies of what this process has read itself: how many pieces have come, which is all that is of interest.
-    come: BTreeMap<String, u32>,
+    /// Of copies of what this process has read itself only how many pieces have come, and their bytes.
+    come: BTreeMap<String, (u32, u64)>,
     /// Who has sent `bytes`; empty where nobody has.
     absorber: String,
 }
@@ -79,7 +81,7 @@ impl Collected {
             return Added::Nothing;
         }
         if partition.is_own {
-            return partition.comes(piece);
+            return partition.comes(piece, self.most.saturating_sub(others));
         }
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
         let packed = partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
@@ -115,7 +117,10 @@ impl Collected {
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
         partition.absorber.clear();
-        let come = |pieces: Vec<Option<Vec<u8>>>| pieces.iter().take_while(|piece| piece.is_some()).count() as u32;
+        let come = |pieces: Vec<Option<Vec<u8>>>| {
+            let come = pieces.iter().map_while(Option::as_ref);
+            come.fold((0, 0), |(number, bytes), piece| (number + 1, bytes + piece.len() as u64))
+        };
         partition.come =
             std::mem::take(&mut partition.copies).into_iter().map(|(copy, all)| (copy, come(all))).collect();
         if told {
@@ -170,17 +175,22 @@ impl Partition {
         self.copies.values().flatten().map(of).sum()
     }
 
-    /// A piece has come of what is there already: all of a copy have, one after the other as absorbers write them, or not yet.
-    fn comes(&mut self, piece: Piece) -> Added {
+    /// A piece has come of what is there already: all of a copy have, one after the other as absorbers write them, or not yet. What would not
+    /// have fitted into the `room` has none.
+    fn comes(&mut self, piece: Piece, room: u64) -> Added {
         if self.come.len() >= MOST_COPIES && !self.come.contains_key(&piece.copy) {
             self.come.pop_first();
         }
-        let come = self.come.entry(piece.copy).or_default();
+        let (come, bytes) = self.come.entry(piece.copy).or_default();
         if piece.number != *come {
             return Added::Nothing;
         }
-        *come += 1;
-        if *come == piece.of { Added::Known } else { Added::Nothing }
+        (*come, *bytes) = (*come + 1, *bytes + piece.bytes.len() as u64);
+        match *come == piece.of {
+            true if bytes.saturating_add(piece.size) > room => Added::Full,
+            true => Added::Known,
+            false => Added::Nothing,
+        }
     }
 
     fn dispute(&mut self) -> Added {
@@ -195,7 +205,8 @@ impl Partition {
 /// The bytes of a compressed partial, exactly `size` of them.
 fn decompressed(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
     let pieces = Pieces { piece: &[], rest: pieces.iter().flatten() };
-    let decoder = zstd::stream::read::Decoder::new(pieces).ok()?;
+    let mut decoder = zstd::stream::read::Decoder::new(pieces).ok()?;
+    decoder.window_log_max(WINDOW_LOG).ok()?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
     // One more than there should be is enough to see that there are too many.
     decoder.take(size.saturating_add(1)).read_to_end(&mut bytes).ok()?;

@@ -80,20 +80,34 @@ fn a_ledger_that_is_opened_again_says_the_same() {
 #[test]
 fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes_before() {
     let folder = folder();
-    let ledger = sample(folder.path());
+    let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "w", None)).unwrap();
+    for draw in 0..3 {
+        ledger.pay(closing(&ledger, &["EWR"], 4, draw)).unwrap();
+    }
+    ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
     let cutoff = |window: Span| window.end.plus(Duration::from_secs(60));
-    let past = |since| {
+    let past = |ledger: &Ledger, since| {
         let recorded = ledger.recorded(since, cutoff).unwrap();
         assert_eq!(&recorded.ends, ledger.ends());
         recorded.past.map(|(cutoff, ends)| (cutoff, ends.0[&0]))
     };
     let before = |minute| at(minute).minus(Duration::from_micros(1));
-    assert_eq!([at(0), before(66)].map(past), [None, None]);
+    assert_eq!([at(0), before(66)].map(|since| past(&ledger, since)), [None, None]);
     assert_eq!(
-        [at(66), before(126), at(126), before(186)].map(past).map(Option::unwrap).map(|(cutoff, _)| cutoff),
+        [at(66), before(126), at(126), before(186)]
+            .map(|since| past(&ledger, since))
+            .map(Option::unwrap)
+            .map(|(cutoff, _)| cutoff),
         [at(61), at(61), at(121), at(121)]
     );
-    assert_eq!([at(186), at(100_000)].map(past), [Some((at(181), 1)), Some((at(241), 99))]);
+    assert_eq!([at(186), at(100_000)].map(|since| past(&ledger, since)), [Some((at(181), 1)), Some((at(241), 99))]);
+    // Under the settings before, windows may have closed later.
+    let settings = r#"{"n":2}"#.to_owned();
+    let change = Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![], until: None };
+    ledger.reconfigure(change).unwrap();
+    assert_eq!(past(&ledger, at(100_000)), None);
+    ledger.withhold(window(4), Positions([(0, 100)].into())).unwrap();
+    assert_eq!(past(&ledger, at(100_000)), Some((at(301), 100)));
 }
 
 #[test]

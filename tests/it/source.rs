@@ -444,6 +444,19 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     source.rewind(Timestamp::now().plus(Duration::from_secs(60)), &Recorded::default()).unwrap();
 }
 
+/// By the worker's clock the cutoff has just passed, and by the brokers' ten minutes ago: what came since is behind the end.
+#[test]
+fn ends_are_looked_up_by_time_where_the_worker_s_clock_is_behind() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    send_values(&servers, &topic, 0, &[0.0, 1.0]);
+    let behind = || Timestamp::now().minus(Duration::from_secs(600));
+    let mut source = Kafka::open(params(&servers, &topic), columns(), behind).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
+    assert_eq!(ends_at(&mut source, behind()), positions([(0, 0)]));
+    assert_eq!(source.past(Timestamp::now().plus(Duration::from_secs(1)), &Recorded::default()), positions([(0, 0)]));
+}
+
 #[test]
 fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
     let Some(servers) = kafka::broker() else { return };

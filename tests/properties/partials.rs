@@ -461,6 +461,14 @@ fn what_is_held_of_a_window_is_bounded() {
     }
     assert!(add(&mut collected, 4, 9).ends_with(&[Added::Known]), "there is room now");
     assert!(missing(&collected).is_empty());
+    // What would not fit is not given back to absorbers.
+    let mut collected = Collected::new(&announcement, 3 * bytes);
+    assert!(
+        add(&mut collected, 0, 9).ends_with(&[Added::Complete])
+            && add(&mut collected, 1, 9).ends_with(&[Added::Complete])
+    );
+    assert_eq!(collected.add_own(partial(&announcement, 2, 1)), Added::Complete);
+    assert!(add(&mut collected, 2, 9).ends_with(&[Added::Full]));
     // Pieces that wait for others take room too, and what is disputed leaves it.
     let mut collected = Collected::new(&announcement, 13 * bytes / 5);
     for partition in [0, 1] {

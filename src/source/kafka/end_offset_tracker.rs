@@ -15,6 +15,10 @@ use crate::source::{Error, Positions};
 
 /// How often the id and the partitions of the topic are checked between cutoffs.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Ends that were not taken within this after their cutoff and the slack are asked for again, and then looked up by time.
+pub(super) const TAKEN: Duration = Duration::from_secs(60);
+/// A partition that is missing for longer was not just added.
+const LACKING: Duration = Duration::from_secs(30);
 /// The pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// End offsets taken later than this are looked up by time, if the broker sets the timestamps.
@@ -72,6 +76,7 @@ impl EndOffsetTracker {
             stamped_by_broker,
             clock,
             is_clock_silent: false,
+            lacking: None,
         };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
@@ -159,6 +164,8 @@ struct TrackerThread {
     stamped_by_broker: bool,
     clock: CutoffClock,
     is_clock_silent: bool,
+    /// Since when brokers do not know a partition.
+    lacking: Option<Instant>,
 }
 
 impl TrackerThread {
@@ -227,11 +234,7 @@ impl TrackerThread {
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
-        // A broker that learns of a new partition later than another one: a window would close without it.
-        if let Some(lacking) = lock(&self.shared).partitions.iter().find(|partition| !partitions.contains(partition)) {
-            let why = format!("a broker does not know partition {lacking} of topic '{}' yet", self.inspector.topic);
-            return Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
-        }
+        self.knows_all(&partitions)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
             if !std::mem::replace(&mut self.is_clock_silent, true) {
@@ -241,27 +244,46 @@ impl TrackerThread {
         self.is_clock_silent = false;
         let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
         let known = |cutoff| {
-            let ends = self.ends(cutoff, reached, &partitions)?;
+            let ends = self.ends(cutoff, &partitions)?;
             Ok((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }))
         };
         let ends = passed.map(|cutoff| known(*cutoff));
         Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
     }
 
-    /// The end offsets at `cutoff`, where the clock has reached `reached`.
-    fn ends(&self, cutoff: Timestamp, reached: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
-        let time = cutoff.plus(self.slack);
-        let mut found = BTreeMap::new();
-        // The worker was stopped. High watermarks would also be correct, but every window would stay open until they are reached.
-        if self.stamped_by_broker && reached.since(time) > LATE {
-            // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
-            found = self.inspector.first_since(time.plus(self.slack), partitions)?;
-        }
-        let end = |partition: &i32| match found.get(partition) {
-            Some(Some(offset)) => Ok((*partition, *offset)),
-            _ => Ok((*partition, self.inspector.watermarks(*partition)?.1)),
+    /// Checks that no partition is missing that was there: a broker that learns of a new one later than another one would have a window
+    /// close without it.
+    fn knows_all(&mut self, partitions: &[i32]) -> Result<(), Error> {
+        let missing = lock(&self.shared).partitions.iter().find(|number| !partitions.contains(number)).copied();
+        let Some(missing) = missing else {
+            self.lacking = None;
+            return Ok(());
         };
-        Ok(Positions(partitions.iter().map(end).collect::<Result<_, Error>>()?))
+        if self.lacking.get_or_insert_with(Instant::now).elapsed() > LACKING {
+            return Ok(());
+        }
+        let why = format!("a broker does not know partition {missing} of topic '{}'", self.inspector.topic);
+        Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into())
+    }
+
+    /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
+    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+        let time = cutoff.plus(self.slack);
+        let is_late = |by| self.stamped_by_broker && self.clock.latest().since(time) > by;
+        let was_late = is_late(LATE);
+        let high = |partition: &i32| Ok((*partition, self.inspector.watermarks(*partition)?.1));
+        let mut ends: BTreeMap<_, _> = partitions.iter().map(high).collect::<Result<_, Error>>()?;
+        // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
+        // are reached. They were taken before, so that what comes in between is behind them.
+        if was_late {
+            // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
+            let found = self.inspector.first_since(time.plus(self.slack), partitions)?;
+            ends.extend(found.into_iter().filter_map(|(partition, offset)| Some((partition, offset?))));
+        } else if is_late(TAKEN) {
+            let why = "the end offsets of the input took a minute".to_owned();
+            return Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
+        }
+        Ok(Positions(ends))
     }
 
     fn record(&self, checked: Checked) {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use rdkafka::error::KafkaError;
 
 use self::cutoff_clock::{Brokers, CutoffClock};
-use self::end_offset_tracker::EndOffsetTracker;
+use self::end_offset_tracker::{EndOffsetTracker, TAKEN};
 pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
@@ -38,8 +38,6 @@ use crate::source::{Columns, Error, Event, Positions, Recorded, Source};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
-/// After its cutoff and twice the slack, a window's end offsets are taken within this: later they are looked up by time.
-const TAKEN: Duration = Duration::from_secs(60);
 /// How many messages of each partition are looked at behind a broken one.
 const MOST_LISTED: i64 = 1_000;
 
