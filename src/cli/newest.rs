@@ -30,8 +30,8 @@ pub enum Error {
     Silent { topic: String, brokers: String },
     #[error("'{topic}' has synopses of several releases or keys: add {groups}")]
     Several { topic: String, groups: String },
-    #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")]
-    NoMatch { topic: String, messages: u64, unreadable: u64 },
+    #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses){others}")]
+    NoMatch { topic: String, messages: u64, unreadable: u64, others: String },
 }
 
 impl From<Error> for Failure {
@@ -40,8 +40,7 @@ impl From<Error> for Failure {
         match error {
             Error::Broker(error) => error.into(),
             Error::Silent { .. } => Failure::Unavailable(text),
-            Error::NoTopic { .. } | Error::Several { .. } => Failure::Configuration(text),
-            Error::NoMatch { .. } => Failure::Other(text),
+            Error::NoTopic { .. } | Error::Several { .. } | Error::NoMatch { .. } => Failure::Configuration(text),
         }
     }
 }
@@ -79,7 +78,7 @@ impl Topic {
         let consumer = feed::topic::consumer(broker).map_err(lost)?;
         let (mut ends, all) = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
-        let mut groups = BTreeSet::new();
+        let (mut groups, mut others) = (BTreeSet::new(), BTreeSet::new());
         let (mut messages, mut unreadable) = (0, 0);
         let (mut heard, mut progress) = (Instant::now(), Progress::new());
         while !ends.is_empty() {
@@ -90,13 +89,12 @@ impl Topic {
                 ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
                 match Synopsis::open(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.matches(&synopsis) => {
-                        let about = synopsis.description();
-                        groups.insert((about.release.clone(), about.key.clone()));
+                        groups.insert(group(&synopsis));
                         if newest.as_ref().is_none_or(|newest| age(&synopsis) >= age(newest)) {
                             newest = Some(synopsis);
                         }
                     }
-                    Ok(_) => {}
+                    Ok(other) => _ = others.insert(group(&other)),
                     Err(_) => unreadable += 1,
                 }
             } else {
@@ -110,13 +108,12 @@ impl Topic {
             }
         }
         if groups.len() > 1 {
-            let name = |(release, key): &(String, Option<String>)| {
-                format!("--release {release}{}", key.as_ref().map(|key| format!(" --key {key}")).unwrap_or_default())
-            };
-            let some: Vec<String> = groups.iter().take(NAMED).map(name).collect();
-            return Err(Error::Several { topic: self.topic.clone(), groups: some.join(", or ") });
+            return Err(Error::Several { topic: self.topic.clone(), groups: named(&groups) });
         }
-        newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
+        newest.ok_or_else(|| {
+            let others = if others.is_empty() { String::new() } else { format!("; it has {}", named(&others)) };
+            Error::NoMatch { topic: self.topic.clone(), messages, unreadable, others }
+        })
     }
 
     /// Assigns every partition that has messages, from its beginning; returns where each ends now, and an upper bound of the
@@ -147,6 +144,19 @@ impl Topic {
             && self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
             && self.window.is_none_or(|start| about.window.start == start)
     }
+}
+
+fn group(synopsis: &Synopsis) -> (String, Option<String>) {
+    let about = synopsis.description();
+    (about.release.clone(), about.key.clone())
+}
+
+/// The first of these releases and keys, as options.
+fn named(groups: &BTreeSet<(String, Option<String>)>) -> String {
+    let name = |(release, key): &(String, Option<String>)| {
+        format!("--release {release}{}", key.as_ref().map(|key| format!(" --key {key}")).unwrap_or_default())
+    };
+    groups.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", or ")
 }
 
 fn age(synopsis: &Synopsis) -> (Timestamp, u64) {
@@ -208,6 +218,9 @@ mod tests {
         assert_eq!(newest("--key LGA --release departure-delay").unwrap(), 1);
         assert!(matches!(newest("--key LGA --release other"), Err(Error::NoMatch { .. })));
         assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
-        assert!(matches!(newest("--key EWR"), Err(Error::NoMatch { messages: 5, unreadable: 1, .. })));
+        let none = newest("--key EWR").unwrap_err().to_string();
+        let there =
+            "of 5 messages (1 of them are not synopses); it has --release departure-delay --key JFK, or --release";
+        assert!(none.contains(there), "{none}");
     }
 }
