@@ -37,6 +37,7 @@ use crate::clock::{ScheduleClock, Timestamp};
 pub struct Positions(pub BTreeMap<i32, i64>);
 
 /// How far an input was read for windows that have closed.
+#[cfg(feature = "worker")]
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The end offsets of the newest one.
