@@ -1,5 +1,6 @@
 //! The probes answer whatever else is asked of a worker.
 
+use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -63,4 +64,20 @@ fn slow_connections_starve_neither_probes_nor_metrics() {
         assert!(slowest < PROBE_TIMEOUT, "the slowest answer took {slowest:?}");
         assert!(closed as usize > SLOW, "slow connections are closed, those that trickle too: {closed}");
     });
+}
+
+/// A worker that leaves reading to absorbers is ready without one: it reads by itself, and says nothing else about them.
+#[test]
+fn a_worker_is_ready_without_any_absorber() {
+    let Some(broker) = kafka::broker() else { return };
+    let setup = Setup::new(&broker, 4);
+    fs::write(setup.folder.path().join("key"), [7; 32]).expect("it is written");
+    let key = setup.folder.path().join("key");
+    let scale =
+        format!("[scale]\ntopic = \"{}\"\nkey_file = \"{}\"\n[ledger]\n", kafka::fresh_name("partials"), key.display());
+    setup.edit("[ledger]\n", &scale);
+    setup.begin(Duration::from_secs(600));
+    let worker = Running::start(&setup);
+    worker.wait_ready(&setup, true);
+    assert_eq!(worker.get("/healthz").0, 200);
 }
