@@ -3,6 +3,7 @@
 # what is there; and the program, run as the manifest says, lives, is probed, stops, and lets no second one near its ledger.
 #
 #   tests/deploy.sh            everything; the pod needs root and BERNSTREAM_TEST_KAFKA, and is skipped, loudly, without
+#   tests/deploy.sh install    only what it needs
 #   tests/deploy.sh write      writes the alerts of deploy/monitoring into their component
 #
 # BERNSTREAM_TEST_PROGRAM names the program, else target/debug/bernstream. What is needed is installed into target/.
@@ -43,6 +44,7 @@ fi
 
 case ${1:-} in
     "") exec "$env/bin/python" -m pytest -q -rs -p no:cacheprovider tests/kubernetes ;;
+    install) ;;
     write) exec "$env/bin/python" tests/kubernetes/alerts.py ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the Python client, its recipes and its types, in a virtual environment that later runs reuse.
+# Tests the Python client, its recipes and its types, in a virtual environment that later runs reuse; `install` only makes that.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 environment=${BERNSTREAM_PYTHON_ENV:-$here/.venv}
@@ -11,6 +11,7 @@ if ! cmp -s "$here/requirements-test.txt" "$environment/installed"; then
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable "$here"
     cp "$here/requirements-test.txt" "$environment/installed"
 fi
+[ "${1:-}" != install ] || exit 0
 cd "$here"
 # For small matrices threads would only wait for each other.
 export OPENBLAS_NUM_THREADS=1

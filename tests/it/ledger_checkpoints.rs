@@ -364,7 +364,6 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
 }
 
 #[test]
-#[ignore = "minutes: 75 MB of messages go through it"]
 fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
     let mut pipeline = Pipeline::new();
     pipeline.pass(3);
