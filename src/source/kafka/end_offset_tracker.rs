@@ -234,7 +234,9 @@ impl TrackerThread {
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
-        self.knows_all(&partitions)?;
+        if !self.knows_all(&partitions)? {
+            return Ok(Checked { partitions, ends: Vec::new() });
+        }
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
             if !std::mem::replace(&mut self.is_clock_silent, true) {
@@ -252,15 +254,16 @@ impl TrackerThread {
     }
 
     /// Checks that no partition is missing that was there: a broker that learns of a new one later than another one would have a window
-    /// close without it.
-    fn knows_all(&mut self, partitions: &[i32]) -> Result<(), Error> {
+    /// close without it. False where it is missing for so long that readers must begin anew.
+    fn knows_all(&mut self, partitions: &[i32]) -> Result<bool, Error> {
         let missing = lock(&self.shared).partitions.iter().find(|number| !partitions.contains(number)).copied();
         let Some(missing) = missing else {
             self.lacking = None;
-            return Ok(());
+            return Ok(true);
         };
         if self.lacking.get_or_insert_with(Instant::now).elapsed() > LACKING {
-            return Ok(());
+            self.lacking = None;
+            return Ok(false);
         }
         let why = format!("a broker does not know partition {missing} of topic '{}'", self.inspector.topic);
         Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into())
