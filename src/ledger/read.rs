@@ -132,14 +132,13 @@ impl Ledger {
     /// If the ledger cannot be read or is damaged.
     pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
         let (mut windows, mut past) = (0, None);
-        // Settings that are recorded later have no row yet.
-        let is_changed = self.turn.as_ref().is_some_and(|turn| turn.is_postponed);
+        // Settings that are recorded later have no row yet at which to stop.
+        if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
+            return Ok(Recorded { ends: self.ends().clone(), past });
+        }
         self.back(|_, row| {
             // Under other settings windows may have closed later.
             let Row::Window(closed) = row else { return false };
-            if is_changed {
-                return false;
-            }
             let cutoff = cutoff(closed.window);
             past = (cutoff.plus(PAST) <= since).then_some((cutoff, closed.ends));
             windows += 1;
