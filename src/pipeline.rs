@@ -6,6 +6,7 @@
 
 mod absorbed;
 mod absorbers;
+mod alone;
 mod asked;
 mod catch_up;
 mod draw;

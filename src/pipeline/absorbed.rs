@@ -1,7 +1,7 @@
 //! The windows of a worker whose reading is split over processes: it announces each of them, takes what absorbers send, and reads
 //! itself what they do not.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::absorbers::Absorbers;
+use super::alone::Alone;
 use super::joining::Share;
 use super::read_here::ReadHere;
 use super::reader::{Reader, Seen};
@@ -67,8 +68,7 @@ pub(super) struct Absorbing<'a> {
     round: Option<Round>,
     /// The rounds before, to compare copies that come late.
     past: VecDeque<Round>,
-    /// The partitions that no absorber has sent in time: they are read here, all the time.
-    alone: BTreeSet<i32>,
+    alone: Alone,
     /// Where the topic may be deleted to once a window is accepted, by the end of it.
     closed: VecDeque<(Timestamp, Positions)>,
     accepted: Arc<AtomicI64>,
@@ -107,7 +107,7 @@ impl<'a> Absorbing<'a> {
             backfill_until,
             round: None,
             past: VecDeque::new(),
-            alone: BTreeSet::new(),
+            alone: Alone::default(),
             closed: VecDeque::new(),
             accepted,
             absorbers: Absorbers::new(metrics),
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> for Absorbing<'a> {
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
             missing.iter().for_each(|number| self.here.ask(&round.announcement, *number));
             let count = missing.len();
-            let new = missing.into_iter().filter(|number| self.alone.insert(*number)).count();
+            let new = missing.into_iter().filter(|number| self.alone.add(*number)).count();
             // How long absorbers take shows how much they have read, also where all of them are late.
             if new > 0 && self.absorbers.are_shown() {
                 info!(partitions = count, "no absorber has sent these partitions in time: they are read here");
@@ -206,10 +206,10 @@ impl Absorbing<'_> {
             past: input.past(self.windows.oldest_message(), &self.recorded),
         });
         topic.announce(&id, &announcement);
-        self.alone.retain(|number| announcement.ends.0.contains_key(number));
-        self.here.keep(&self.alone);
-        self.alone.iter().for_each(|number| self.here.ask(&announcement, *number));
-        self.absorbers.leave(self.alone.len());
+        let alone = self.alone.next_window(|number| announcement.ends.0.contains_key(number));
+        self.here.keep(&alone);
+        alone.iter().for_each(|number| self.here.ask(&announcement, *number));
+        self.absorbers.leave(alone.len());
         let (collected, now) = (Collected::new(&announcement, self.absorbed.most), Instant::now());
         self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
         Ok(())
@@ -226,7 +226,7 @@ impl Absorbing<'_> {
             match added {
                 Added::Differing => differs(partition),
                 // All partitions may be read here, and each window be there before anybody else can send any of it.
-                Added::Known if past.since.elapsed() < self.absorbed.deadline => _ = self.alone.remove(&partition),
+                Added::Known if past.since.elapsed() < self.absorbed.deadline => self.alone.give_back(partition),
                 _ => {}
             }
             return;
@@ -243,14 +243,14 @@ impl Absorbing<'_> {
             Added::Differing => {
                 differs(partition);
                 self.here.ask(&round.announcement, partition);
-                self.alone.insert(partition);
+                self.alone.add(partition);
             }
             Added::Broken => self.broken.add(1, format!("{partition}")),
             // How much was recorded is told by metrics for operators, and not by the log.
-            Added::Full if self.alone.insert(partition) => self.here.ask(&round.announcement, partition),
+            Added::Full if self.alone.add_without_room(partition) => self.here.ask(&round.announcement, partition),
             Added::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
-            Added::Complete | Added::Known if is_in_time => _ = self.alone.remove(&partition),
+            Added::Complete | Added::Known if is_in_time => self.alone.give_back(partition),
             Added::Complete | Added::Known | Added::Nothing => {}
         }
     }
@@ -286,7 +286,7 @@ impl Absorbing<'_> {
                     self.absorbers.refuse(&absorber);
                 }
                 self.here.ask(&round.announcement, *number);
-                self.alone.insert(*number);
+                self.alone.add(*number);
             });
             self.round = Some(round);
             return None;

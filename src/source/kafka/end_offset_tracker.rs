@@ -17,8 +17,6 @@ use crate::source::{Error, Positions};
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Ends that were not taken within this after their cutoff and the slack are asked for again, and then looked up by time.
 pub(super) const TAKEN: Duration = Duration::from_secs(60);
-/// A partition that is missing for longer was not just added.
-const LACKING: Duration = Duration::from_secs(30);
 /// The pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// End offsets taken later than this are looked up by time, if the broker sets the timestamps.
@@ -34,7 +32,7 @@ struct State {
     /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
     known: BTreeMap<Timestamp, Known>,
-    /// The partitions of the topic, as they were last seen.
+    /// The partitions of the topic, as far as anybody has seen them.
     partitions: Vec<i32>,
     /// Why reading must stop.
     fault: Option<Error>,
@@ -42,6 +40,15 @@ struct State {
     /// Since when the brokers owe an answer.
     asked: Option<Instant>,
     stop: bool,
+}
+
+impl State {
+    /// A topic loses none, but a broker that was asked may not know the newest.
+    fn add_partitions(&mut self, partitions: Vec<i32>) {
+        if partitions.len() > self.partitions.len() {
+            self.partitions = partitions;
+        }
+    }
 }
 
 struct Known {
@@ -67,17 +74,11 @@ impl EndOffsetTracker {
         clock: CutoffClock,
     ) -> Result<Self, Error> {
         let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
-        let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
-        let thread = TrackerThread {
-            shared: shared.clone(),
-            inspector,
-            id,
-            slack,
-            stamped_by_broker,
-            clock,
-            is_clock_silent: false,
-            lacking: None,
-        };
+        let state = State { connected: true, partitions: topic.partitions.clone(), ..State::default() };
+        let shared = Arc::new((Mutex::new(state), Condvar::new()));
+        let is_clock_silent = false;
+        let thread =
+            TrackerThread { shared: shared.clone(), inspector, id, slack, stamped_by_broker, clock, is_clock_silent };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
             .spawn(move || thread.run())
@@ -89,9 +90,14 @@ impl EndOffsetTracker {
         lock(&self.0)
     }
 
+    /// The partitions of the topic, as far as anybody has seen them.
+    pub fn partitions(&self) -> Vec<i32> {
+        self.state().partitions.clone()
+    }
+
     /// A reader has seen that the topic has these partitions.
-    pub fn set_partitions(&self, partitions: &[i32]) {
-        partitions.clone_into(&mut self.state().partitions);
+    pub fn add_partitions(&self, partitions: Vec<i32>) {
+        self.state().add_partitions(partitions);
     }
 
     /// The end offsets at `cutoff`, once they are known; the first call requests them.
@@ -164,8 +170,6 @@ struct TrackerThread {
     stamped_by_broker: bool,
     clock: CutoffClock,
     is_clock_silent: bool,
-    /// Since when brokers do not know a partition.
-    lacking: Option<Instant>,
 }
 
 impl TrackerThread {
@@ -233,10 +237,8 @@ impl TrackerThread {
     }
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
-        let partitions = self.inspector.partitions(&self.id)?;
-        if !self.knows_all(&partitions)? {
-            return Ok(Checked { partitions, ends: Vec::new() });
-        }
+        let seen = lock(&self.shared).partitions.clone();
+        let partitions = self.inspector.partitions(&self.id, &seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
             if !std::mem::replace(&mut self.is_clock_silent, true) {
@@ -251,22 +253,6 @@ impl TrackerThread {
         };
         let ends = passed.map(|cutoff| known(*cutoff));
         Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
-    }
-
-    /// Checks that no partition is missing that was there: a broker that learns of a new one later than another one would have a window
-    /// close without it. False where it is missing for so long that readers must begin anew.
-    fn knows_all(&mut self, partitions: &[i32]) -> Result<bool, Error> {
-        let missing = lock(&self.shared).partitions.iter().find(|number| !partitions.contains(number)).copied();
-        let Some(missing) = missing else {
-            self.lacking = None;
-            return Ok(true);
-        };
-        if self.lacking.get_or_insert_with(Instant::now).elapsed() > LACKING {
-            self.lacking = None;
-            return Ok(false);
-        }
-        let why = format!("a broker does not know partition {missing} of topic '{}'", self.inspector.topic);
-        Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into())
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
@@ -299,6 +285,6 @@ impl TrackerThread {
         while state.known.len() > MAX_KNOWN {
             state.known.pop_first();
         }
-        state.partitions = checked.partitions;
+        state.add_partitions(checked.partitions);
     }
 }

@@ -196,13 +196,14 @@ impl Kafka {
     ///
     /// If it is not, or if the cluster does not answer or refuses.
     pub fn is_the_same(&self, recorded: &Positions) -> Result<(), Error> {
-        let numbers = self.inspector.partitions(&self.topic.id)?;
+        let numbers = self.inspector.partitions(&self.topic.id, &self.tracker.partitions())?;
         for (&partition, &end) in &recorded.0 {
             if !numbers.contains(&partition) {
                 return Err(self.recreated(format!("partition {partition} no longer exists")));
             }
             self.reaches(partition, end, self.inspector.watermarks(partition)?.1)?;
         }
+        self.tracker.add_partitions(numbers);
         Ok(())
     }
 
@@ -264,7 +265,7 @@ impl Source for Kafka {
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
         }
-        let numbers = self.inspector.partitions(&self.topic.id)?;
+        let numbers = self.inspector.partitions(&self.topic.id, &self.tracker.partitions())?;
         if let Some(gone) = recorded.ends.0.keys().find(|partition| !numbers.contains(partition)) {
             return Err(self.recreated(format!("partition {gone} no longer exists")));
         }
@@ -283,7 +284,7 @@ impl Source for Kafka {
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
-        self.tracker.set_partitions(&numbers);
+        self.tracker.add_partitions(numbers.clone());
         self.partitions = numbers;
         Ok(())
     }
@@ -330,5 +331,57 @@ impl Source for Kafka {
 
     fn is_connected(&self) -> bool {
         self.tracker.is_connected()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Instant;
+
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+    use crate::kafka::Broker;
+    use crate::source::record::Format;
+
+    /// A broker that was asked later than another one, and knows of one partition less.
+    #[test]
+    fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("input", 2, 1).unwrap();
+        let params = Params {
+            broker: Broker::mock(&cluster.bootstrap_servers()),
+            topic: "input".to_owned(),
+            clock: String::new(),
+            clock_slack: Duration::ZERO,
+            readers: Some(1),
+            trust_producer_time: true,
+            format: Format::Arrow,
+            on_bad_message: OnBadMessage::Stop,
+            skip: BTreeSet::new(),
+            lost: vec![],
+        };
+        let columns = Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec![] };
+        let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+        let cutoff = Timestamp::from_micros(0);
+        source.tracker.add_partitions(vec![0, 1, 2]);
+        source.tracker.add_partitions(vec![0, 1]);
+
+        let failures = [source.rewind(cutoff, &Recorded::default()), source.is_the_same(&Positions([(2, 1)].into()))];
+        for failure in failures.map(Result::unwrap_err) {
+            assert!(failure.is_transient(), "{failure}");
+            assert!(
+                failure.to_string().contains("a broker does not know partition 2 of topic 'input' yet"),
+                "{failure}"
+            );
+        }
+        let started = Instant::now();
+        while source.is_connected() {
+            assert_eq!(source.ends(cutoff).unwrap(), None);
+            assert!(started.elapsed() < Duration::from_secs(20), "the partition is not missed");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(source.ends(cutoff).unwrap(), None);
     }
 }

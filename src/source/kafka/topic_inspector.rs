@@ -27,12 +27,13 @@ impl TopicInspector {
         Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), client })
     }
 
-    /// The partitions of the topic.
+    /// The partitions of the topic, with those among them that were `seen` before: without one that the answering broker does not know yet, a
+    /// window would close and its records be lost.
     ///
     /// # Errors
     ///
-    /// If the topic does not have this id any more, or the cluster does not answer or refuses.
-    pub fn partitions(&self, id: &str) -> Result<Vec<i32>, Error> {
+    /// If the topic does not have this id any more, if a partition is missing, or if the cluster does not answer or refuses.
+    pub fn partitions(&self, id: &str, seen: &[i32]) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
         let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
         let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
@@ -40,7 +41,13 @@ impl TopicInspector {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why });
         }
-        Ok(partitions)
+        let Some(missing) = seen.iter().find(|number| !partitions.contains(number)) else { return Ok(partitions) };
+        if id == topic::NO_ID {
+            let why = format!("partition {missing} no longer exists");
+            return Err(Error::Recreated { topic: self.topic.clone(), why });
+        }
+        let why = format!("a broker does not know partition {missing} of topic '{}' yet", self.topic);
+        Err(kafka::Error::Unavailable { servers: self.broker.servers.clone(), why }.into())
     }
 
     /// The first offset, and the one after the last.
