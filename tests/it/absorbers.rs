@@ -7,21 +7,24 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Absorbed, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::absorbers_partials::add_partition;
 use crate::harness::http::{free_address, get};
-use crate::harness::{PATIENCE, kafka};
+use crate::harness::{PATIENCE, kafka, wait_for};
 use crate::readers::{
-    PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_with, published_within, send, send_at,
+    PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_of, published_with, send, send_at,
     send_json,
 };
 use crate::source::delete_before;
@@ -75,10 +78,6 @@ impl Scene {
     /// The configuration of a worker that leaves reading to absorbers for as long as `deadline`, and of the absorbers.
     pub fn configuration(&self, folder: &Path, deadline: &str) -> String {
         with_scale(&configuration(&self.servers, &self.topic, folder, 1), folder, deadline)
-    }
-
-    fn check(&self, text: &str, folder: &Path, who: &str) {
-        assert!(published_by(text, folder, 1) == self.expected, "{who}");
     }
 
     fn check_with(&self, (absorbers, readers): (usize, u32), deadline: &str) {
@@ -207,9 +206,11 @@ fn what_has_no_room_in_the_worker_is_read_there() {
     let metrics = Metrics::new(Detail::Operator, "room", "pure epsilon", "").expect("metrics");
     text.push_str("most_megabytes = 1\n");
     let running = absorber(folder, None);
-    let published = published_within(&text, folder, 1, &metrics, |most| {
-        assert_eq!(most, 1_000_000);
-        6_000
+    let settings = Settings::parse(&text, "room").expect("a sound configuration");
+    let published = published_of(settings, folder, 1, &metrics, |worker, absorbed| {
+        let absorbed = absorbed.expect("it leaves reading to absorbers");
+        assert_eq!(absorbed.most, 1_000_000);
+        (worker, Some(Absorbed { most: 6_000, ..absorbed }))
     });
     drop(running);
     assert!(published == scene.expected);
@@ -426,29 +427,78 @@ fn an_absorber_is_ready_when_it_can_read() {
     drop(running);
 }
 
-/// A partial shows what was recorded: it is in the topic no longer than until its window is accepted, and so are announcements.
+/// A witness that takes no claim for as long as it is held.
+struct Held<'a> {
+    inner: Box<dyn Witness + Send + 'a>,
+    is_held: Arc<AtomicBool>,
+}
+
+impl Witness for Held<'_> {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.inner.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.inner.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        if self.is_held.load(Ordering::Relaxed) {
+            return Err(witness::Error::Unavailable { name: "held".to_owned(), why: "it is held".to_owned() });
+        }
+        self.inner.append(claim)
+    }
+}
+
+/// A partial shows what was recorded: it is in the topic until its window is accepted, since a worker that starts again needs it, and no
+/// longer, and so are announcements.
 #[test]
 fn what_belongs_to_accepted_windows_is_deleted() {
-    let Some(scene) = Scene::new() else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let text = scene.configuration(folder.path(), NEVER);
-    fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-    let running = absorber(folder.path(), None);
-    scene.check(&text, folder.path(), "an absorber");
-    drop(running);
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let name = settings.scale.expect("it has one").topic;
-    let client = kafka::at(&scene.servers).consumer(&[]).expect("a client");
-    let kept = |number: i32| -> (i64, i64) {
-        rdkafka::consumer::Consumer::fetch_watermarks(&client, &name, number, PATIENCE).expect("an answer")
-    };
-    // The newest windows may have been accepted when the worker had ended: those are left to the retention of the topic.
-    let started = Instant::now();
-    let deleted = || (0..9).map(|number| kept(number).0).filter(|low| *low > 0).count();
-    while deleted() <= PARTITIONS.unsigned_abs() as usize && started.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(50));
+    const LENGTH: i64 = 4;
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "deleted", PARTITIONS, &settings);
+    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    {
+        message(&servers, &topic, partition, (start, LENGTH * window));
     }
-    let kept: Vec<_> = (0..9).map(kept).collect();
-    // Announcements, and the partials of five partitions.
-    assert_eq!(kept.iter().filter(|(low, _)| *low > 0).count(), 1 + PARTITIONS.unsigned_abs() as usize, "{kept:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
+    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "4s");
+    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let name = settings.scale.clone().expect("it has one").topic;
+    let client = kafka::at(&servers).consumer(&[]).expect("a client");
+    let kept = || -> Vec<(i64, i64)> {
+        let of = |number| rdkafka::consumer::Consumer::fetch_watermarks(&client, &name, number, PATIENCE);
+        (0..9).map(|number| of(number).expect("an answer")).collect()
+    };
+    let metrics = Metrics::new(Detail::Operator, "held", "pure epsilon", "").expect("metrics");
+    let is_held = Arc::new(AtomicBool::new(true));
+    let running = absorber(folder, None);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            published_of(settings, folder, 1, &metrics, |worker, absorbed| {
+                let witness = Held { inner: worker.witness, is_held: Arc::clone(&is_held) };
+                (Worker { witness: Box::new(witness), ..worker }, absorbed)
+            })
+        });
+        // Two windows are there, and none is accepted.
+        let second = Duration::from_secs(2 * LENGTH.unsigned_abs() + 3);
+        thread::sleep(start.plus(second).since(Timestamp::now()));
+        let before = kept();
+        is_held.store(false, Ordering::Relaxed);
+        assert!(before.iter().all(|(low, _)| *low == 0) && before.iter().any(|(_, high)| *high > 0), "{before:?}");
+        assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
+    });
+    drop(running);
+    assert!(metrics.render().expect("metrics").contains("fate=\"taken\""));
+    // Announcements, and the partials of five partitions. Those of the newest windows, which may have been accepted when the worker had
+    // ended, are left to the retention of the topic.
+    let is_deleted =
+        |kept: &[(i64, i64)]| kept.iter().filter(|(low, _)| *low > 0).count() == 1 + PARTITIONS.unsigned_abs() as usize;
+    wait_for("they are deleted", || format!("{:?}", kept()), || is_deleted(&kept()).then_some(()));
 }

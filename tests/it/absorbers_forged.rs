@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bernstream::config::{Input, Settings};
 use bernstream::kafka::producer::{Producer, Record};
 use bernstream::kafka::sealing::Secret;
+use bernstream::metrics::{Detail, Metrics};
 use bernstream::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
 use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
@@ -20,7 +21,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::absorbers::{Scene, absorber, with_scale};
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, configuration, published_by, send};
+use crate::readers::{PARTITIONS, configuration, published_by, published_with, send};
 
 /// Absorbers of another configuration, with another key, and writers with and without the key.
 #[test]
@@ -103,6 +104,23 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     for partition in 0..PARTITIONS {
         let alarm = format!("two copies of the partial of partition {partition} differ");
         assert_eq!(told.matches(&alarm).count(), 1, "{told}");
+    }
+}
+
+/// How long absorbers take, and whether their partials have room, shows how much was recorded: the log of a worker whose metrics do not
+/// show it says nothing of it either.
+#[test]
+fn what_follows_from_the_records_is_told_to_operators_only() {
+    let Some(scene) = Scene::new() else { return };
+    for (detail, is_told) in [(Detail::Safe, false), (Detail::Operator, true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = scene.configuration(folder.path(), "100ms");
+        let (metrics, told) = (Metrics::new(detail, "told", "pure epsilon", "").expect("metrics"), Log::default());
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
+        tracing::subscriber::with_default(log, || published_with(&text, folder.path(), 1, &metrics));
+        let told = String::from_utf8(told.0.lock().expect("the log").clone()).expect("text");
+        assert!(told.contains("reading the input"), "{told}");
+        assert_eq!(told.contains("no absorber has sent these partitions in time"), is_told, "{told}");
     }
 }
 

@@ -11,9 +11,11 @@ use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, configuration, message, origin, send, send_at};
+use crate::readers::{PARTITIONS, configuration, message, message_at, origin, send, send_at};
+use crate::source::delete_before;
 
 /// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
 #[test]
@@ -35,6 +37,76 @@ fn what_was_read_beyond_an_end_is_read_again() {
         }
         assert!(different > 0, "some end cuts the window");
     }
+}
+
+/// A record of the time before `backfill_until` belongs to its window however late it was sent.
+#[test]
+fn history_that_was_read_beyond_an_end_is_read_again() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let until = origin().plus(Duration::from_secs(180));
+    let input = Records { backfill_until: Some(until), ..Records::new(&servers, &topic) };
+    let end = input.high(0);
+    // Of the second window, sent a minute after its end.
+    message_at(&servers, &topic, 0, (origin(), 70), 170);
+    let mut ahead = input.open();
+    answer(&mut ahead, &input.announced(0, 0, end + 1), 0);
+    let partials = [end, end + 1].map(|end| {
+        let asked = input.announced(1, 0, end);
+        assert_eq!(asked.cutoff, until);
+        let found = answer(&mut ahead, &asked, 0);
+        assert!(found == answer(&mut input.open(), &asked, 0), "end {end}");
+        found
+    });
+    assert!(partials[0] != partials[1], "the record is in the window");
+}
+
+/// Messages that the client has missed, such as those that were deleted ahead of it: a partition begins anew, at what its window needs.
+#[test]
+fn partitions_begin_anew_where_messages_were_missed() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let (mut absorbing, asked) = (input.open(), input.announced(3, 0, input.high(0)));
+    let expected = answer(&mut input.open(), &asked, 0);
+    // Whatever else is asked for is waited for, and the first partition is held meanwhile.
+    absorbing.ask(&input.announced(0, 1, input.high(1) + 1), 1);
+    answer(&mut absorbing, &input.announced(0, 0, 1), 0);
+    for _ in 0..6 {
+        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+    }
+    // Only of the first windows.
+    delete_before(&servers, &topic, 4);
+    assert!(answer(&mut absorbing, &asked, 0) == expected);
+}
+
+/// A batch that no client can unpack stops its partition, which is left to the worker, and no other.
+#[test]
+fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let high = input.high(0);
+    let mut config = kafka::at(&servers).client_config().expect("settings");
+    config.set("compression.type", "zstd").set("message.max.bytes", "200000000");
+    let producer: BaseProducer = config.create().expect("a producer");
+    let bomb = vec![0; 130_000_000];
+    producer.send(BaseRecord::<(), _>::to(&topic).partition(0).payload(&bomb)).map_err(|(e, _)| e).expect("queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
+    let mut absorbing = input.open();
+    absorbing.ask(&input.announced(0, 0, high + 1), 0);
+    let (mut stuck, started) = (None, Instant::now());
+    while stuck.is_none() && started.elapsed() < PATIENCE {
+        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        assert!(step.finished.is_empty());
+        stuck = step.stuck;
+    }
+    let stuck = stuck.expect("it stops");
+    assert!(stuck.contains(&format!("the batch at offsets {high} to {high} of partition 0")), "{stuck}");
+    assert_eq!(absorbing.stopped(), [0]);
+    let asked = input.announced(0, 1, input.high(1));
+    assert!(answer(&mut absorbing, &asked, 1) == answer(&mut input.open(), &asked, 1));
+    assert_eq!(absorbing.stopped(), [0]);
 }
 
 /// An absorber that has been reading when a partition is added has the partial of it that one has which starts later.
@@ -162,6 +234,7 @@ pub struct Records {
     servers: String,
     topic: String,
     settings: Settings,
+    backfill_until: Option<Timestamp>,
 }
 
 impl Records {
@@ -181,7 +254,7 @@ impl Records {
 
     fn of(servers: &str, topic: &str, text: &str) -> Self {
         let settings = Settings::parse(text, "f").expect("a configuration");
-        Records { servers: servers.to_owned(), topic: topic.to_owned(), settings }
+        Records { servers: servers.to_owned(), topic: topic.to_owned(), settings, backfill_until: None }
     }
 
     pub fn open(&self) -> Absorbing {
@@ -206,9 +279,9 @@ impl Records {
             choices: String::new(),
             topic: String::new(),
             window,
-            cutoff: rules.cutoff(window, None),
+            cutoff: rules.cutoff(window, self.backfill_until),
             first: rules.grid.origin(),
-            backfill_until: None,
+            backfill_until: self.backfill_until,
             ends: Positions(BTreeMap::from([(partition, end)])),
             past: Positions::default(),
         })

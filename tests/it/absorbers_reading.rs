@@ -250,13 +250,14 @@ fn absorbers_read_what_the_ledger_of_the_worker_keeps_of_auto() {
         let open = "epsilon = 1.0\nnoise = \"cells\"\nspline = \"auto\"\nstep = \"auto\"\nexpected_records = 60";
         text.replacen(fixed, open, 1).replace("publish_delay = \"300ms\"", "publish_delay = \"30m\"")
     };
-    let expected = published_of(kept(&auto(alone), alone).1, alone, 1, &metrics(), |most| most);
+    let expected =
+        published_of(kept(&auto(alone), alone).1, alone, 1, &metrics(), |worker, absorbed| (worker, absorbed));
     assert_eq!(expected.len(), 6 * WINDOWS as usize);
     let (chosen, worker) = kept(&with_scale(&auto(together), together, NEVER), together);
     assert_ne!(chosen.reading(), worker.reading(), "what the absorbers would choose is something else");
     let running = [absorber(together, None), absorber(together, None)];
     // Nothing is read here before the deadline, which never comes.
-    let published = published_of(worker, together, 1, &metrics(), |most| most);
+    let published = published_of(worker, together, 1, &metrics(), |worker, absorbed| (worker, absorbed));
     drop(running);
     assert!(published == expected);
 }

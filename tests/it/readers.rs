@@ -20,7 +20,7 @@ use bernstream::ledger::Ledger;
 use bernstream::ledger::bootstrap::StartMode;
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream::pipeline::{Absorbed, Health, Stop, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::error::RDKafkaErrorCode;
@@ -103,12 +103,17 @@ pub fn send_json(servers: &str) -> String {
 
 /// One message of the five seconds from `second` after `start` on, to a partition.
 pub fn message(servers: &str, topic: &str, partition: i32, (start, second): (Timestamp, i64)) {
+    message_at(servers, topic, partition, (start, second), second + 5);
+}
+
+/// The same, sent at the second `sent`.
+pub fn message_at(servers: &str, topic: &str, partition: i32, (start, second): (Timestamp, i64), sent: i64) {
     let producer: ThreadedProducer<DefaultProducerContext> =
         kafka::at(servers).client_config().expect("settings").create().expect("a producer");
     let mut random = ChaCha20Rng::seed_from_u64(u64::from(partition.unsigned_abs()));
     let payload = message_of(start.micros() + 1_000_000 * second, 40, &mut random);
     let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
-    let record = record.timestamp(start.micros() / 1000 + 1000 * (second + 5));
+    let record = record.timestamp(start.micros() / 1000 + 1000 * sent);
     producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
 }
@@ -239,27 +244,17 @@ pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec
 
 /// The same, by a worker with these metrics.
 pub fn published_with(text: &str, folder: &Path, readers: u32, metrics: &Metrics) -> Vec<(String, Vec<u8>)> {
-    published_within(text, folder, readers, metrics, |most| most)
+    let settings = Settings::parse(text, "readers").expect("a sound configuration");
+    published_of(settings, folder, readers, metrics, |worker, absorbed| (worker, absorbed))
 }
 
-/// The same, by a worker that holds so many bytes of partials of a window, given what its configuration says.
-pub fn published_within(
-    text: &str,
-    folder: &Path,
-    readers: u32,
-    metrics: &Metrics,
-    room: fn(u64) -> u64,
-) -> Vec<(String, Vec<u8>)> {
-    published_of(Settings::parse(text, "readers").expect("a sound configuration"), folder, readers, metrics, room)
-}
-
-/// The same, by a worker with these settings.
+/// The same, by a worker with these settings, and whatever a test makes of it.
 pub fn published_of(
     mut settings: Settings,
     folder: &Path,
     readers: u32,
     metrics: &Metrics,
-    room: fn(u64) -> u64,
+    change: impl FnOnce(Worker<'_>, Option<Absorbed>) -> (Worker<'_>, Option<Absorbed>),
 ) -> Vec<(String, Vec<u8>)> {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
@@ -273,7 +268,7 @@ pub fn published_of(
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).expect("the components open");
     // A broker may not know yet who leads a new topic: a worker tries again as well.
-    let mut absorbed = loop {
+    let absorbed = loop {
         match absorb::absorbed(&settings) {
             Err(error) if error.is_transient => thread::sleep(Duration::from_millis(100)),
             opened => break opened.expect("it opens"),
@@ -284,7 +279,6 @@ pub fn published_of(
     // What no absorber sends is read by as many threads as all of it would be.
     let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
     assert_eq!(here + expected, readers.min(PARTITIONS.unsigned_abs()) as usize);
-    absorbed.iter_mut().for_each(|absorbed| absorbed.most = room(absorbed.most));
     let health = Health::default();
     let mut window = 0;
     let worker = Worker {
@@ -301,6 +295,7 @@ pub fn published_of(
         health: &health,
         stop: Stop::default(),
     };
+    let (worker, absorbed) = change(worker, absorbed);
     worker.run_with(absorbed).expect("it works to the end of the grid");
     let mut found = Vec::new();
     let mut open = vec![folder.join("out")];

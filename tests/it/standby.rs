@@ -364,6 +364,10 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
     acting.deliver(row);
     assert!(following.step(row, Fate::Lands).unwrap().has_followed);
     assert_eq!(following.ledger.settings(), "{}", "it follows, and has recorded nothing");
+    // Windows that closed under other settings say nothing of when its own would have.
+    let [known, unknown] = [&acting, &following]
+        .map(|worker| worker.ledger.recorded(row.plus(seconds(3600.0)), |window| window.end).unwrap().past);
+    assert!(known.is_some() && unknown.is_none(), "{known:?}, {unknown:?}");
     // A row that says the same again, such as the end of a share, is nobody's other will.
     let (settings, first) = ("{}".to_owned(), acting.ledger.next_window());
     let again = Configuration { settings, first, reach: Duration::ZERO, ended: Vec::new(), until: None };
