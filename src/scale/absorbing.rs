@@ -103,13 +103,14 @@ impl Absorbing {
         }
     }
 
-    /// Asks for the partial of a partition, and goes on reading it until [`Absorbing::keep`].
+    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`Absorbing::keep`].
     pub fn ask(&mut self, announcement: &Arc<Announcement>, partition: i32) {
+        self.give_up(partition);
         let forms = Arc::clone(&self.forms);
         self.ask_into(&forms, announcement, partition);
     }
 
-    /// The same for a worker whose windows keep what `forms` say, of [`single`] windows.
+    /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
     pub fn ask_into(&mut self, forms: &Arc<[Form]>, announcement: &Arc<Announcement>, partition: i32) {
         let asked = &mut self.partitions.entry(partition).or_default().asked;
         if !asked.iter().any(|asked| asked.announcement == *announcement) {

@@ -9,6 +9,7 @@ use bernstream::config::{Input, Settings};
 use bernstream::scale::{Absorbing, Announcement};
 use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
+use bernstream::window::Form;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -135,9 +136,10 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     // Two of them: one is a window ahead.
     let asked: Vec<_> = (1..=5).flat_map(|end| [1, 2].map(|number| input.announced(number, 0, end))).collect();
     let mut absorbing = input.open();
-    asked.iter().for_each(|asked| absorbing.ask(asked, 0));
+    let forms: Arc<[Form]> = input.settings.forms().into_iter().map(|form| Form { panes: 1, ..form }).collect();
+    asked.iter().for_each(|asked| absorbing.ask_into(&forms, asked, 0));
     // Once more, as announcements are repeated.
-    absorbing.ask(&asked[9], 0);
+    absorbing.ask_into(&forms, &asked[9], 0);
     let expected: Vec<_> = asked[2..]
         .iter()
         .map(|asked| (asked.name(0).expect("announced"), answer(&mut input.open(), asked, 0)))
@@ -152,6 +154,26 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     for _ in 0..5 {
         assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
     }
+}
+
+/// A worker asks itself for what it needs now: a window that absorbers have sent meanwhile does not hold up the next one.
+#[test]
+fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let (mut absorbing, high) = (input.open(), input.high(0));
+    (0..3).for_each(|number| absorbing.ask(&input.announced(number, 0, high), 0));
+    let asked = input.announced(3, 0, high);
+    absorbing.ask(&asked, 0);
+    let first = loop {
+        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        if let Some(partial) = step.finished.into_iter().next() {
+            break partial;
+        }
+    };
+    assert_eq!(Some(&first.name), asked.name(0).as_ref());
+    assert!(first.bytes == answer(&mut input.open(), &asked, 0));
 }
 
 /// Records that were sent in time for a window and turn up behind its end are in none, and that is told, to operators.
