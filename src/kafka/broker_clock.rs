@@ -96,7 +96,9 @@ pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, 
     match topic::describe(broker, topic) {
         Err(Error::NoTopic { .. }) => {
             let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
-            topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings).map(|()| true)
+            let created = topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings).map(|()| true);
+            // Another worker may have created it meanwhile.
+            created.or_else(|error| topic::describe(broker, topic).map(|_| false).map_err(|_| error))
         }
         found => found.map(|_| false),
     }

@@ -6,6 +6,12 @@ pub enum Error {
     #[error("kafka at {servers} does not answer: {why}")]
     Unavailable { servers: String, why: String },
 
+    #[error(
+        "kafka at {servers} does not know all of topic '{topic}' yet: {why}; if that does not end, the topic was made anew with fewer \
+         partitions, and the pipeline needs a new ledger"
+    )]
+    Lagging { topic: String, servers: String, why: String },
+
     #[error("the client for kafka at {servers} cannot be created: {why}")]
     Setup { servers: String, why: String },
 
@@ -37,6 +43,6 @@ pub enum Error {
 impl Error {
     /// Whether trying again later may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { .. })
+        matches!(self, Error::Unavailable { .. } | Error::Lagging { .. })
     }
 }

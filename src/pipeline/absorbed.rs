@@ -74,7 +74,7 @@ pub(super) struct Absorbing<'a> {
     accepted: Arc<AtomicI64>,
     absorbers: Absorbers,
     recorded: Recorded,
-    is_checked: bool,
+    has_begun: bool,
     /// Partials that could not be unpacked.
     broken: Repeated,
     seen: Seen<'a>,
@@ -112,7 +112,7 @@ impl<'a> Absorbing<'a> {
             accepted,
             absorbers: Absorbers::new(metrics),
             recorded,
-            is_checked: false,
+            has_begun: false,
             broken: Repeated::default(),
             seen,
         }
@@ -131,9 +131,9 @@ impl<'a> Reader<'a> for Absorbing<'a> {
     /// Waits for records, partials or the end of a window, and takes what is there.
     fn step(&mut self) -> Result<Option<Share>, source::Error> {
         self.absorbed.input.still_exists()?;
-        if !self.is_checked {
-            self.absorbed.input.is_the_same(&self.recorded.ends)?;
-            self.is_checked = true;
+        if !self.has_begun {
+            self.absorbed.input.begin(&self.recorded.ends)?;
+            self.has_begun = true;
         }
         if self.round.is_none() {
             self.announce()?;
@@ -147,7 +147,8 @@ impl<'a> Reader<'a> for Absorbing<'a> {
             }
         }
         self.delete();
-        self.read();
+        // There is no time to wait where more has been sent.
+        self.read(until.saturating_duration_since(Instant::now()));
         self.seen.reads(self.absorbed.input.is_connected());
         if let Some((_, partition)) = self.broken.due() {
             warn!("an absorber has sent a partial of partition {partition} that cannot be unpacked");
@@ -256,8 +257,8 @@ impl Absorbing<'_> {
     }
 
     /// Takes what was read here.
-    fn read(&mut self) {
-        for partial in self.here.next(POLL) {
+    fn read(&mut self, timeout: Duration) {
+        for partial in self.here.next(timeout) {
             let partition = partial.partition;
             if let Some(round) = &mut self.round
                 && round.collected.add_own(partial) == Added::Differing

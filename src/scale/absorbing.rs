@@ -175,6 +175,9 @@ impl Absorbing {
         let Some(partition) = self.partitions.get_mut(&number) else { return Ok(()) };
         let Some(Asked { announcement: asked, forms }) = partition.asked.front() else { return Ok(()) };
         let is_there = partition.last.as_ref().is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
+        if let Some(open) = partition.open.as_mut().filter(|_| !is_there) {
+            open.pass_over(asked);
+        }
         if is_there || partition.open.as_ref().is_some_and(|open| open.suits(asked, number)) {
             return Ok(());
         }
@@ -182,7 +185,10 @@ impl Absorbing {
         let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
         let (settings, past) = (asked.settings.clone(), asked.past.0.get(&number).copied().unwrap_or(0));
         partition.open = None;
-        self.stretches.begin(number, windows.oldest_message(), past)?;
+        if let Err(error) = self.stretches.begin(number, windows.oldest_message(), past) {
+            self.stretches.end(number);
+            return Err(error);
+        }
         let (behind, closed, newest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
         partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest });
         Ok(())
@@ -256,12 +262,24 @@ pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
 }
 
 impl Open {
+    /// Drops the windows before the one that is asked for: others have sent them, and what was read since is of that one too.
+    fn pass_over(&mut self, asked: &Announcement) {
+        while self.reads_for(asked) && self.windows.next().is_some_and(|next| next.start < asked.window.start) {
+            self.windows.part();
+            self.closed = None;
+        }
+    }
+
+    /// Whether it reads as whoever asks.
+    fn reads_for(&self, asked: &Announcement) -> bool {
+        self.settings == asked.settings && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+    }
+
     /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
     fn suits(&self, asked: &Announcement, number: i32) -> bool {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
-        self.windows.next() == Some(asked.window)
-            && self.settings == asked.settings
-            && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+        self.reads_for(asked)
+            && self.windows.next() == Some(asked.window)
             && self.behind.range(..=asked.window.start).all(|(_, behind)| *behind <= end)
     }
 }

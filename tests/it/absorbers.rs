@@ -395,6 +395,35 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
     assert!(shown.contains("fate=\"taken\""), "{shown}");
 }
 
+/// Nor can it where it was deleted before the first window began: a new pipeline begins on a topic with a partition that retention has
+/// emptied, with an absorber and without.
+#[test]
+fn a_first_window_does_not_need_what_was_deleted_before() {
+    const LENGTH: i64 = 2;
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, PARTITIONS);
+    message(&servers, &topic, 0, (Timestamp::now(), 0));
+    delete_before(&servers, &topic, 1);
+    thread::scope(|scope| {
+        for absorbers in [0, 1] {
+            let (servers, topic) = (&servers, &topic);
+            scope.spawn(move || {
+                let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 10) * 1_000_000);
+                let folder = tempfile::tempdir().expect("a folder");
+                let folder = folder.path();
+                let text = moved(&configuration(servers, topic, folder, 1), start, LENGTH);
+                let text = text.replace("trust_producer_time = true\n", "");
+                let text =
+                    with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "2s");
+                fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+                let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
+                assert_eq!(published_by(&text, folder, 1).len(), 6 * WINDOWS as usize, "{absorbers} absorbers");
+                drop(running);
+            });
+        }
+    });
+}
+
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
 #[test]
 fn append_times_that_step_back_change_nothing() {

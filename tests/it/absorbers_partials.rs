@@ -66,18 +66,21 @@ fn history_that_was_read_beyond_an_end_is_read_again() {
 #[test]
 fn partitions_begin_anew_where_messages_were_missed() {
     let Some(servers) = kafka::broker() else { return };
-    let topic = send(&servers);
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "missed", PARTITIONS, &settings);
+    [0, 5, 10, 15, 70].iter().for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
     let input = Records::new(&servers, &topic);
-    let (mut absorbing, asked) = (input.open(), input.announced(3, 0, input.high(0)));
+    let (mut absorbing, asked) = (input.open(), input.announced(1, 0, 5));
     let expected = answer(&mut input.open(), &asked, 0);
-    // Whatever else is asked for is waited for, and the first partition is held meanwhile.
-    absorbing.ask(&input.announced(0, 1, input.high(1) + 1), 1);
+    // While something else is waited for, the first partition is held behind its first message, and no more of it is fetched.
+    absorbing.ask(&input.announced(0, 1, 1), 1);
     answer(&mut absorbing, &input.announced(0, 0, 1), 0);
     for _ in 0..6 {
         assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
     }
-    // Only of the first windows.
-    delete_before(&servers, &topic, 4);
+    // Messages that only the window needs that is closed.
+    delete_before(&servers, &topic, 3);
     assert!(answer(&mut absorbing, &asked, 0) == expected);
 }
 
@@ -154,6 +157,30 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     for _ in 0..5 {
         assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
     }
+}
+
+/// What was read before its window was asked for is not read again, though nobody needs the window before any more.
+#[test]
+fn a_window_that_is_passed_over_takes_nothing_from_the_next_one() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "passed", PARTITIONS, &settings);
+    [0, 61, 62, 63, 20].iter().for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
+    let input = Records::new(&servers, &topic);
+    let asked = input.announced(1, 0, 5);
+    let expected = answer(&mut input.open(), &asked, 0);
+    let mut absorbing = input.open();
+    // More than there is, so that it is not answered.
+    absorbing.ask(&input.announced(0, 0, 6), 0);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+    }
+    // Whoever began anew would miss them.
+    delete_before(&servers, &topic, 4);
+    assert!(answer(&mut absorbing, &asked, 0) == expected);
+    assert!(answer(&mut input.open(), &asked, 0) != expected);
 }
 
 /// A worker asks itself for what it needs now: a window that absorbers have sent meanwhile does not hold up the next one.

@@ -370,8 +370,9 @@ fn a_topic_created_anew_stops_the_worker() {
     let mut later = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let error = later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 6)]))).unwrap_err();
     assert!(error.to_string().contains("partition 0 ends at offset 5, but was read up to 6"), "{error}");
+    // Of a topic with the same id only a broker can lack a partition that was read.
     let error = later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 5), (1, 1)]))).unwrap_err();
-    assert!(error.to_string().contains("partition 1 no longer exists"), "{error}");
+    assert!(error.to_string().contains("partition 1 is missing") && error.is_transient(), "{error}");
     later.rewind(Timestamp::from_micros(0), &recorded(positions([(0, 5)]))).unwrap();
 }
 
@@ -647,10 +648,11 @@ fn reading_starts_at_the_first_message_that_is_late_enough() {
     send_values(&servers, &topic, 0, &[2.0, 3.0]);
     let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     source.rewind(since, &Recorded::default()).unwrap();
+    send_values(&servers, &topic, 1, &[11.0]);
     let ends = ends_now(&mut source);
     let mut found: Vec<f64> = read_to(&mut source, &ends).into_iter().flat_map(|(.., values)| values).collect();
     found.sort_by(f64::total_cmp);
-    assert_eq!(found, [2.0, 3.0, 10.0], "a partition without a late enough message is read from its start");
+    assert_eq!(found, [2.0, 3.0, 11.0], "of a partition without a late enough message only what comes is read");
 }
 
 #[test]

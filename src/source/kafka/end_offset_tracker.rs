@@ -76,9 +76,16 @@ impl EndOffsetTracker {
         let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
         let state = State { connected: true, partitions: topic.partitions.clone(), ..State::default() };
         let shared = Arc::new((Mutex::new(state), Condvar::new()));
-        let is_clock_silent = false;
-        let thread =
-            TrackerThread { shared: shared.clone(), inspector, id, slack, stamped_by_broker, clock, is_clock_silent };
+        let thread = TrackerThread {
+            shared: shared.clone(),
+            inspector,
+            id,
+            slack,
+            stamped_by_broker,
+            clock,
+            is_clock_silent: false,
+            is_lag_told: false,
+        };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
             .spawn(move || thread.run())
@@ -170,6 +177,7 @@ struct TrackerThread {
     stamped_by_broker: bool,
     clock: CutoffClock,
     is_clock_silent: bool,
+    is_lag_told: bool,
 }
 
 impl TrackerThread {
@@ -182,10 +190,16 @@ impl TrackerThread {
             lock(&self.shared).asked = None;
             match checked {
                 Ok(checked) => {
+                    self.is_lag_told = false;
                     self.record(checked);
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
+                    // Of brokers that do not answer readers tell.
+                    if matches!(error, Error::Kafka(kafka::Error::Lagging { .. })) && !self.is_lag_told {
+                        warn!("no window closes meanwhile: {error}");
+                        self.is_lag_told = true;
+                    }
                     let mut state = lock(&self.shared);
                     state.connected = false;
                     if matches!(error, Error::Recreated { .. }) {
@@ -238,7 +252,7 @@ impl TrackerThread {
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let seen = lock(&self.shared).partitions.clone();
-        let partitions = self.inspector.partitions(&self.id, &seen)?;
+        let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
             if !std::mem::replace(&mut self.is_clock_silent, true) {
@@ -278,7 +292,9 @@ impl TrackerThread {
     fn record(&self, checked: Checked) {
         let mut state = lock(&self.shared);
         state.connected = true;
-        for (cutoff, known) in checked.ends {
+        // A reader may have seen a new partition meanwhile: then they are taken again.
+        let has_all = checked.partitions.len() >= state.partitions.len();
+        for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
             state.pending.remove(&cutoff);
             state.known.insert(cutoff, known);
         }

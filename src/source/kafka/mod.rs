@@ -189,22 +189,27 @@ impl Kafka {
         self.tracker.past(since).or_else(|| recorded.map(|(_, ends)| ends.clone())).unwrap_or_default()
     }
 
-    /// Checks that the topic is the one that was opened and, as far as is known, was read up to the `recorded` ends: for whoever leaves
-    /// reading to others and asks for [`Source::ends`] only.
+    /// Begins for whoever leaves reading to others and asks for [`Source::ends`] only: checks that the topic is the one that was opened and,
+    /// as far as is known, was read up to the `recorded` ends.
     ///
     /// # Errors
     ///
     /// If it is not, or if the cluster does not answer or refuses.
-    pub fn is_the_same(&self, recorded: &Positions) -> Result<(), Error> {
-        let numbers = self.inspector.partitions(&self.topic.id, &self.tracker.partitions())?;
+    pub fn begin(&self, recorded: &Positions) -> Result<(), Error> {
+        let numbers = self.partitions(recorded)?;
         for (&partition, &end) in &recorded.0 {
-            if !numbers.contains(&partition) {
-                return Err(self.recreated(format!("partition {partition} no longer exists")));
-            }
             self.reaches(partition, end, self.inspector.watermarks(partition)?.1)?;
         }
         self.tracker.add_partitions(numbers);
+        // What is before these is too early for every window that begins later, and may be deleted before any has closed.
+        self.tracker.ends(self.schedule.now());
         Ok(())
+    }
+
+    /// The partitions of the topic, and among them all that were read before.
+    fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
+        let seen = self.tracker.partitions().into_iter().chain(recorded.0.keys().copied());
+        self.inspector.partitions(&self.topic.id, seen)
     }
 
     /// Checks that a partition that ends at `high` was read up to `end`.
@@ -265,19 +270,18 @@ impl Source for Kafka {
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
         }
-        let numbers = self.inspector.partitions(&self.topic.id, &self.tracker.partitions())?;
-        if let Some(gone) = recorded.ends.0.keys().find(|partition| !numbers.contains(partition)) {
-            return Err(self.recreated(format!("partition {gone} no longer exists")));
-        }
+        let numbers = self.partitions(&recorded.ends)?;
         let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
+        // Before the first late enough is looked for, so that what comes in between is behind them.
+        let watermarks = ours.iter().map(|partition| Ok((*partition, self.inspector.watermarks(*partition)?)));
+        let watermarks: BTreeMap<_, _> = watermarks.collect::<Result<_, Error>>()?;
         let first = self.inspector.first_since(since, &ours)?;
         // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
         // behind, or stood still, must not excuse a message that is gone.
         let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
-        for &partition in &ours {
-            let (low, high) = self.inspector.watermarks(partition)?;
+        for (partition, (low, high)) in watermarks {
             self.reaches(partition, at(&recorded.ends, partition), high)?;
             let found = first.get(&partition).copied().flatten();
             let start = start::offset(&self.params, partition, (low, high), found, (is_ahead, at(&past, partition)))?;
@@ -365,17 +369,23 @@ mod tests {
         let columns = Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec![] };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
         let cutoff = Timestamp::from_micros(0);
+        let is_waited_for = |failure: &Error| {
+            assert!(failure.is_transient(), "{failure}");
+            assert!(
+                failure.to_string().contains("does not know all of topic 'input' yet: partition 2 is missing"),
+                "{failure}"
+            );
+        };
+        // The ledger knows it, from before a restart.
+        let recorded = Positions([(2, 1)].into());
+        let failures = [source.begin(&recorded), source.rewind(cutoff, &Recorded { ends: recorded, past: None })];
+        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
+        // Another reader has seen it.
         source.tracker.add_partitions(vec![0, 1, 2]);
         source.tracker.add_partitions(vec![0, 1]);
 
-        let failures = [source.rewind(cutoff, &Recorded::default()), source.is_the_same(&Positions([(2, 1)].into()))];
-        for failure in failures.map(Result::unwrap_err) {
-            assert!(failure.is_transient(), "{failure}");
-            assert!(
-                failure.to_string().contains("a broker does not know partition 2 of topic 'input' yet"),
-                "{failure}"
-            );
-        }
+        let failures = [source.rewind(cutoff, &Recorded::default()), source.begin(&Positions::default())];
+        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
         let started = Instant::now();
         while source.is_connected() {
             assert_eq!(source.ends(cutoff).unwrap(), None);

@@ -52,7 +52,7 @@ pub fn sample(params: &Params, columns: &Columns, most: u32) -> Result<Sample, E
     let topic = topic::describe(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
     let mut wanted = BTreeMap::new();
-    for partition in inspector.partitions(&topic.id, &topic.partitions)? {
+    for partition in inspector.partitions(&topic.id, topic.partitions.iter().copied())? {
         let (low, high) = inspector.watermarks(partition)?;
         wanted.insert(partition, low.max(high - i64::from(most))..high);
     }

@@ -3,8 +3,8 @@
 use super::params::Params;
 use crate::source::Error;
 
-/// The start offset in a partition with messages `low..high`, given the `first` message that is late enough. `is_ahead` says that no
-/// message that exists or existed can be, and none before `past` is.
+/// The start offset in a partition that had messages `low..high`, given the `first` message that is late enough, which was looked for then.
+/// `is_ahead` says that no message that exists or existed can be, and none before `past` is.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub(super) fn offset(
     };
     let from = params.lost_until(partition, 0).unwrap_or(0);
     if low <= past || is_complete || low <= from {
-        return Ok(first.unwrap_or(past.min(high)).max(low));
+        return Ok(first.unwrap_or(high).max(low));
     }
     Err(Error::Deleted { topic: params.topic.clone(), partition, from, to: low })
 }

@@ -72,9 +72,10 @@ impl Stretches {
     ///
     /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
     pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
-        self.inspector.partitions(&self.id, &[partition])?;
-        let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
+        self.inspector.partitions(&self.id, [partition])?;
+        // What comes in between is behind it.
         let watermarks = self.inspector.watermarks(partition)?;
+        let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
         let offset = start::offset(&self.params, partition, watermarks, first, (false, past))?;
         self.change().insert(partition, offset);
         self.left.retain(|batch| batch.partition != partition);

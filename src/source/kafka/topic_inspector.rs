@@ -27,27 +27,30 @@ impl TopicInspector {
         Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), client })
     }
 
-    /// The partitions of the topic, with those among them that were `seen` before: without one that the answering broker does not know yet, a
+    /// The partitions of the topic, and among them those that were `seen` before: without one that the answering broker does not know yet, a
     /// window would close and its records be lost.
     ///
     /// # Errors
     ///
     /// If the topic does not have this id any more, if a partition is missing, or if the cluster does not answer or refuses.
-    pub fn partitions(&self, id: &str, seen: &[i32]) -> Result<Vec<i32>, Error> {
+    pub fn partitions(&self, id: &str, seen: impl IntoIterator<Item = i32>) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
         let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
-        let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
+        let (found, count) = topic::id_and_partitions(&self.broker, self.client.client(), &self.topic)?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why });
         }
-        let Some(missing) = seen.iter().find(|number| !partitions.contains(number)) else { return Ok(partitions) };
-        if id == topic::NO_ID {
-            let why = format!("partition {missing} no longer exists");
-            return Err(Error::Recreated { topic: self.topic.clone(), why });
-        }
-        let why = format!("a broker does not know partition {missing} of topic '{}' yet", self.topic);
-        Err(kafka::Error::Unavailable { servers: self.broker.servers.clone(), why }.into())
+        // Each may have been answered by another broker.
+        let why = if count != partitions.len() && !self.broker.is_mock {
+            format!("one broker has {} partitions and another one {count}", partitions.len())
+        } else if let Some(missing) = seen.into_iter().find(|number| !partitions.contains(number)) {
+            format!("partition {missing} is missing")
+        } else {
+            return Ok(partitions);
+        };
+        let (topic, servers) = (self.topic.clone(), self.broker.servers.clone());
+        Err(kafka::Error::Lagging { topic, servers, why }.into())
     }
 
     /// The first offset, and the one after the last.
