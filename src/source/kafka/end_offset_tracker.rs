@@ -274,8 +274,7 @@ impl TrackerThread {
         let time = cutoff.plus(self.slack);
         let is_late = |by| self.stamped_by_broker && self.clock.latest().since(time) > by;
         let was_late = is_late(LATE);
-        let high = |partition: &i32| Ok((*partition, self.inspector.watermarks(*partition)?.1));
-        let mut ends: BTreeMap<_, _> = partitions.iter().map(high).collect::<Result<_, Error>>()?;
+        let mut ends = self.inspector.ends(partitions)?;
         // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
         // are reached. They were taken before, so that what comes in between is behind them.
         if was_late {

@@ -272,19 +272,19 @@ impl Source for Kafka {
         }
         let numbers = self.partitions(&recorded.ends)?;
         let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
-        // Before the first late enough is looked for, so that what comes in between is behind them.
-        let watermarks = ours.iter().map(|partition| Ok((*partition, self.inspector.watermarks(*partition)?)));
-        let watermarks: BTreeMap<_, _> = watermarks.collect::<Result<_, Error>>()?;
+        // What comes before the first that is late enough is looked for is behind these, and what is deleted until then counts as deleted.
+        let ends = Positions(self.inspector.ends(&ours)?);
         let first = self.inspector.first_since(since, &ours)?;
         // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
         // behind, or stood still, must not excuse a message that is gone.
         let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
-        for (partition, (low, high)) in watermarks {
+        for &partition in &ours {
+            let (low, high) = self.inspector.watermarks(partition)?;
             self.reaches(partition, at(&recorded.ends, partition), high)?;
-            let found = first.get(&partition).copied().flatten();
-            let start = start::offset(&self.params, partition, (low, high), found, (is_ahead, at(&past, partition)))?;
+            let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
+            let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);

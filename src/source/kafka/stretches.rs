@@ -73,10 +73,11 @@ impl Stretches {
     /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
     pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
         self.inspector.partitions(&self.id, [partition])?;
-        // What comes in between is behind it.
-        let watermarks = self.inspector.watermarks(partition)?;
+        // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
+        let end = self.inspector.watermarks(partition)?.1;
         let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
-        let offset = start::offset(&self.params, partition, watermarks, first, (false, past))?;
+        let low = self.inspector.watermarks(partition)?.0;
+        let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
         self.change().insert(partition, offset);
         self.left.retain(|batch| batch.partition != partition);
         Ok(())

@@ -64,6 +64,15 @@ impl TopicInspector {
             .map_err(|e| self.broker.failed(&self.topic, &e))
     }
 
+    /// The offset after the last of each partition.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not answer or refuses.
+    pub fn ends(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, kafka::Error> {
+        partitions.iter().map(|partition| Ok((*partition, self.watermarks(*partition)?.1))).collect()
+    }
+
     /// The first offset of each partition whose message has a timestamp of at least `time`, if there is one.
     ///
     /// # Errors
