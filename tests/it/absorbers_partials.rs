@@ -340,11 +340,13 @@ impl Records {
 /// The partial of a partition, once it is read.
 pub fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
     absorbing.ask(asked, partition);
-    loop {
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
         let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
         if let Some(partial) = step.finished.into_iter().find(|partial| partial.partition == partition) {
             assert_eq!(Some(partial.name), asked.name(partition));
             return partial.bytes;
         }
     }
+    panic!("partition {partition} is not answered");
 }

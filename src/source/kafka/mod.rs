@@ -355,7 +355,7 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 2, 1).unwrap();
         let params = Params {
-            broker: Broker::mock(&cluster.bootstrap_servers()),
+            broker: Broker::mock(cluster.bootstrap_servers()),
             topic: "input".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
