@@ -184,3 +184,16 @@ pub(super) fn random_id() -> Option<String> {
     SysRng.try_fill_bytes(&mut bytes).ok()?;
     Some(hex(&bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_purpose_has_a_key_of_its_own() {
+        let Keys { announcements, partials } = Keys::new(&Secret::new([1; 32]));
+        let sealed = announcements.seal(b"a", b"text").unwrap();
+        assert_eq!(announcements.open(b"a", &sealed).as_deref(), Some(b"text".as_slice()));
+        assert_eq!(partials.open(b"a", &sealed), None);
+    }
+}

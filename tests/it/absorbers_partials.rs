@@ -62,6 +62,28 @@ fn history_that_was_read_beyond_an_end_is_read_again() {
     assert!(partials[0] != partials[1], "the record is in the window");
 }
 
+/// A record may be ahead of its message, which then came before the cutoff of the window before.
+#[test]
+fn records_that_are_ahead_of_their_message_are_read_again_too() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(&servers, "ahead", PARTITIONS, &settings);
+    message(&servers, &topic, 0, (origin(), 0));
+    // The second window begins then, and the first one waits a second longer.
+    message_at(&servers, &topic, 0, (origin(), 60), 60);
+    let input = Records::new(&servers, &topic);
+    let mut ahead = input.open();
+    answer(&mut ahead, &input.announced(0, 0, 2), 0);
+    let partials = [1, 2].map(|end| {
+        let asked = input.announced(1, 0, end);
+        let found = answer(&mut ahead, &asked, 0);
+        assert!(found == answer(&mut input.open(), &asked, 0), "end {end}");
+        found
+    });
+    assert!(partials[0] != partials[1], "the record is in the window");
+}
+
 /// Messages that the client has missed, such as those that were deleted ahead of it: a partition begins anew, at what its window needs.
 #[test]
 fn partitions_begin_anew_where_messages_were_missed() {
