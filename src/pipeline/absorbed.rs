@@ -204,7 +204,7 @@ impl Absorbing<'_> {
             first: self.first,
             backfill_until: self.backfill_until,
             ends,
-            past: input.past(self.windows.oldest_message(), &self.recorded),
+            past: input.past(self.windows.oldest_message_of(window), &self.recorded),
         });
         topic.announce(&id, &announcement);
         let alone = self.alone.next_window(|number| announcement.ends.0.contains_key(number));

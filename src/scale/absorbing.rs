@@ -72,8 +72,10 @@ struct Open {
     behind: BTreeMap<Timestamp, i64>,
     /// The end of the last window that was closed here: what lies before it may belong to windows that were closed elsewhere.
     closed: Option<i64>,
-    /// The newest message timestamp, or the time when it was read, if that is earlier.
+    /// The newest message timestamp.
     newest: Timestamp,
+    /// That of the last message, or the time when it was read, if that is earlier.
+    last: Timestamp,
 }
 
 impl Absorbing {
@@ -189,8 +191,9 @@ impl Absorbing {
             self.stretches.end(number);
             return Err(error);
         }
-        let (behind, closed, newest) = (BTreeMap::new(), None, Timestamp::EARLIEST);
-        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest });
+        let (behind, closed) = (BTreeMap::new(), None);
+        let [newest, last] = [Timestamp::EARLIEST; 2];
+        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest, last });
         Ok(())
     }
 
@@ -227,7 +230,7 @@ impl Absorbing {
             let open = partition.open.as_ref()?;
             let asked = partition.asked.front();
             let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
-            let is_ahead = || open.newest >= open.windows.cutoff().plus(self.rules.grid.length());
+            let is_ahead = || open.last >= open.windows.cutoff().plus(self.rules.grid.length());
             Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
         };
         Positions(self.partitions.iter().filter_map(until).collect())
@@ -251,7 +254,8 @@ impl Absorbing {
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
         // By a producer's clock a message can be from the future, which must not end reading ahead.
-        open.newest = batch.message_time.map_or(open.newest, |time| time.min(Timestamp::now()));
+        open.last = batch.message_time.map_or(open.last, |time| time.min(Timestamp::now()));
+        open.newest = batch.message_time.map_or(open.newest, |time| time.max(open.newest));
         counts.behind
     }
 }
@@ -262,9 +266,14 @@ pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
 }
 
 impl Open {
-    /// Drops the windows before the one that is asked for: others have sent them, and what was read since is of that one too.
+    /// Drops the windows before the one that is asked for, if reading has come to it: others have sent them, and what was read since is of
+    /// that one too.
     fn pass_over(&mut self, asked: &Announcement) {
-        while self.reads_for(asked) && self.windows.next().is_some_and(|next| next.start < asked.window.start) {
+        let has_come = self.newest >= self.windows.oldest_message_of(asked.window);
+        while has_come
+            && self.reads_for(asked)
+            && self.windows.next().is_some_and(|next| next.start < asked.window.start)
+        {
             self.windows.part();
             self.closed = None;
         }

@@ -182,6 +182,11 @@ impl Windows {
         self.rules.cutoff(window, self.backfill_until)
     }
 
+    /// The oldest message timestamp that a record of `window` can have.
+    pub fn oldest_message_of(&self, window: Span) -> Timestamp {
+        self.rules.oldest_message(window)
+    }
+
     /// Adds what another process has of a partition in `window`, which is as if its records had been absorbed: `bytes` are those of
     /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
     pub fn take(&mut self, window: Span, partition: i32, bytes: &[u8]) -> bool {

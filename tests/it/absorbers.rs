@@ -408,7 +408,7 @@ fn a_first_window_does_not_need_what_was_deleted_before() {
         for absorbers in [0, 1] {
             let (servers, topic) = (&servers, &topic);
             scope.spawn(move || {
-                let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 10) * 1_000_000);
+                let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000);
                 let folder = tempfile::tempdir().expect("a folder");
                 let folder = folder.path();
                 let text = moved(&configuration(servers, topic, folder, 1), start, LENGTH);
@@ -419,6 +419,8 @@ fn a_first_window_does_not_need_what_was_deleted_before() {
                 let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
                 assert_eq!(published_by(&text, folder, 1).len(), 6 * WINDOWS as usize, "{absorbers} absorbers");
                 drop(running);
+                let log = fs::read_to_string(folder.join("absorbers.log")).unwrap_or_default();
+                assert!(!log.contains("left to the worker"), "{log}");
             });
         }
     });

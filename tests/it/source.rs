@@ -21,6 +21,7 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, Threa
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::{PATIENCE, kafka, wait_for};
+use crate::readers::{message_at, origin};
 
 /// Columns of the messages that these tests send.
 fn columns() -> Columns {
@@ -443,6 +444,27 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     source.rewind(since, &recorded(ends)).unwrap();
     // But nothing of it can be from a window that is still to come.
     source.rewind(Timestamp::now().plus(Duration::from_secs(60)), &Recorded::default()).unwrap();
+}
+
+/// By the times that producers give, an early message may come after what was deleted: it shows nothing.
+#[test]
+fn a_straggler_does_not_hide_what_was_deleted_unread() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings = [("message.timestamp.type", "CreateTime")];
+    let topic = kafka::fresh_topic(&servers, "straggler", 1, &settings);
+    [100, 110, 120, 5, 130].iter().for_each(|sent| message_at(&servers, &topic, 0, (origin(), 0), *sent));
+    delete_before(&servers, &topic, 3);
+    let since = origin().plus(Duration::from_secs(60));
+    let rewound = |end, lost| {
+        let params = Params { trust_producer_time: true, lost, ..params(&servers, &topic) };
+        let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
+        [source.begin(&positions([(0, end)])), source.rewind(since, &recorded(positions([(0, end)])))]
+    };
+    for refused in rewound(1, vec![]) {
+        assert!(matches!(refused, Err(Error::Deleted { from: 1, to: 3, .. })), "{refused:?}");
+    }
+    rewound(1, vec![Lost { partition: 0, from: 1, to: 3 }]).into_iter().for_each(Result::unwrap);
+    rewound(3, vec![]).into_iter().for_each(Result::unwrap);
 }
 
 /// By the worker's clock the cutoff has just passed, and by the brokers' ten minutes ago: what came since is behind the end.

@@ -49,6 +49,20 @@ impl State {
             self.partitions = partitions;
         }
     }
+
+    fn record(&mut self, checked: Checked) {
+        self.connected = true;
+        // A reader may have seen a new partition meanwhile: then they are taken again.
+        let has_all = checked.partitions.len() >= self.partitions.len();
+        for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
+            self.pending.remove(&cutoff);
+            self.known.insert(cutoff, known);
+        }
+        while self.known.len() > MAX_KNOWN {
+            self.known.pop_first();
+        }
+        self.add_partitions(checked.partitions);
+    }
 }
 
 struct Known {
@@ -191,7 +205,7 @@ impl TrackerThread {
             match checked {
                 Ok(checked) => {
                     self.is_lag_told = false;
-                    self.record(checked);
+                    lock(&self.shared).record(checked);
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
@@ -287,19 +301,20 @@ impl TrackerThread {
         }
         Ok(Positions(ends))
     }
+}
 
-    fn record(&self, checked: Checked) {
-        let mut state = lock(&self.shared);
-        state.connected = true;
-        // A reader may have seen a new partition meanwhile: then they are taken again.
-        let has_all = checked.partitions.len() >= state.partitions.len();
-        for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
-            state.pending.remove(&cutoff);
-            state.known.insert(cutoff, known);
-        }
-        while state.known.len() > MAX_KNOWN {
-            state.known.pop_first();
-        }
-        state.add_partitions(checked.partitions);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {
+        let [newest, cutoff] = [2, 1].map(Timestamp::from_micros);
+        let known = || Known { ends: Positions::default(), newest };
+        let mut state = State { partitions: vec![0, 1, 2], pending: [cutoff].into(), ..State::default() };
+        state.record(Checked { partitions: vec![0, 1], ends: vec![(cutoff, known())] });
+        assert!(state.known.is_empty() && state.pending.contains(&cutoff));
+        state.record(Checked { partitions: vec![0, 1, 2], ends: vec![(cutoff, known())] });
+        assert!(state.known.contains_key(&cutoff) && state.pending.is_empty());
     }
 }

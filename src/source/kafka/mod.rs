@@ -198,26 +198,45 @@ impl Kafka {
     pub fn begin(&self, recorded: &Positions) -> Result<(), Error> {
         let numbers = self.partitions(recorded)?;
         for (&partition, &end) in &recorded.0 {
-            self.reaches(partition, end, self.inspector.watermarks(partition)?.1)?;
+            self.follows(partition, end, self.inspector.watermarks(partition)?)?;
         }
-        self.tracker.add_partitions(numbers);
-        // What is before these is too early for every window that begins later, and may be deleted before any has closed.
-        self.tracker.ends(self.schedule.now());
+        self.has_partitions(numbers);
         Ok(())
     }
 
     /// The partitions of the topic, and among them all that were read before.
     fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
         let seen = self.tracker.partitions().into_iter().chain(recorded.0.keys().copied());
-        self.inspector.partitions(&self.topic.id, seen)
+        self.inspector.partitions(&self.topic.id, seen).or_else(|missing| {
+            // While no worker ran, the topic may have been made anew: then it shows in those that are there.
+            for (&partition, &end) in &recorded.0 {
+                if let Ok(watermarks) = self.inspector.watermarks(partition) {
+                    self.follows(partition, end, watermarks)?;
+                }
+            }
+            Err(missing)
+        })
     }
 
-    /// Checks that a partition that ends at `high` was read up to `end`.
-    fn reaches(&self, partition: i32, end: i64, high: i64) -> Result<(), Error> {
+    /// The topic has these partitions, and what they have now is too early for every window that begins later: it may be deleted before any
+    /// has closed.
+    fn has_partitions(&self, numbers: Vec<i32>) {
+        self.tracker.add_partitions(numbers);
+        self.tracker.ends(self.schedule.now());
+    }
+
+    /// Checks that a partition with messages `low..high` was read up to `end`, and that what comes after it is there, as far as that can be
+    /// known.
+    fn follows(&self, partition: i32, end: i64, (low, high): (i64, i64)) -> Result<(), Error> {
         if end > high {
             return Err(
                 self.recreated(format!("partition {partition} ends at offset {high}, but was read up to {end}"))
             );
+        }
+        // By the times that producers give, an early message may come after what was deleted and not read.
+        let from = self.params.lost_until(partition, end).unwrap_or(end);
+        if self.params.trust_producer_time && end > 0 && from < low {
+            return Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low });
         }
         Ok(())
     }
@@ -282,13 +301,13 @@ impl Source for Kafka {
         let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
         for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
-            self.reaches(partition, at(&recorded.ends, partition), high)?;
+            self.follows(partition, at(&recorded.ends, partition), (low, high))?;
             let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
             let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
-        self.tracker.add_partitions(numbers.clone());
+        self.has_partitions(numbers.clone());
         self.partitions = numbers;
         Ok(())
     }
@@ -368,6 +387,12 @@ mod tests {
         };
         let columns = Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec![] };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+        let ends = |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
+        let started = Instant::now();
+        while ends(&mut source, 0).is_none() {
+            assert!(started.elapsed() < Duration::from_secs(20), "both partitions are there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let cutoff = Timestamp::from_micros(0);
         let is_waited_for = |failure: &Error| {
             assert!(failure.is_transient(), "{failure}");
@@ -388,10 +413,13 @@ mod tests {
         failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
         let started = Instant::now();
         while source.is_connected() {
-            assert_eq!(source.ends(cutoff).unwrap(), None);
+            assert_eq!(ends(&mut source, 1), None);
             assert!(started.elapsed() < Duration::from_secs(20), "the partition is not missed");
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(source.ends(cutoff).unwrap(), None);
+        assert_eq!(ends(&mut source, 1), None);
+        // One that was made anew has not even what was read of the partitions that are there.
+        let made_anew = source.begin(&Positions([(0, 5), (2, 1)].into())).unwrap_err();
+        assert!(matches!(made_anew, Error::Recreated { .. }), "{made_anew}");
     }
 }
