@@ -108,7 +108,8 @@ fn cells_tell_an_expected_arrival_better_than_any_machine_at_the_price_of_the_ex
 
 #[test]
 fn cells_tell_late_flights_better_than_logistic_regression_and_a_support_vector_machine() {
-    let (text, lines) = compared("flights-late", &[], &[]);
+    // A quarter of the example's records tells them apart as well, in less time.
+    let (text, lines) = compared("flights-late", &[("expected_records = 28000", "expected_records = 7000")], &[]);
     println!("{text}");
     the_least_is_recommended(&lines, &text);
     assert!(lines[0].function.contains("cells"), "{text}");
@@ -121,12 +122,12 @@ fn cells_tell_late_flights_better_than_logistic_regression_and_a_support_vector_
 /// Few records at a low price, and cells too narrow for both: the file is told what to change.
 #[test]
 fn a_wider_bandwidth_is_recommended_where_the_noise_is_large() {
-    let small = [
+    let changes = [
         ("epsilon = 1.0", "epsilon = 0.1"),
         ("expected_records = 28000", "expected_records = 860"),
         ("bandwidths = [3, 500]", "bandwidths = [1, 150]"),
     ];
-    let (text, lines) = compared("flights-late", &small, &[]);
+    let (text, lines) = compared("flights-late", &changes, &[]);
     println!("{text}");
     the_least_is_recommended(&lines, &text);
     let plain = lines.iter().find(|line| line.function.starts_with("this file") && line.reading == "local means");
@@ -136,9 +137,6 @@ fn a_wider_bandwidth_is_recommended_where_the_noise_is_large() {
     assert!(!lines[0].function.starts_with("this file") || is_wider || is_whole, "{text}");
     // It is the noise that the narrow ones lose by.
     assert!(plain.without_noise.is_some_and(|form| form < plain.error() - 0.1), "{text}");
-    // The noise is drawn anew.
-    let (_, again) = compared("flights-late", &small, &[]);
-    assert_ne!(format!("{lines:?}"), format!("{again:?}"));
 }
 
 /// A minute a window: waves of the label along the axis, which a wide kernel does not follow.
@@ -210,6 +208,7 @@ fn the_order_of_the_table_is_that_of_what_is_really_released() {
     let arguments = ["explain", "--compare", "c.toml", "--public-sample", "waves.arrows"];
     let text = said(&bernstream(folder.path(), &arguments));
     println!("{text}");
+    assert_ne!(said(&bernstream(folder.path(), &arguments)), text, "the noise is drawn anew");
     let lines = table(&text);
     the_least_is_recommended(&lines, &text);
     assert!(text.contains("16000 public rows of waves.arrows"), "{text}");
