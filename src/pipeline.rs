@@ -123,12 +123,7 @@ impl Worker<'_> {
         let backfill_until = ledger.genesis().backfill_until;
         let windows = || Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
         let cutoff = |window| plan.rules.cutoff(window, backfill_until);
-        // Absorbers read each window by itself, and readers those that it overlaps too.
-        let needed = match absorbed {
-            Some(_) => plan.rules.oldest_message(next),
-            None => windows().oldest_message(),
-        };
-        let recorded = ledger.recorded(needed, cutoff)?;
+        let recorded = ledger.recorded(windows().oldest_message(), cutoff)?;
         let mut reading_here = Vec::new();
         let mut absorbing = |mut absorbed: Absorbed| {
             let own = std::mem::take(&mut absorbed.own);

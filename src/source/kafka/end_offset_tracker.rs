@@ -56,10 +56,10 @@ impl State {
         let has_all = checked.partitions.len() >= self.partitions.len();
         for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
             self.pending.remove(&cutoff);
+            while self.known.len() >= MAX_KNOWN {
+                self.known.pop_first();
+            }
             self.known.insert(cutoff, known);
-        }
-        while self.known.len() > MAX_KNOWN {
-            self.known.pop_first();
         }
         self.add_partitions(checked.partitions);
     }

@@ -31,6 +31,7 @@ use self::share::Share;
 pub use self::stretches::Stretches;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
+use crate::kafka;
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
@@ -207,14 +208,14 @@ impl Kafka {
     /// The partitions of the topic, and among them all that were read before.
     fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
         let seen = self.tracker.partitions().into_iter().chain(recorded.0.keys().copied());
-        self.inspector.partitions(&self.topic.id, seen).or_else(|missing| {
+        self.inspector.partitions(&self.topic.id, seen).or_else(|failure| {
             // While no worker ran, the topic may have been made anew: then it shows in those that are there.
             for (&partition, &end) in &recorded.0 {
-                if let Ok(watermarks) = self.inspector.watermarks(partition) {
-                    self.follows(partition, end, watermarks)?;
-                }
+                let is_lag = matches!(failure, Error::Kafka(kafka::Error::Lagging { .. }));
+                let Some(Ok(watermarks)) = is_lag.then(|| self.inspector.watermarks(partition)) else { break };
+                self.follows(partition, end, watermarks)?;
             }
-            Err(missing)
+            Err(failure)
         })
     }
 
@@ -222,7 +223,10 @@ impl Kafka {
     /// has closed.
     fn has_partitions(&self, numbers: Vec<i32>) {
         self.tracker.add_partitions(numbers);
-        self.tracker.ends(self.schedule.now());
+        // One of the readers is enough.
+        if self.share.has(0) && !self.params.trust_producer_time {
+            self.tracker.ends(self.schedule.now());
+        }
     }
 
     /// Checks that a partition with messages `low..high` was read up to `end`, and that what comes after it is there, as far as that can be
@@ -234,8 +238,9 @@ impl Kafka {
             );
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
-        let from = self.params.lost_until(partition, end).unwrap_or(end);
-        if self.params.trust_producer_time && end > 0 && from < low {
+        let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
+        if self.params.trust_producer_time && is_unread {
+            let from = self.params.lost_until(partition, 0).unwrap_or(0);
             return Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low });
         }
         Ok(())
@@ -301,7 +306,9 @@ impl Source for Kafka {
         let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
         for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
-            self.follows(partition, at(&recorded.ends, partition), (low, high))?;
+            if let Some(end) = recorded.ends.0.get(&partition) {
+                self.follows(partition, *end, (low, high))?;
+            }
             let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
             let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
             partitions.insert(partition, Partition::from(start));
