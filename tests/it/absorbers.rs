@@ -300,19 +300,25 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
     assert!(published != alone(&without), "the records of the new partition are in");
 }
 
+/// A topic with a message for each partition and window, of so many seconds each, and when the first of them begins: in a moment.
+fn live(servers: &str, stem: &str, length: i64) -> (String, Timestamp) {
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(servers, stem, PARTITIONS, &settings);
+    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    {
+        message(servers, &topic, partition, (start, length * window));
+    }
+    (topic, start)
+}
+
 /// A worker that has read all partitions alone for want of absorbers, and has each window at once, leaves them to absorbers that start later.
 #[test]
 fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
     const LENGTH: i64 = 12;
     let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
-    let topic = kafka::fresh_topic(&servers, "late", PARTITIONS, &settings);
-    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
-    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
-    {
-        message(&servers, &topic, partition, (start, LENGTH * window));
-    }
+    let (topic, start) = live(&servers, "late", LENGTH);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
@@ -487,14 +493,7 @@ impl Witness for Held<'_> {
 fn what_belongs_to_accepted_windows_is_deleted() {
     const LENGTH: i64 = 4;
     let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
-    let topic = kafka::fresh_topic(&servers, "deleted", PARTITIONS, &settings);
-    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
-    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
-    {
-        message(&servers, &topic, partition, (start, LENGTH * window));
-    }
+    let (topic, start) = live(&servers, "deleted", LENGTH);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
