@@ -178,7 +178,7 @@ impl Checked {
 fn message(settings: &Settings, release: &Release) -> String {
     let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
     format!(
-        "{name}{} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
+        "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
         release.shape().values(),
         synopsis_bytes(&release.shape())
     )

@@ -50,6 +50,7 @@ mod mistakes;
 mod monitoring;
 mod names;
 mod neighbours;
+mod not_protected;
 mod outage;
 mod policies;
 mod probes;

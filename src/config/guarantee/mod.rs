@@ -8,7 +8,7 @@ mod promise;
 mod windows;
 
 pub use definition::implied;
-pub use exclusions::{not_protected, others};
+pub use exclusions::{ALL as NOT_PROTECTED, Exclusion, not_protected, others};
 pub use notes::notes;
 pub use price::price_policy;
 pub use promise::promise;

@@ -152,11 +152,11 @@ mod tests {
         assert_eq!(standby(3, "10s", "21500ms"), (half, String::new()));
         assert!(standby(3, "10s", "21499ms").1.contains("ledger.standby, and 1.5 seconds"));
         let (drawing, note) = standby(400, "10s", "21500ms");
-        assert_eq!(drawing, half + Duration::from_millis(1600));
-        assert!(note.contains("1s 600ms to compute, draw and write a window"), "{note}");
-        assert_eq!(standby(400, "10s", "23100ms").1, "");
+        assert_eq!(drawing, half + Duration::from_millis(1800));
+        assert!(note.contains("1s 800ms to compute, draw and write a window"), "{note}");
+        assert_eq!(standby(400, "10s", "23300ms").1, "");
         let (_, note) = standby(400, "3s", "1m");
-        assert!(note.contains("a window can take 1s 600ms to compute, draw and write, and others wait 3s"), "{note}");
+        assert!(note.contains("a window can take 1s 800ms to compute, draw and write, and others wait 3s"), "{note}");
     }
 
     #[test]

@@ -19,5 +19,5 @@ pub fn synopsis_bytes(shape: &Shape) -> usize {
 
 /// The approximate size with `lattice_points`: eight bytes a coefficient, plus schema and metadata.
 fn message_bytes(lattice_points: usize) -> usize {
-    8 * lattice_points + 4096
+    8 * lattice_points + 6144
 }

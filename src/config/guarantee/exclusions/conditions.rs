@@ -1,0 +1,85 @@
+//! When an exclusion applies.
+
+use crate::config::settings::{Input, Period, Release, Settings, Unit};
+use crate::metrics::Detail;
+use crate::sink::Output;
+use crate::source;
+use crate::source::kafka::OnBadMessage;
+use crate::synopsis::description::Definition;
+use crate::targets::Adjacency;
+use crate::window::accumulator::AccumulatorSpec;
+
+pub fn always(_: &Settings) -> bool {
+    true
+}
+
+/// How the input topic is read; none for files.
+pub fn kafka(settings: &Settings) -> Option<&source::kafka::Params> {
+    match &settings.input {
+        Input::Kafka(kafka) => Some(kafka),
+        Input::Files(_) => None,
+    }
+}
+
+pub fn reads_a_topic(settings: &Settings) -> bool {
+    kafka(settings).is_some()
+}
+
+pub fn reads_files(settings: &Settings) -> bool {
+    kafka(settings).is_none()
+}
+
+pub fn trusts_producers(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| kafka.trust_producer_time)
+}
+
+pub fn relies_on_brokers_clocks(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| !kafka.trust_producer_time)
+}
+
+pub fn skips_messages(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
+}
+
+pub fn accepts_loss(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| !kafka.lost.is_empty())
+}
+
+pub fn writes_topics(settings: &Settings) -> bool {
+    matches!(settings.output, Output::Kafka { .. }) || settings.ledger_log.is_some() || settings.scale.is_some()
+}
+
+/// A function of kept records is solved for, which takes a time that depends on them.
+pub fn solves(settings: &Settings) -> bool {
+    let is_solved =
+        |release: &Release| matches!(release.function.target.accumulator(), AccumulatorSpec::Records { .. });
+    settings.releases.iter().any(is_solved)
+}
+
+pub fn protects_records(settings: &Settings) -> bool {
+    settings.privacy.unit == Unit::Record
+}
+
+pub fn renews_for_users(settings: &Settings) -> bool {
+    matches!(settings.privacy.unit, Unit::User { per: Period::Every(_), .. })
+}
+
+pub fn hides_values_only(settings: &Settings) -> bool {
+    matches!(settings.privacy.adjacency, Adjacency::ReplaceOne)
+}
+
+pub fn is_random(settings: &Settings) -> bool {
+    matches!(settings.privacy.definition, Definition::Random(_))
+}
+
+pub fn has_no_shared_budget(settings: &Settings) -> bool {
+    settings.privacy.budget.is_none()
+}
+
+pub fn shares_a_budget(settings: &Settings) -> bool {
+    settings.privacy.budget.is_some()
+}
+
+pub fn shows_operators(settings: &Settings) -> bool {
+    settings.detail == Detail::Operator
+}
