@@ -274,13 +274,13 @@ async function told(change, more = {}) {
 
 test("the price is told in odds, and a record is not a person", async () => {
   const one = await told({});
-  assert.match(one, /Someone who is 50 % sure that your record is included can become at most 73 % sure, whatever else they know\./);
+  assert.match(one, /Someone who is 50 % sure that your record is included can become at most 73\.2 % sure, whatever else they know\./);
   assert.match(one, /A record is not a person\. A person with 10 records here is protected by at most 10 × ε = 10\./);
-  assert.match(await told({ price: "0.5" }), /at most 62 % sure.*With everything that may ever be charged to the same block \(ε = 1\): someone who is 50 % sure.*at most 73 % sure/);
+  assert.match(await told({ price: "0.5" }), /at most 62\.3 % sure.*With everything that may ever be charged to the same block \(ε = 1\): someone who is 50 % sure.*at most 73\.2 % sure/);
   assert.match(await told({ price: "12", blocks: [] }), /at most 99\.9994 % sure/);
   const delta = { epsilon: "1", delta: "0.000000001" };
-  assert.match(await told({ definition: "epsilon-delta", price: delta, blocks: [] }), /A guess whether your record is included, right half of the time without these numbers, is right at most 73 % of the time with them\..*10 × ε = 10, and by a δ that grows still faster/);
-  assert.match(await told({ definition: "zero-concentrated", price: { rho: "0.02" }, blocks: [] }), /right at most 55 % of the time with them\..*100 × ρ = 2\./);
+  assert.match(await told({ definition: "epsilon-delta", price: delta, blocks: [] }), /A guess whether your record is included, right half of the time without these numbers, is right at most 73\.2 % of the time with them\..*10 × ε = 10, and by a δ that grows still faster/);
+  assert.match(await told({ definition: "zero-concentrated", price: { rho: "0.02" }, blocks: [] }), /right at most 55\.1 % of the time with them\..*100 × ρ = 2\./);
   assert.match(await told({ adjacency: "replace_one" }), /50 % sure between two values of your record/);
   const user = await told({ unit: { user: { column: "id", per: "1d", max_records_per_window: 2 } } });
   assert.match(user, /that your records are included/);

@@ -1,7 +1,7 @@
 // What the page may say of a synopsis, without a browser.
 
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -171,4 +171,39 @@ test("a probability and both its bands lie from 0 to 1, however large the noise"
     clipped.above += value === 1;
   });
   assert.ok(clipped.below + clipped.above > 0, "nothing was clipped");
+});
+
+/** The rest to 1 of the bound of somebody who was so sure before. */
+const restFrom = (before, epsilon) => (1 - before) / (1 - before + before * Math.exp(epsilon));
+
+test("odds are never rounded below the bound, and never to 100 %", async () => {
+  const { inPercent, restAfterEpsilon, wrongUnderDelta, wrongUnderRho } = await module_("odds.js");
+  const number = (text) => Number(text.replace("almost ", "").replace("\u00a0%", ""));
+  const rests = [];
+  for (let epsilon = 0.0001; epsilon < 700; epsilon *= 1.01) rests.push(restAfterEpsilon(epsilon), wrongUnderDelta(epsilon, 1e-6), wrongUnderRho(epsilon));
+  for (const rest of rests) {
+    const [text, bound] = [inPercent(rest), 100 - 100 * rest];
+    assert.ok(number(text) >= bound && text !== "100\u00a0%", `${text} of ${bound}`);
+    // Nothing is added that could be mistaken for another promise.
+    assert.ok(text.startsWith("almost") || number(text) - bound <= Math.max(Math.min(bound - 50, 100 - bound) / 5, 2e-8), `${text} of ${bound}`);
+  }
+  const shown = [0.001, 0.01, 0.019, 1, 3, 5].map((epsilon) => inPercent(restAfterEpsilon(epsilon)));
+  assert.deepEqual(shown, ["50.025", "50.25", "50.48", "73.2", "95.3", "99.4"].map((text) => `${text}\u00a0%`));
+  assert.equal(inPercent(wrongUnderDelta(1, 1)), "100\u00a0%");
+});
+
+test("odds in the pages are those of the page, rounded up", () => {
+  const page = readFileSync(here("../../docs/concepts/epsilon.md"), "utf8");
+  const rows = [...page.matchAll(/^\| ([0-9.]+) \| ([0-9.]+) % \| ([0-9.]+) % \|$/gm)];
+  assert.equal(rows.length, 8);
+  for (const [, epsilon, ...shown] of rows) {
+    for (const [place, before] of [0.5, 0.1].entries()) {
+      const [bound, said] = [100 - 100 * restFrom(before, Number(epsilon)), Number(shown[place])];
+      const step = 10 ** -(shown[place].split(".")[1] ?? "").length;
+      assert.ok(said >= bound && said - bound <= step, `${epsilon}: ${said} for ${bound}`);
+    }
+  }
+  const readme = readFileSync(here("../../README.md"), "utf8");
+  assert.ok(readme.includes("can become at most 73.2 % sure"));
+  for (const text of [page, readme]) assert.ok(!/probability of about delta/.test(text));
 });

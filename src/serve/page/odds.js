@@ -2,24 +2,36 @@
 
 import { parts } from "./price.js";
 
-/** The most that a probability of 1/2 can grow to under pure epsilon: `e^eps / (1 + e^eps)`. */
-const afterEpsilon = (epsilon) => 1 / (1 + Math.exp(-epsilon));
+// What is computed is the rest to 1, which is never 0 and keeps its digits where the bound is close to 1.
+
+/** What is left to 1 of the most that a probability of 1/2 can grow to under pure epsilon, `e^eps / (1 + e^eps)`. */
+export const restAfterEpsilon = (epsilon) => 1 / (1 + Math.exp(epsilon));
 
 /**
- * How often a guess between two equally likely cases can be right. The total variation distance of two outcomes is at most
+ * How often a guess between two equally likely cases is wrong at least. The total variation distance of two outcomes is at most
  * `(e^eps - 1 + 2 delta) / (e^eps + 1)` under (epsilon, delta) (Kairouz, Oh and Viswanath 2015); under rho at most
  * `sqrt(rho / 2)` (Pinsker) and `sqrt(1 - e^-rho)` (Bretagnolle and Huber), as rho bounds the divergence of Kullback and Leibler.
  */
-const rightUnderDelta = (epsilon, delta) => Math.min(1, afterEpsilon(epsilon) + delta / (1 + Math.exp(epsilon)));
-const rightUnderRho = (rho) => (1 + Math.sqrt(Math.min(rho / 2, 1 - Math.exp(-rho), 1))) / 2;
+export const wrongUnderDelta = (epsilon, delta) => (1 - delta) * restAfterEpsilon(epsilon);
+export const wrongUnderRho = (rho) => Math.max(1 - Math.sqrt(rho / 2), Math.exp(-rho) / (1 + Math.sqrt(1 - Math.exp(-rho)))) / 2;
 
-/** A probability in percent; never 100 % of what is less. */
-export function inPercent(p) {
-  for (const digits of [0, 1, 2, 4]) {
-    const text = (100 * p).toFixed(digits);
-    if (Number(text) < 100) return `${text}\u00a0%`;
-  }
-  return "almost 100\u00a0%";
+/** The most digits behind the point. */
+const DIGITS = 8;
+
+/**
+ * A probability in percent, of which `rest` is left to 1. It is rounded up, so that a bound is never below what it bounds, to as many digits as
+ * it takes to add no more than a fifth of the distance to 50 % and to 100 %; never 100 % of what is less.
+ */
+export function inPercent(rest) {
+  if (rest <= 0) return "100\u00a0%";
+  const left = 100 * rest;
+  const precise = Math.min(50 - left, left) / 5;
+  let digits = 1;
+  while (digits < DIGITS && 10 ** -digits > precise) digits += 1;
+  const factor = 10 ** digits;
+  // Downwards past the error of what was computed.
+  const least = Math.floor(left * factor * (1 - 2 ** -48)) / factor;
+  return least > 0 ? `${(100 - least).toFixed(digits)}\u00a0%` : "almost 100\u00a0%";
 }
 
 /** What a price means, in odds; undefined where there is no such bound, as of a declared plan. */
@@ -32,12 +44,12 @@ export function odds({ privacy: { definition, adjacency, unit } }, price) {
     ? ["which of two values your record has", "between two values of your record"]
     : [`whether ${whose}`, `that ${whose}`];
   if (rho !== undefined) {
-    return `A guess ${guess}, right half of the time without these numbers, is right at most ${inPercent(rightUnderRho(Number(rho)))} of the time with them.`;
+    return `A guess ${guess}, right half of the time without these numbers, is right at most ${inPercent(wrongUnderRho(Number(rho)))} of the time with them.`;
   }
   if (delta !== undefined && Number(delta) > 0) {
-    return `A guess ${guess}, right half of the time without these numbers, is right at most ${inPercent(rightUnderDelta(Number(epsilon), Number(delta)))} of the time with them.`;
+    return `A guess ${guess}, right half of the time without these numbers, is right at most ${inPercent(wrongUnderDelta(Number(epsilon), Number(delta)))} of the time with them.`;
   }
-  return `Someone who is 50\u00a0% sure ${cases} can become at most ${inPercent(afterEpsilon(Number(epsilon)))} sure, whatever else they know.`;
+  return `Someone who is 50\u00a0% sure ${cases} can become at most ${inPercent(restAfterEpsilon(Number(epsilon)))} sure, whatever else they know.`;
 }
 
 /** The records of the example. */
