@@ -49,6 +49,8 @@ pub struct Metrics {
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
     pub acting: IntGauge,
+    pub witness_lost_claims: IntGauge,
+    pub output_lost: IntGauge,
     ledger: IntGaugeVec,
     /// One per part of the worker.
     pub ready: IntGaugeVec,
@@ -245,6 +247,14 @@ impl Metrics {
                 "acting",
                 "1 while this worker releases the windows, 0 while it follows another one that does",
             )?)?,
+            witness_lost_claims: whole(IntGauge::new(
+                "witness_lost_claims",
+                "1 if the witness had lost claims since this worker was started, whose rows it claims again",
+            )?)?,
+            output_lost: whole(IntGauge::new(
+                "output_synopses_lost",
+                "published synopses that the output has lost at its end, and whose bytes are not kept any more",
+            )?)?,
             ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
                 "ready",
@@ -372,6 +382,7 @@ bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use
 bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
 bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
 bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
+bernstream_output_synopses_lost{pipeline} gauge: published synopses that the output has lost at its end, and whose bytes are not kept any more
 bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, or the end of the share of an input's total, if there is one
 bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
 bernstream_privacy_delta_limit{pipeline} gauge: total of every block
@@ -394,6 +405,7 @@ bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
 bernstream_windows_released_total{pipeline} counter: windows paid for
 bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, their share had ended, or every release was over
+bernstream_witness_lost_claims{pipeline} gauge: 1 if the witness had lost claims since this worker was started, whose rows it claims again
 ";
     const OPERATOR: &str = r"
 bernstream_batches_total{pipeline} counter: messages read

@@ -9,10 +9,12 @@ mod absorbers;
 mod alone;
 mod asked;
 mod catch_up;
+mod comparison;
 mod draw;
 mod error;
 mod health;
 mod joining;
+mod lost_claims;
 mod outage;
 mod plan;
 mod price_schedule;
@@ -52,6 +54,7 @@ pub use self::terms::{Quoted, Released, Terms};
 use self::absorbed::Absorbing;
 use self::asked::Asked;
 use self::catch_up::CatchUp;
+use self::comparison::Comparison;
 use self::joining::{Closed, Joining, Share};
 use self::outage::{CommonOutage, Outage};
 use self::read_here::{ReadHere, ReadingHere};
@@ -65,7 +68,7 @@ use crate::mechanism;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
-use crate::sink::deliver;
+use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Recorded, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Entry;
@@ -155,6 +158,7 @@ impl Worker<'_> {
             sink: Asked { inner: self.sink, health },
             generators: self.generators,
             outage: Outage::default(),
+            comparison: Comparison::default(),
             reports: PendingReports::default(),
             coming: None,
             catch_up: CatchUp::new(next.start),
@@ -321,6 +325,7 @@ struct Releasing<'a> {
     sink: Asked<'a, dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     outage: Outage,
+    comparison: Comparison,
     reports: PendingReports,
     /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
     coming: Option<(Timestamp, Option<Timestamp>)>,
@@ -359,7 +364,7 @@ impl Releasing<'_> {
                 Ok(first) => {
                     self.held = Some(first);
                     // Where workers share a log, each looks before it draws whether another one has drawn.
-                    if !self.ledger.is_shared() {
+                    if !self.ledger.is_shared() && self.comparison.agrees() {
                         self.release_all(&closed)?;
                     }
                     next_step = Instant::now();
@@ -376,10 +381,11 @@ impl Releasing<'_> {
             if Instant::now() < next_step {
                 continue;
             }
-            match deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now()) {
+            match self.step() {
                 Ok(progress) => {
                     self.delivered(&progress)?;
-                    let has_released = self.ledger.is_shared() && self.release_all(&closed)?;
+                    let is_waiting = self.ledger.is_shared() || self.held.is_some();
+                    let has_released = is_waiting && self.comparison.agrees() && self.release_all(&closed)?;
                     let is_claimed = !progress.has_claimed && !progress.is_waiting && !has_released;
                     let is_done = is_claimed && progress.next_due.is_none() && self.held.is_none();
                     if !is_reading && is_done && self.reports.is_empty() {
@@ -388,7 +394,8 @@ impl Releasing<'_> {
                     let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
                     next_step = Instant::now() + pause;
                 }
-                Err(error) if error.is_transient() => {
+                Err(Error::Deliver(error)) if error.is_transient() => {
+                    self.comparison.begin_again();
                     self.metrics.published.inc_by(error.published() as u64);
                     self.health.publishing.store(false, Relaxed);
                     if self.outage.fails() {
@@ -396,13 +403,24 @@ impl Releasing<'_> {
                     }
                     next_step = Instant::now() + RETRY;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         if stop.asked() {
             self.resign(stop);
         }
         Ok(())
+    }
+
+    /// Publishes and claims what is due; before that compares the witness with what was published, where that is to be done.
+    fn step(&mut self) -> Result<Progress, Error> {
+        self.look_at_output()?;
+        let now = self.clock.now();
+        let accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
+        self.compare(accepted.head())?;
+        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now)?;
+        self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
+        Ok(progress)
     }
 
     /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. Windows that
@@ -412,6 +430,11 @@ impl Releasing<'_> {
         while let Some(next) = self.held.take().or_else(|| closed.try_recv().ok()) {
             if self.ledger.is_shared() && next.window.span.start < self.ledger.next_window() {
                 continue;
+            }
+            if self.must_compare(next.publish_at) {
+                self.comparison.begin_again();
+                self.held = Some(next);
+                break;
             }
             if !self.ledger.may_draw(next.publish_at, self.clock.now())? {
                 self.held = Some(next);

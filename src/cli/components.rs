@@ -82,7 +82,7 @@ impl Components {
             false => None,
         };
         let readers = open_readers(settings)?;
-        let sink = settings.output.open_sink()?;
+        let mut sink = settings.output.open_sink()?;
         if existing.is_none() && settings.ledger_log.is_none() {
             // Before its witness is missed, which nobody has made.
             not_another_output(settings, false)?;
@@ -90,7 +90,10 @@ impl Components {
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(LedgerLog::open).transpose()?;
         let existing = match &mut log {
-            Some(log) => rebuilt::newest((settings, &process.has_read_again), existing, &mut *witness, log)?,
+            Some(log) => {
+                let places: (&mut dyn Witness, _, &mut dyn Sink) = (&mut *witness, log, &mut *sink);
+                rebuilt::newest((settings, &process.has_read_again), existing, places)?
+            }
             None => existing,
         };
         let mut ledger = match existing {
@@ -117,6 +120,9 @@ impl Components {
             let newest = witness.read()?;
             ledger.stand_by(settings.patience(), wanted.clone(), newest.as_ref(), Timestamp::now());
             process.recognise(&wanted, &ledger)?;
+        }
+        if settings.ledger_log.is_none() {
+            rebuilt::not_behind(&ledger, &mut *witness, &mut *sink)?;
         }
         take_over(settings, &wanted, &mut ledger)?;
         let witness = shares::guarded(settings, &ledger, witness)?;

@@ -8,8 +8,9 @@ use crate::cli::open_error::{OpenError, refused};
 use crate::clock::Timestamp;
 use crate::config::{Settings, canonical, diff};
 use crate::ledger::log::{self, Apart, LedgerLog};
-use crate::ledger::witness::{Claim, Witness};
-use crate::ledger::{self, Error, Ledger};
+use crate::ledger::witness::Witness;
+use crate::ledger::{self, Error, Evidence, Head, Ledger, OutputMessage, Standing};
+use crate::sink::{Sink, output};
 use crate::synopsis::description::Definition;
 
 /// The ledger of the disk, `existing`, if the witness follows it; otherwise that is built from `log` and takes its place. `None` where
@@ -21,39 +22,91 @@ use crate::synopsis::description::Definition;
 pub fn newest(
     (settings, has_read_again): (&Settings, &AtomicBool),
     existing: Option<Ledger>,
-    witness: &mut dyn Witness,
-    log: &mut LedgerLog,
+    (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
 ) -> Result<Option<Ledger>, OpenError> {
+    // Before the witness: whatever was published was claimed before.
+    let evidence = Evidence::gather(published(sink)?, Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
-        log.read()?;
-        // Whatever was published was claimed before.
-        return match log.has_marks() {
-            true => Err(no_claims(settings)),
-            false => Ok(existing),
+        let Some(ledger) = existing else {
+            return if log.has_marks() { Err(no_claims(settings)) } else { Ok(None) };
         };
+        ledger.recognise(&witness.identity()?, None)?;
+        return Ok(Some(ledger));
     };
-    let Some(ledger) = existing else {
-        info!("there is no ledger in {}: building it from its log", settings.ledger.path.display());
-        return as_chosen(settings, has_read_again, build(settings, &accepted, log)?).map(Some);
-    };
-    match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-        Err(Error::ForeignHead { .. }) => {
-            let ledger = match caught_up(ledger, &accepted, log)? {
-                Some(ledger) => ledger,
-                None => build(settings, &accepted, log)?,
-            };
-            as_chosen(settings, has_read_again, ledger).map(Some)
+    let (ledger, is_new) = match existing {
+        None => {
+            info!("there is no ledger in {}: building it from its log", settings.ledger.path.display());
+            (build(settings, accepted.head, log)?, true)
         }
-        recognised => Ok(recognised.map(|()| Some(ledger))?),
+        Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
+            Err(Error::ForeignHead { .. }) => (moved_to(settings, ledger, accepted.head, log)?, true),
+            recognised => recognised.map(|()| (ledger, false))?,
+        },
+    };
+    log.read()?;
+    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence)?;
+    let ledger = match ahead {
+        Some(newest) => {
+            info!(
+                "the ledger log has rows up to {} that the witness has not accepted, or not any more (newest: {}): they are claimed, the same \
+                 bytes, before anything is drawn",
+                newest.sequence, accepted.head.sequence
+            );
+            moved_to(settings, ledger, newest, log)?
+        }
+        None => ledger,
+    };
+    if is_new || ahead.is_some() { as_chosen(settings, has_read_again, ledger).map(Some) } else { Ok(Some(ledger)) }
+}
+
+/// What the end of the output says of its rows; nothing if it may not be read.
+///
+/// # Errors
+///
+/// If it cannot be reached.
+pub fn published(sink: &mut dyn Sink) -> Result<Vec<OutputMessage>, OpenError> {
+    let Some(tail) = sink.tail().map_err(output::Error::from)? else {
+        warn!(
+            "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
+             right to read the output"
+        );
+        return Ok(Vec::new());
+    };
+    Ok(tail.rows())
+}
+
+/// Refuses a ledger without a log that lacks rows which were published: nobody else has them.
+///
+/// # Errors
+///
+/// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
+pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sink) -> Result<(), OpenError> {
+    let evidence = Evidence::gather(published(sink)?, None)?;
+    let accepted = witness.read()?.map(|claim| claim.head);
+    // What is foreign to it is refused when it is to publish.
+    if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
+        return Ok(());
+    }
+    match ledger.standing(accepted.as_ref(), witness.remembered(), &evidence)? {
+        Standing::Unknown { sequence } => Err(Error::lost_claims(sequence, accepted.as_ref()).into()),
+        Standing::Agrees | Standing::Behind(_) => Ok(()),
+    }
+}
+
+/// The ledger with the rows up to `newest`, which it did not have: appended, or built anew.
+fn moved_to(settings: &Settings, ledger: Ledger, newest: Head, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
+    match caught_up(ledger, newest, log)? {
+        Some(ledger) => Ok(ledger),
+        None => build(settings, newest, log),
     }
 }
 
 /// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
-fn caught_up(mut ledger: Ledger, accepted: &Claim, log: &mut LedgerLog) -> Result<Option<Ledger>, OpenError> {
-    let (found, newest) = (accepted.head.sequence, ledger.head().sequence);
+fn caught_up(mut ledger: Ledger, accepted: Head, log: &mut LedgerLog) -> Result<Option<Ledger>, OpenError> {
+    let (found, newest) = (accepted.sequence, ledger.head().sequence);
     // Of what the log lacks this disk may have something.
-    ledger.hand_over(log, &accepted.head)?;
-    match ledger.catch_up(log, accepted.head, Timestamp::now())? {
+    ledger.hand_over(log, &accepted)?;
+    match ledger.catch_up(log, accepted, Timestamp::now())? {
         None => {
             info!(
                 "the ledger on the disk was behind, with row {newest} as its newest: took the rows up to {found}, which the witness has \
@@ -73,8 +126,8 @@ fn caught_up(mut ledger: Ledger, accepted: &Claim, log: &mut LedgerLog) -> Resul
     Ok(None)
 }
 
-fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
-    let built = log.restore(&settings.ledger, &accepted.head, Timestamp::now())?;
+fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
+    let built = log.restore(&settings.ledger, &accepted, Timestamp::now())?;
     let checkpoint = built.checkpoint.unwrap_or_default();
     info!(
         rows = built.rows,

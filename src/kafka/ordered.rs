@@ -41,12 +41,26 @@ impl Params {
 /// Why such a topic cannot be used. Whoever uses it names it, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    Unavailable { why: String },
-    Refused { why: String },
+    Unavailable {
+        why: String,
+    },
+    Refused {
+        why: String,
+    },
     Missing,
-    Damaged { what: String },
-    Partitions { partitions: usize },
-    Setting { setting: String, found: String, needed: String },
+    Damaged {
+        what: String,
+    },
+    /// It ends before what was read, or did: its newest records are gone, or a broker is behind.
+    Cut,
+    Partitions {
+        partitions: usize,
+    },
+    Setting {
+        setting: String,
+        found: String,
+        needed: String,
+    },
 }
 
 /// Such a topic, read by an assigned consumer.
@@ -259,9 +273,7 @@ pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
 
 fn explain(params: &Params, error: &KafkaError) -> Fault {
     match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
-            Fault::Damaged { what: "records that were not read yet are gone".into() }
-        }
+        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => Fault::Cut,
         _ => params.broker.failed(&params.topic, error).into(),
     }
 }

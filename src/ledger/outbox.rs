@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::chain::Head;
+use super::chain::{Head, Outcome};
 use super::error::Error;
 use super::open::Ledger;
 use super::outgoing::Outgoing;
@@ -55,7 +55,56 @@ impl Paid {
     }
 }
 
+/// A message that is known to be published.
+#[derive(Clone, Debug)]
+pub struct PublishedMessage {
+    pub sequence: u64,
+    pub key: String,
+    /// With its bytes, if they are still kept.
+    pub paid: Option<Paid>,
+}
+
 impl Ledger {
+    /// The messages of the rows up to `newest` that are known to be published, about `most` of them, those of the newest row first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deliverable`](Self::deliverable).
+    pub fn newest_messages(&self, newest: &Head, most: usize) -> Result<Vec<PublishedMessage>, Error> {
+        let mut count = 0;
+        let rows = self.newest(|closed| {
+            if let Outcome::Released { messages, .. } = &closed.outcome {
+                count += messages.len();
+            }
+            count < most
+        })?;
+        let mut found = Vec::new();
+        for (sequence, _) in rows.into_iter().filter(|(sequence, _)| *sequence <= newest.sequence) {
+            self.published_by(sequence, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// The messages of a row that are known to be published.
+    fn published_by(&self, sequence: u64, found: &mut Vec<PublishedMessage>) -> Result<(), Error> {
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let number = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let Some(row) = Outgoing::read(&self.connection, number).map_err(sqlite)? else { return Ok(()) };
+        let stored = "SELECT sequence, place, key, headers, bytes FROM outbox
+                      WHERE sequence = ?1 AND place = ?2 AND bytes IS NOT NULL";
+        let waiting =
+            "SELECT EXISTS (SELECT 1 FROM outbox WHERE sequence = ?1 AND place = ?2 AND published_at IS NULL)";
+        for (place, message) in (0_i64..).zip(&row.messages) {
+            if self.connection.query_row(waiting, [number, place], |row| row.get(0)).map_err(sqlite)? {
+                continue;
+            }
+            let stored = self.connection.query_row(stored, [number, place], Stored::read).optional().map_err(sqlite)?;
+            let paid = stored.and_then(|stored| stored.paid_for_by(&row));
+            found.push(PublishedMessage { sequence, key: message.key.clone(), paid });
+        }
+        Ok(())
+    }
+
     /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 4 MiB.
     ///
     /// Only up to `accepted`, the head of the witness.

@@ -1,12 +1,28 @@
-//! The row whose messages are being published: it is read once, and not once for each of them.
+//! The row whose messages are being published: it is read once, and not once for each of them; and a message that was.
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::chain::{Message, Outcome, Row};
+use super::chain::{Digest, Message, Outcome, Row};
 use super::entry::Entry;
 use super::store;
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
+
+/// A message on the output, by the row that its synopsis names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputMessage {
+    pub ledger: String,
+    pub sequence: u64,
+    /// Of its bytes.
+    pub digest: Digest,
+}
+
+impl OutputMessage {
+    /// Whether it has the bytes of one of these.
+    pub(super) fn is_one_of(&self, messages: &[Message]) -> bool {
+        messages.iter().any(|message| message.bytes == self.digest)
+    }
+}
 
 /// What one row has paid for.
 #[derive(Debug)]

@@ -74,6 +74,15 @@ pub trait Witness {
     ///
     /// If the claim may not have been written.
     fn append(&mut self, claim: &Claim) -> Result<(), Error>;
+
+    /// A head that it had accepted, as this worker remembers, although the accepted record is not where it was: the witness has lost it, or
+    /// a broker is behind, or another worker has claimed it again. Whoever knows the rows says whether the accepted claim covers it.
+    fn remembered(&self) -> Option<Head> {
+        None
+    }
+
+    /// The accepted claim covers what was remembered.
+    fn settle(&mut self) {}
 }
 
 /// Why a witness cannot be used.
@@ -81,12 +90,6 @@ pub trait Witness {
 pub enum Error {
     #[error("the witness {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
-    #[error(
-        "the witness {name} ends before offset {offset}, which this worker has read before: a broker that is behind shows the rest \
-         again; if it does not, an unclean election has lost claims, and nothing may be published before the owner of the \
-         pipeline has decided"
-    )]
-    Shorter { name: String, offset: u64 },
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error("the witness {name} is missing; it is never created anew for an existing ledger: restore it")]
@@ -113,7 +116,7 @@ impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Unavailable { .. } | Error::Shorter { .. } => true,
+            Error::Unavailable { .. } => true,
             Error::Budget(error) => error.is_transient(),
             _ => false,
         }

@@ -1,9 +1,9 @@
 //! Witness and sink, with their answers timed: a request that hangs is seen by the readiness probe before it fails.
 
 use super::health::Health;
-use crate::ledger::Paid;
 use crate::ledger::witness::{self, Claim, Witness};
-use crate::sink::{self, Sink};
+use crate::ledger::{Head, Paid};
+use crate::sink::{self, Sink, Tail};
 
 /// A witness or sink whose requests `health` knows of.
 pub(super) struct Asked<'h, T: ?Sized> {
@@ -32,6 +32,14 @@ impl<T: Witness + ?Sized> Witness for Asked<'_, T> {
     fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
         self.ask(|witness| witness.append(claim))
     }
+
+    fn remembered(&self) -> Option<Head> {
+        self.inner.remembered()
+    }
+
+    fn settle(&mut self) {
+        self.inner.settle();
+    }
 }
 
 impl<T: Sink + ?Sized> Sink for Asked<'_, T> {
@@ -41,5 +49,9 @@ impl<T: Sink + ?Sized> Sink for Asked<'_, T> {
 
     fn confirm(&mut self) -> Result<(), sink::Error> {
         self.ask(T::confirm)
+    }
+
+    fn tail(&mut self) -> Result<Option<Tail>, sink::Error> {
+        self.ask(T::tail)
     }
 }

@@ -31,7 +31,7 @@ pub enum Error {
 impl Error {
     /// Whether the worker goes on once its ledger and its input are opened again.
     pub fn begins_again(&self) -> bool {
-        self.is_overtaken() || matches!(self, Error::ReadsTooFar)
+        self.is_overtaken() || matches!(self, Error::ReadsTooFar | Error::Ledger(ledger::Error::LostClaims { .. }))
     }
 
     /// Whether the witness follows another copy of the ledger.

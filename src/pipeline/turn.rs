@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::{Error, Releasing, Stop};
+use crate::clock::Timestamp;
 use crate::sink::deliver::{self, Progress};
 use crate::window::grid::Span;
 
@@ -27,6 +28,13 @@ impl Releasing<'_> {
         let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
         // At the moment itself everything is there to be done.
         next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))
+    }
+
+    /// Whether this worker, which follows another one, is about to draw a window that is due at `publish_at`, and has to compare the witness
+    /// with what was published before.
+    pub(super) fn must_compare(&self, publish_at: Timestamp) -> bool {
+        let draws_from = self.ledger.draws_from(publish_at);
+        draws_from.is_some_and(|from| from <= self.clock.now()) && !self.comparison.is_fresh()
     }
 
     /// Whether the releases of a window begin no earlier than what can still be charged. Rows of other workers may have closed what could be

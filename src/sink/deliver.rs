@@ -6,8 +6,8 @@ use super::error::Error as SinkError;
 use super::publish::Sink;
 use crate::clock::Timestamp;
 use crate::ledger;
-use crate::ledger::witness::{self, Witness};
-use crate::ledger::{Ledger, Paid};
+use crate::ledger::witness::{self, Claim, Witness};
+use crate::ledger::{Head, Ledger, Paid};
 
 /// The most messages of one step, and so the most that are published again after a crash.
 pub const MESSAGES: usize = 512;
@@ -43,13 +43,54 @@ pub fn step(
     sink: &mut dyn Sink,
     now: Timestamp,
 ) -> Result<Progress, Error> {
+    let read = read(ledger, witness, now)?;
+    act(ledger, witness, sink, &read, now)
+}
+
+/// What the witness has accepted, which the ledger has.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    newest: Option<Claim>,
+    begun: Instant,
+    has_followed: bool,
+}
+
+impl Accepted {
+    /// The head of the witness.
+    pub fn head(&self) -> Option<Head> {
+        self.newest.map(|claim| claim.head)
+    }
+}
+
+/// The first half of a step: reads the witness, and takes from the log what others have claimed.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn read(ledger: &mut Ledger, witness: &mut dyn Witness, now: Timestamp) -> Result<Accepted, Error> {
     let begun = Instant::now();
     let newest = witness.read()?;
     let identity = witness.identity()?;
     // What was accepted while the witness was read is no older than its answer.
     let has_followed = ledger.follow(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
     ledger.recognise(&identity, newest.as_ref())?;
-    let accepted = newest.map(|claim| claim.head);
+    Ok(Accepted { newest, begun, has_followed })
+}
+
+/// The other half: publishes and claims.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn act(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    read: &Accepted,
+    now: Timestamp,
+) -> Result<Progress, Error> {
+    let Accepted { newest, begun, has_followed } = *read;
+    let accepted = read.head();
 
     let mut progress = Progress {
         published: 0,

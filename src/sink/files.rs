@@ -9,6 +9,8 @@ use std::thread;
 
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
+use super::published::Published;
+use super::tail::Tail;
 use crate::ledger::Paid;
 use crate::synopsis::Sealed;
 
@@ -46,6 +48,18 @@ impl Sink for FolderSink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
         let sealed: Vec<&Sealed> = paid.iter().map(Paid::sealed).collect();
         write(&self.params.path, &sealed)
+    }
+
+    fn tail(&mut self) -> Result<Option<Tail>, Error> {
+        let all = synopses(&self.params)?;
+        // Sorted by folder, and in each by window.
+        let newest: Vec<PathBuf> = all
+            .chunk_by(|one, next| one.parent() == next.parent())
+            .filter_map(|folder| folder.last().cloned())
+            .collect();
+        let mut messages = Vec::new();
+        each_synopsis(&newest, |place, bytes| messages.push(Published::of_bytes(place, bytes)))?;
+        Ok(Some(Tail { messages, is_whole: false }))
     }
 }
 

@@ -7,6 +7,8 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
+use super::published::Published;
+use super::tail::{self, Tail};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
@@ -80,6 +82,24 @@ impl Sink for KafkaSink {
             Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
             Err(kafka::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tail(&mut self) -> Result<Option<Tail>, Error> {
+        let most = i64::try_from(tail::MOST).unwrap_or(i64::MAX);
+        let all = extent(&self.params)?;
+        let is_whole = all.iter().all(|extent| extent.low == 0 && extent.high <= most);
+        let ends: Vec<Extent> = all
+            .into_iter()
+            .map(|Extent { partition, low, high }| Extent { partition, low: low.max(high - most), high })
+            .collect();
+        let mut messages = Vec::new();
+        let read =
+            each_message(&self.params, &ends, |place, sealed| messages.push(Published::of_message(place, sealed)));
+        match read {
+            // A worker may lack the right to read what it writes.
+            Err(Error::Broker(kafka::Error::Refused { .. })) => Ok(None),
+            read => read.map(|()| Some(Tail { messages, is_whole })),
         }
     }
 }

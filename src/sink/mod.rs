@@ -8,8 +8,10 @@ pub mod kafka;
 pub mod output;
 mod published;
 mod publish;
+mod tail;
 
 pub use self::error::Error;
 pub use self::output::{Location, Output};
 pub use self::publish::{Sink, Unpublished};
 pub use self::published::{PaidMessages, Published};
+pub use self::tail::{Lost, Tail};

@@ -1,6 +1,7 @@
 //! What every sink can do.
 
 use super::error::Error;
+use super::tail::Tail;
 use crate::ledger::Paid;
 
 /// A place that synopses are published to.
@@ -20,6 +21,15 @@ pub trait Sink {
     /// If the place was removed or replaced, or does not answer.
     fn confirm(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// The end of what is there; `None` if it may not be read.
+    ///
+    /// # Errors
+    ///
+    /// If the place cannot be reached.
+    fn tail(&mut self) -> Result<Option<Tail>, Error> {
+        Ok(None)
     }
 }
 

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::ledger::Message;
+use crate::ledger::{Digest, Message, OutputMessage};
+use crate::synopsis::description::Entry;
 use crate::synopsis::{Sealed, Synopsis};
 
 /// What was found at one place of an output.
@@ -56,6 +57,18 @@ impl Published {
     /// The pipeline that it is of; `None` for what is no synopsis.
     pub fn pipeline(&self) -> Option<String> {
         Synopsis::open(self.bytes()).ok().map(|synopsis| synopsis.description().pipeline.clone())
+    }
+
+    /// The message key; empty where none is stored.
+    pub(super) fn key(&self) -> &str {
+        &self.sealed.key
+    }
+
+    /// The row that it names; `None` for what is no synopsis.
+    pub(super) fn row(&self) -> Option<OutputMessage> {
+        let synopsis = Synopsis::open(self.bytes()).ok()?;
+        let Entry { id, sequence } = synopsis.description().ledger.clone();
+        Some(OutputMessage { ledger: id, sequence, digest: Digest::of(self.bytes()) })
     }
 
     /// Whether it is a synopsis of another ledger than `id`.

@@ -84,6 +84,40 @@ impl Own {
     pub fn data(&self) -> PathBuf {
         self.home.path().join("data")
     }
+
+    /// A power failure as seen by a topic of one partition: while the broker is down, its newest records are cut off from some batch on.
+    /// `keeps` says of how many batches how many are left.
+    pub fn cut(&self, topic: &str, keeps: impl Fn(usize) -> usize) {
+        let folder = self.data().join(format!("{topic}-0"));
+        let names = std::fs::read_dir(&folder).expect("its folder").map(|entry| entry.expect("a file").path());
+        let (logs, others): (Vec<_>, Vec<_>) =
+            names.partition(|path| path.extension().is_some_and(|ending| ending == "log"));
+        let [log] = logs.as_slice() else { panic!("one segment: {logs:?}") };
+        let bytes = std::fs::read(log).expect("its records");
+        let (mut starts, mut at) = (Vec::new(), 0);
+        while let Some(length) = bytes.get(at + 8..at + 12).map(|length| u32::from_be_bytes(length.try_into().unwrap()))
+        {
+            // What was not written yet is zero.
+            if length == 0 {
+                break;
+            }
+            starts.push(at);
+            at += 12 + length as usize;
+        }
+        starts.push(at);
+        let end = starts[keeps(starts.len() - 1)];
+        let file = std::fs::File::options().write(true).open(log).expect("its records");
+        file.set_len(end as u64).expect("they are cut off");
+        // The broker makes these again.
+        for other in others {
+            let is_derived = ["index", "timeindex", "snapshot"]
+                .iter()
+                .any(|ending| other.extension().is_some_and(|it| it == *ending));
+            if is_derived {
+                std::fs::remove_file(other).expect("it is deleted");
+            }
+        }
+    }
 }
 
 impl Drop for Own {

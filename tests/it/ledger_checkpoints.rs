@@ -11,7 +11,7 @@ use std::time::Duration;
 use bernstream::clock::Timestamp;
 use bernstream::ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{self, Closing, Configuration, Ledger};
+use bernstream::ledger::{self, Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage};
 use bernstream::sink::deliver::{self, Progress, step};
 use rusqlite::Connection;
 
@@ -303,6 +303,56 @@ fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_o
     let output = &pipeline.output.borrow().0;
     let windows: std::collections::BTreeSet<_> = output.iter().map(|sealed| sealed.headers.clone()).collect();
     assert_eq!(windows.len(), output.len(), "nothing was published twice");
+}
+
+/// What a worker without a disk takes from the log before it claims that again, where the witness has accepted two rows less.
+fn taken_again(
+    pipeline: &Pipeline,
+    messages: Vec<OutputMessage>,
+    remembered: Option<Head>,
+) -> Result<Option<Head>, ledger::Error> {
+    let disk = folder();
+    let (_, built) = pipeline.built_in(disk.path()).unwrap();
+    let mut log = MemoryLog::open(&pipeline.log);
+    let evidence = Evidence::gather(messages, Some(&mut log)).unwrap();
+    built.ahead(&mut log, Some(built.head()), remembered, &evidence)
+}
+
+#[test]
+fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_lost() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(3);
+    // Its draw of the next window is in the log, and was never accepted.
+    let mut other = pipeline.beside();
+    other.pay();
+    other.ledger.hold().unwrap();
+    pipeline.pass(2);
+    let (head, void) = (*pipeline.ledger.head(), *other.ledger.head());
+    pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence <= 3);
+    let message = |sequence: u64, bytes: &[u8]| OutputMessage {
+        ledger: pipeline.ledger.genesis().ledger.clone(),
+        sequence,
+        digest: Digest::of(bytes),
+    };
+    let bytes: Vec<Vec<u8>> = pipeline.output.borrow().0.iter().map(|sealed| sealed.bytes.clone()).collect();
+    // By the marks of the log.
+    assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
+    let is_other =
+        |error: ledger::Error, row: u64| matches!(error, ledger::Error::TwoBranches { row: found } if found == row);
+    assert!(is_other(taken_again(&pipeline, vec![], Some(void)).unwrap_err(), void.sequence));
+    // By the output, also if only the first of the two is there: what comes after it may have been accepted too.
+    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "published").is_none());
+    let newest = vec![message(4, &bytes[3]), message(5, &bytes[4])];
+    assert_eq!(taken_again(&pipeline, newest, None).unwrap(), Some(head));
+    assert_eq!(taken_again(&pipeline, vec![message(4, &bytes[3])], None).unwrap(), Some(head));
+    // By nothing: the longest chain that is there.
+    assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
+    // Of another ledger it says nothing.
+    let foreign = OutputMessage { ledger: "another".to_owned(), ..message(9, b"") };
+    assert_eq!(taken_again(&pipeline, vec![foreign], None).unwrap(), Some(head));
+    // Nobody has what was published.
+    let lost = taken_again(&pipeline, vec![message(6, b"gone")], None).unwrap_err();
+    assert!(matches!(&lost, ledger::Error::LostClaims { row: 6, .. }) && !lost.is_transient(), "{lost}");
 }
 
 /// Another ledger on a copy of a disk.

@@ -46,6 +46,7 @@ mod ledger_log;
 mod ledger_of_years;
 mod limits;
 mod looking;
+mod lost_claims;
 mod mistakes;
 mod monitoring;
 mod names;

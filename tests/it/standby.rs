@@ -500,8 +500,22 @@ impl<'s> Peer<'s> {
         }
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         self.child.take().expect("it runs").wait().expect("it ends")
+    }
+
+    /// What a metric is.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let (_, text) = self.get("/metrics");
+        let line = text.lines().find(|line| line.starts_with(&format!("bernstream_{name}{{")))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// What is said of its ledger.
+    pub fn said_by_verify(&self) -> String {
+        let mut command = self.setup.bernstream(&["ledger", "verify"]);
+        let said = command.arg(self.configuration()).output().expect("it runs");
+        String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr)
     }
 
     /// Its ledger is sound, and comes to be the one that the witness follows: whoever follows is a moment behind.

@@ -10,9 +10,9 @@ use crate::cli::failure::Failure;
 use crate::cli::shares;
 use crate::clock::Timestamp;
 use crate::config::Settings;
-use crate::ledger::{Closed, Head, Ledger, Missing, Outcome, Row};
-use crate::sink::PaidMessages;
+use crate::ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
 use crate::sink::output::Extent;
+use crate::sink::{PaidMessages, Tail};
 
 /// What was found, and nothing was wrong.
 #[derive(Debug, Serialize)]
@@ -29,6 +29,12 @@ pub struct Verified {
     pub published: usize,
     /// Messages that were paid for and are not there.
     pub missing: usize,
+    /// Published messages that are missing at the end of the output, and that the worker sends again at its next start.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missing_at_end: u64,
+    /// Those whose bytes the ledger does not keep any more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
     pub from_earlier_ledgers: u64,
     /// The rows that the ledger does not have, because it was built from a checkpoint of its log.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +62,7 @@ fn is_zero(count: &u64) -> bool {
 /// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
 pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Failure>) -> Result<Verified, Failure> {
     let published = settings.output.extent()?;
+    let end = settings.output.open_sink()?.tail()?.unwrap_or_default();
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = Ledger::inspect(&settings.ledger)?;
     let (rows, mut paid) = paid(&ledger, &published)?;
@@ -73,6 +80,9 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         tell(format!(
             "this ledger is {behind} rows behind another worker: all of them are in the ledger log, from which its own worker takes them"
         ))?;
+    }
+    if behind == 0 {
+        not_lost(&ledger, head, &end, tell)?;
     }
     // Of the rows that are accepted, it has those up to this one.
     let head = if behind > 0 { Some(*ledger.head()) } else { head };
@@ -124,6 +134,21 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
              sends what is kept"
         ))?;
     }
+    let newest = ledger.newest_published()?;
+    let lost = newest.map(|newest| end.lost(&ledger, &newest)).transpose()?.unwrap_or_default();
+    let missing_at_end = lost.kept.len() as u64;
+    if missing_at_end > 0 {
+        tell(format!(
+            "and {missing_at_end} that were published are missing at the end of the output, which has lost them: the worker sends them again at \
+             its next start"
+        ))?;
+    }
+    if lost.gone > 0 {
+        tell(format!(
+            "and {} that were published are missing at the end of the output, and lost: their bytes are not kept any more",
+            lost.gone
+        ))?;
+    }
     if of_missing_rows > 0 {
         tell(format!("and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"))?;
     }
@@ -143,12 +168,35 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         witness_row,
         published: paid.found(),
         missing,
+        missing_at_end,
+        lost: lost.gone,
         from_earlier_ledgers: others,
         missing_rows,
         of_missing_rows,
         rows_behind: behind,
         of_rows_behind,
     })
+}
+
+/// Tells whether the witness has lost claims: rows were published that it has not accepted, or not any more.
+fn not_lost(
+    ledger: &Ledger,
+    accepted: Option<Head>,
+    end: &Tail,
+    tell: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let evidence = Evidence::gather(end.rows(), None)?;
+    match ledger.standing(accepted.as_ref(), None, &evidence)? {
+        Standing::Agrees => Ok(()),
+        Standing::Behind(row) => tell(format!(
+            "the witness has lost claims: row {}, which was published, is not accepted any more; the worker claims it again at its next start",
+            row.sequence
+        )),
+        // What the ledger never paid for is named below.
+        Standing::Unknown { sequence } => tell(format!(
+            "the witness has lost claims: row {sequence} was published, and neither the witness nor this ledger has it"
+        )),
+    }
 }
 
 /// The starts of the first and the last block that end after `until` and were charged by a row that the witness has accepted.

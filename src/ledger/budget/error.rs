@@ -105,6 +105,7 @@ impl Error {
             Fault::Refused { why } => Error::Refused { name, why },
             Fault::Missing => Error::Missing { name },
             Fault::Damaged { what } => Error::Damaged { name, what },
+            Fault::Cut => Error::Damaged { name, what: "records that were not read yet are gone".to_owned() },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
             Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
         }

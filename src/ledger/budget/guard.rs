@@ -4,6 +4,7 @@ use super::entry::Holder;
 use super::error::Error;
 use super::fold::Held;
 use super::topic::BudgetTopic;
+use crate::ledger::chain::Head;
 use crate::ledger::witness::{self, Claim, Witness};
 
 /// The witness of a ledger that holds a share.
@@ -37,6 +38,14 @@ impl Witness for GuardedWitness {
             return Err(Error::Ended { name: self.topic.name().to_owned(), until }.into());
         }
         self.witness.append(claim)
+    }
+
+    fn remembered(&self) -> Option<Head> {
+        self.witness.remembered()
+    }
+
+    fn settle(&mut self) {
+        self.witness.settle();
     }
 }
 

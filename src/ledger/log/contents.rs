@@ -127,6 +127,10 @@ impl Contents {
         };
         if previous.is_none() {
             self.know_witness(&body.entry);
+            // Marks on later rows that come before the first one are another ledger's, which this one has replaced.
+            if !self.rows.contains_key(&digest) {
+                drop(self.marks.split_off(&sequence));
+            }
         }
         let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, first, ..Known::default() });
         known.copies += 1;
@@ -173,6 +177,12 @@ impl Contents {
     /// Forgets the checkpoints of rows before number `sequence`.
     pub fn forget_points_before(&mut self, sequence: u64) {
         self.points.retain(|point| point.row.sequence >= sequence);
+    }
+
+    /// The rows after number `sequence`, void ones too.
+    pub fn later_than(&self, sequence: u64) -> Vec<Head> {
+        let later = self.rows.iter().filter(|(_, known)| known.sequence > sequence);
+        later.map(|(digest, known)| Head { sequence: known.sequence, digest: *digest }).collect()
     }
 
     /// How many rows there are, void ones too.

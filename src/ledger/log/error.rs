@@ -69,6 +69,7 @@ impl Error {
             Fault::Unavailable { why } => Error::Unavailable { name, why },
             Fault::Missing => Error::Missing { name },
             Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
+            Fault::Cut => Error::Anew { name },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
             Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
         }

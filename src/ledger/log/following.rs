@@ -5,6 +5,7 @@ use super::error::Error;
 use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
 use crate::ledger::chain::Head;
+use crate::ledger::outgoing::OutputMessage;
 
 /// Why the rows of a log cannot be appended to a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,39 @@ impl LedgerLog {
         }
         rows.reverse();
         Ok(if next == head { Ok(rows) } else { Err(Apart::Lost) })
+    }
+
+    /// The rows that are marked as published, by what was read.
+    pub(in crate::ledger) fn marks(&self) -> Vec<Head> {
+        self.contents().marked_from(0).collect()
+    }
+
+    /// Reads everything again, and keeps what the rows after number `sequence` say.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub(in crate::ledger) fn keep_after(&mut self, sequence: u64) -> Result<(), Error> {
+        self.foreign.follow(sequence);
+        self.read_all(|_| {})
+    }
+
+    /// The row that has paid for a message on the output, of those that are kept.
+    pub(in crate::ledger) fn row_of(&self, message: &OutputMessage) -> Option<Head> {
+        self.foreign.row_that_paid(message)
+    }
+
+    /// Whether `row` is the row `newest` or one before it, by what was read.
+    pub(in crate::ledger) fn leads(&self, row: Head, newest: Head) -> bool {
+        matches!(self.path(row, newest), Ok(Ok(_)))
+    }
+
+    /// The last row of the longest chain after `head` of which every row is there; of several the one with the smallest digest, so that all
+    /// who read this choose the same.
+    pub(in crate::ledger) fn continuation(&self, head: Head) -> Option<Head> {
+        let mut later = self.contents().later_than(head.sequence);
+        later.sort_by_key(|row| (std::cmp::Reverse(row.sequence), row.digest));
+        later.into_iter().find(|row| self.leads(head, *row))
     }
 
     /// When the maker of the claim on `accepted` has handed over, by what was read.

@@ -7,7 +7,8 @@ use rusqlite::{Transaction, params};
 use super::body::Body;
 use super::fields::Noise;
 use crate::clock::Timestamp;
-use crate::ledger::chain::{Configuration, Digest, Head, Row};
+use crate::ledger::chain::{Closed, Configuration, Digest, Head, Outcome, Row};
+use crate::ledger::outgoing::OutputMessage;
 use crate::ledger::spent::set_spent;
 use crate::ledger::states::delete_state;
 use crate::mechanism::price::Price;
@@ -65,6 +66,17 @@ impl Foreign {
     /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
     pub fn has(&self, head: &Head) -> bool {
         self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.has_messages())
+    }
+
+    /// The row that has paid for a message on the output.
+    pub fn row_that_paid(&self, message: &OutputMessage) -> Option<Head> {
+        let of_number = (message.sequence, Digest::from([0; 32]))..=(message.sequence, Digest::from([u8::MAX; 32]));
+        let mut rows = self.bodies.range(of_number).map(|(_, body)| &body.entry);
+        let row = rows.find(|entry| match entry.row() {
+            Ok(Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. })) => message.is_one_of(&messages),
+            _ => false,
+        });
+        row.map(|entry| entry.head)
     }
 
     /// The row with its messages, if it is there.

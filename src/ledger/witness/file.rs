@@ -168,7 +168,7 @@ impl Witness for FileWitness {
                 let newest = fold(accepted, claim);
                 if newest != accepted {
                     let record = String::from_utf8_lossy(line).into_owned();
-                    self.place = Some(Place { identity: identity.clone(), offset, record });
+                    self.place = Some(Place { identity: identity.clone(), offset, record, remembered: None });
                     accepted = newest;
                 }
             }
@@ -179,7 +179,8 @@ impl Witness for FileWitness {
         }
         self.identity = identity;
         if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
-            memory.save(place);
+            // Without it the next start reads more.
+            let _ = memory.save(place);
         }
         Ok(accepted)
     }

@@ -1,15 +1,22 @@
 //! The witness as a topic of one partition.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::place::{Memory, Place};
 use super::{Claim, Error, Witness, fold};
 use crate::kafka::ordered::{self, Fault, OrderedTopic};
 use crate::kafka::topic::Topic;
+use crate::ledger::chain::Head;
 
 pub use crate::kafka::ordered::{Params, SETTINGS};
 
-/// A witness topic, read from offset 0.
+/// After so long without a read brokers may have lost power and been started again: reading begins with the accepted record. After what
+/// has failed it begins at offset 0: a claim that is sent twice may stand where it was accepted, and be void.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A witness topic, read from offset 0 or from the accepted record on, which must be where it was: otherwise it is read from offset 0 again,
+/// and what was accepted is [remembered](Witness::remembered).
 pub struct KafkaWitness {
     /// Everything before its next offset is folded.
     topic: OrderedTopic,
@@ -19,6 +26,12 @@ pub struct KafkaWitness {
     /// The topic that is read, by its id; a topic of the same name that was made anew has another.
     identity: String,
     memory: Option<Memory>,
+    /// The newest head that it had accepted and may have lost.
+    remembered: Option<Head>,
+    /// When it was last read to its end.
+    answered: Option<Instant>,
+    /// The last read or append has failed.
+    has_failed: bool,
 }
 
 impl KafkaWitness {
@@ -29,7 +42,16 @@ impl KafkaWitness {
     /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         let topic = OrderedTopic::open(params, "bernstream-witness").map_err(|fault| explain(params, fault))?;
-        let mut witness = KafkaWitness { topic, accepted: None, place: None, identity: String::new(), memory: None };
+        let mut witness = KafkaWitness {
+            topic,
+            accepted: None,
+            place: None,
+            identity: String::new(),
+            memory: None,
+            remembered: None,
+            answered: None,
+            has_failed: false,
+        };
         witness.identity = witness.identity()?;
         Ok(witness)
     }
@@ -41,28 +63,76 @@ impl KafkaWitness {
         let (memory, place) = Memory::load(path.into());
         self.memory = Some(memory);
         // Of another topic it says nothing.
-        if let Some(place) = place.filter(|place| place.identity == self.identity)
-            && let Ok(offset) = i64::try_from(place.offset)
-        {
-            self.topic.start_at(offset);
-            self.place = Some(place);
-        }
+        let place = place.filter(|place| place.identity == self.identity);
+        self.remembered = place.as_ref().and_then(|place| place.remembered);
+        self.place = place.filter(|place| !place.record.is_empty());
         self
     }
 
-    /// Folds the record `payload`, that at `offset`.
-    fn take(&mut self, offset: i64, payload: &[u8]) -> Result<(), Error> {
-        let remembered = self.place.as_ref().filter(|_| self.accepted.is_none());
-        if remembered.is_some_and(|place| place.record.as_bytes() != payload) {
-            let what = format!("the record at offset {offset} is not the one that was accepted there");
-            return Err(self.failed(Fault::Damaged { what }));
+    /// Has the next read begin with the accepted record, which it compares.
+    fn begin_at_place(&mut self) {
+        let offset = self.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
+        self.topic.start_at(offset.unwrap_or(0));
+        self.accepted = None;
+    }
+
+    /// Has the next read begin at offset 0: the accepted record is not where it was.
+    fn begin_anew(&mut self) {
+        let lost = self.place.take().and_then(|place| Claim::decode(place.record.as_bytes())).map(|claim| claim.head);
+        let newest = [lost, self.remembered].into_iter().flatten().max_by_key(|head| head.sequence);
+        self.remembered = newest;
+        self.begin_at_place();
+    }
+
+    /// Reads to the end of the topic.
+    fn read_on(&mut self) -> Result<(), Fault> {
+        let end = self.topic.end()?;
+        // The accepted record is read again, the others were read.
+        let next = self.topic.next();
+        let read = if self.topic.is_begun() || self.place.is_none() { next } else { next + 1 };
+        if end < read {
+            return Err(Fault::Cut);
         }
-        let no_claim = || self.failed(Fault::Damaged { what: format!("the record at offset {offset} is no claim") });
+        while self.topic.next() < end {
+            let offset = self.topic.next();
+            let payload = self.topic.read()?;
+            self.take(offset, &payload)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the accepted record, and what may be lost, in the file.
+    fn save_place(&mut self) -> Result<(), Error> {
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let none = || Place { identity: self.identity.clone(), offset: 0, record: String::new(), remembered: None };
+        let place = match (&self.place, self.remembered) {
+            (None, None) => return Ok(()),
+            (place, remembered) => Place { remembered, ..place.clone().unwrap_or_else(none) },
+        };
+        match memory.save(&place) {
+            // The file still has an offset at which another claim may come to stand.
+            Err(error) if self.remembered.is_some() => {
+                let why = format!("the file witness-place beside the ledger cannot be written: {error}");
+                Err(Error::Unavailable { name: self.topic.name().to_owned(), why })
+            }
+            // Without it the next start reads more.
+            _ => Ok(()),
+        }
+    }
+
+    /// Folds the record `payload`, that at `offset`.
+    fn take(&mut self, offset: i64, payload: &[u8]) -> Result<(), Fault> {
+        let place = self.place.as_ref().filter(|_| self.accepted.is_none());
+        if place.is_some_and(|place| place.record.as_bytes() != payload) {
+            return Err(Fault::Cut);
+        }
+        let no_claim = || Fault::Damaged { what: format!("the record at offset {offset} is no claim") };
         let claim = Claim::decode(payload).ok_or_else(no_claim)?;
-        let accepted = if remembered.is_some() { Some(claim) } else { fold(self.accepted, claim) };
+        let accepted = if place.is_some() { Some(claim) } else { fold(self.accepted, claim) };
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
-            self.place = Some(Place { identity: self.identity.clone(), offset: offset.unsigned_abs(), record });
+            let (identity, offset) = (self.identity.clone(), offset.unsigned_abs());
+            self.place = Some(Place { identity, offset, record, remembered: None });
             self.accepted = accepted;
         }
         Ok(())
@@ -84,26 +154,25 @@ impl KafkaWitness {
 
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
-        let end = self.topic.end().map_err(|fault| self.failed(fault))?;
-        // The remembered record is read, the others were.
-        let next = self.topic.next();
-        let read = if self.topic.is_begun() || self.place.is_none() { next } else { next + 1 };
-        if end < read {
-            // Made anew, it is another witness, which the ledger refuses.
-            if self.identity()? != self.identity {
-                return Ok(self.accepted);
+        match self.answered.take() {
+            _ if self.has_failed => self.begin_anew(),
+            Some(answered) if answered.elapsed() <= SILENCE => {}
+            _ => self.begin_at_place(),
+        }
+        self.has_failed = true;
+        match self.read_on() {
+            Err(Fault::Cut) => {
+                // Made anew, it is another witness, which the ledger refuses.
+                if self.identity()? != self.identity {
+                    return Ok(self.accepted);
+                }
+                self.begin_anew();
+                self.read_on().map_err(|fault| self.failed(fault))?;
             }
-            let offset = read.unsigned_abs().saturating_sub(1);
-            return Err(Error::Shorter { name: self.topic.name().to_owned(), offset });
+            read => read.map_err(|fault| self.failed(fault))?,
         }
-        while self.topic.next() < end {
-            let offset = self.topic.next();
-            let payload = self.topic.read().map_err(|fault| self.failed(fault))?;
-            self.take(offset, &payload)?;
-        }
-        if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
-            memory.save(place);
-        }
+        self.save_place()?;
+        (self.answered, self.has_failed) = (Some(Instant::now()), false);
         Ok(self.accepted)
     }
 
@@ -112,7 +181,18 @@ impl Witness for KafkaWitness {
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
-        self.topic.append(claim.encode().as_bytes()).map_err(|fault| self.failed(fault))
+        let appended = self.topic.append(claim.encode().as_bytes());
+        self.has_failed |= appended.is_err();
+        appended.map_err(|fault| self.failed(fault))
+    }
+
+    fn remembered(&self) -> Option<Head> {
+        self.remembered
+    }
+
+    fn settle(&mut self) {
+        // The file is brought up to date by the next read.
+        self.remembered = None;
     }
 }
 
@@ -136,6 +216,7 @@ fn of(name: &str, fault: Fault) -> Error {
         Fault::Refused { why } => Error::Refused { name, why },
         Fault::Missing => Error::Missing { name },
         Fault::Damaged { what } => Error::Damaged { name, what },
+        Fault::Cut => Error::Unavailable { name, why: "it was cut while it was read".to_owned() },
         Fault::Partitions { partitions } => Error::Partitions { name, partitions },
         Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
     }

@@ -1,15 +1,17 @@
 //! Where the newest accepted claim was found, so that a start does not read the witness from its beginning.
 //!
 //! It is compared before it is used: the witness's identity, and the whole record at its offset. A witness that has another
-//! record there has lost what it had accepted, and one that ends before it may yet show the rest; only a worker that remembers can
-//! tell. Without the memory everything is read, which is always right: so a damaged memory is dropped, and it may be deleted.
+//! record there, or ends before it, may have lost what it had accepted; only a worker that remembers can tell. Then the offset is forgotten,
+//! for the same record may come to stand there again, and be void; the head is remembered until it is accepted again. Without the
+//! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::chain::Digest;
+use crate::ledger::chain::{Digest, Head};
 
 /// An accepted claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +20,11 @@ pub(super) struct Place {
     /// Of the witness.
     pub identity: String,
     pub offset: u64,
-    /// The whole record.
+    /// The whole record; empty if no claim is accepted.
     pub record: String,
+    /// A head that was accepted, and may not be any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Head>,
 }
 
 /// A file that remembers a place.
@@ -43,15 +48,20 @@ impl Memory {
 
     /// Remembers the newest place: every one, so that a start reads on from where the last run ended, however it ended. If it
     /// cannot be written, the next start reads more.
-    pub fn save(&mut self, place: &Place) {
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn save(&mut self, place: &Place) -> io::Result<()> {
         if self.saved.as_ref() == Some(place) {
-            return;
+            return Ok(());
         }
         let text = serde_json::json!(place).to_string();
         let draft = self.path.with_extension("new");
         let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
-        if fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.path)).is_ok() {
-            self.saved = Some(place.clone());
-        }
+        fs::write(&draft, text)?;
+        fs::rename(&draft, &self.path)?;
+        self.saved = Some(place.clone());
+        Ok(())
     }
 }

@@ -1,0 +1,225 @@
+//! What shows that rows were accepted, whatever the witness says now.
+//!
+//! Brokers acknowledge before they flush, so a witness may lose its newest claims. What they covered may have been published; then it is on
+//! the output, or marked in the log or on this disk, or this worker remembers the claim. While the witness has not accepted all of that
+//! again, nothing is drawn: a window would be published in a second version. Rows that somebody has are claimed again, the same bytes. A
+//! claim that is made because of a stale read is void.
+
+use rusqlite::OptionalExtension;
+
+use super::chain::Head;
+use super::error::Error;
+use super::log::{Apart, LedgerLog};
+use super::open::Ledger;
+use super::outgoing::{Outgoing, OutputMessage};
+use super::store;
+
+/// What was found before the witness was read: whatever it shows was claimed before that.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    messages: Vec<OutputMessage>,
+    /// Rows that the log says are published.
+    marks: Vec<Head>,
+}
+
+/// How the witness stands to what a ledger and the evidence show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has accepted all that was published.
+    Agrees,
+    /// It has not accepted this row of the ledger, which was published.
+    Behind(Head),
+    /// A row was published that the ledger does not have.
+    Unknown { sequence: u64 },
+}
+
+/// What was accepted.
+#[derive(Clone, Debug)]
+enum Shown {
+    Row(Head),
+    Message(OutputMessage),
+}
+
+impl Shown {
+    fn sequence(&self) -> u64 {
+        match self {
+            Shown::Row(head) => head.sequence,
+            Shown::Message(message) => message.sequence,
+        }
+    }
+}
+
+/// What was accepted and may not be any more.
+#[derive(Debug, Default)]
+struct Found {
+    /// Rows of the ledger.
+    own: Vec<Head>,
+    unknown: Vec<Shown>,
+}
+
+impl Evidence {
+    /// The newest `messages` of the output, and what `log` says of published rows, which is read.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub fn gather(messages: Vec<OutputMessage>, log: Option<&mut LedgerLog>) -> Result<Self, Error> {
+        let marks = match log {
+            Some(log) => {
+                log.read()?;
+                log.marks()
+            }
+            None => Vec::new(),
+        };
+        Ok(Evidence { messages, marks })
+    }
+}
+
+impl Ledger {
+    /// The same with its own log.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be read.
+    pub fn gather(&mut self, messages: Vec<OutputMessage>) -> Result<Evidence, Error> {
+        Evidence::gather(messages, self.log.as_mut())
+    }
+
+    /// How the witness stands, whose head `accepted` is a row of this ledger, and which had once accepted `remembered`.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn standing(
+        &self,
+        accepted: Option<&Head>,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<Standing, Error> {
+        let found = self.found(accepted, remembered, evidence)?;
+        let unknown = found.unknown.iter().map(Shown::sequence).max();
+        let newest = found.own.into_iter().max_by_key(|head| head.sequence);
+        Ok(match (unknown, newest) {
+            (Some(sequence), _) => Standing::Unknown { sequence },
+            (None, Some(head)) => Standing::Behind(head),
+            (None, None) => Standing::Agrees,
+        })
+    }
+
+    /// The row up to which the ledger must take rows from `log`, which was read from its beginning, before they are claimed again: those up to
+    /// the newest one that was published, and those that the log has after it, for they may have been accepted. `None` if there are
+    /// none, or the ledger has them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LostClaims`] if the log does not have them either, [`Error::TwoBranches`] if they are not rows of one ledger.
+    pub fn ahead(
+        &self,
+        log: &mut LedgerLog,
+        accepted: Option<&Head>,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<Option<Head>, Error> {
+        let Found { own, unknown } = self.found(accepted, remembered, evidence)?;
+        if unknown.is_empty() {
+            return Ok(log.continuation(self.state.head));
+        }
+        log.keep_after(accepted.map_or(0, |head| head.sequence))?;
+        let mut shown = own;
+        for what in unknown {
+            let row = match &what {
+                Shown::Row(head) => Some(*head),
+                Shown::Message(message) => log.row_of(message),
+            };
+            shown.push(row.ok_or_else(|| Error::lost_claims(what.sequence(), accepted))?);
+        }
+        let newest = shown.iter().copied().max_by_key(|head| head.sequence);
+        let Some(newest) = newest.filter(|newest| accepted.is_none_or(|head| newest.sequence > head.sequence)) else {
+            return Err(Error::TwoBranches { row: shown.first().map_or(0, |head| head.sequence) });
+        };
+        // The first row of a ledger that follows another one does not name that one's head.
+        let own_accepted = accepted.filter(|head| self.state.genesis.previous != Some(**head));
+        let is_there = match own_accepted {
+            Some(accepted) => log.path(*accepted, newest).is_ok(),
+            None => log.can_build(&newest),
+        };
+        if !is_there {
+            return Err(Error::lost_claims(newest.sequence, accepted));
+        }
+        // All of them, and what the witness has accepted, are rows of one chain.
+        let mut all = shown.iter().chain(own_accepted);
+        match all.find(|row| matches!(log.path(**row, newest), Ok(Err(Apart::Lost)))) {
+            Some(row) => Err(Error::TwoBranches { row: row.sequence }),
+            None => Ok(Some(log.continuation(newest).unwrap_or(newest))),
+        }
+    }
+
+    /// What shows that more was accepted than `accepted`, or something else.
+    fn found(&self, accepted: Option<&Head>, remembered: Option<Head>, evidence: &Evidence) -> Result<Found, Error> {
+        let is_later = |sequence: u64| accepted.is_none_or(|head| sequence > head.sequence);
+        let mut found = Found::default();
+        let heads = self.newest_published()?.into_iter().chain(evidence.marks.iter().copied());
+        for head in heads.filter(|head| is_later(head.sequence)) {
+            match self.contains(&head)? {
+                true => found.own.push(head),
+                false => found.unknown.push(Shown::Row(head)),
+            }
+        }
+        if let Some(head) = remembered {
+            let is_missing = self.missing().is_some_and(|rows| (rows.first..=rows.last).contains(&head.sequence));
+            match self.contains(&head)? {
+                true if is_later(head.sequence) => found.own.push(head),
+                false if !is_missing => found.unknown.push(Shown::Row(head)),
+                _ => {}
+            }
+        }
+        for message in &evidence.messages {
+            if message.ledger == self.state.genesis.ledger && is_later(message.sequence) {
+                match self.row_that_paid(message)? {
+                    Some(head) => found.own.push(head),
+                    None => found.unknown.push(Shown::Message(message.clone())),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest row of which a message is known to be published, of those whose messages are kept.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn newest_published(&self) -> Result<Option<Head>, Error> {
+        let newest = "SELECT max(sequence) FROM outbox WHERE published_at IS NOT NULL";
+        let newest = self.connection.query_row(newest, [], |row| row.get(0));
+        let newest: Option<i64> = newest.map_err(|error| Error::sqlite(&self.file, error))?;
+        newest.map_or(Ok(None), |sequence| self.head_at(sequence))
+    }
+
+    fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, Error> {
+        let Ok(sequence) = i64::try_from(message.sequence) else { return Ok(None) };
+        let row = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
+        match row.is_some_and(|row| message.is_one_of(&row.messages)) {
+            true => self.head_at(sequence),
+            false => Ok(None),
+        }
+    }
+
+    fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
+        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+        };
+        self.connection.query_row(row, [sequence], read).optional().map_err(|error| Error::sqlite(&self.file, error))
+    }
+}
+
+impl Error {
+    /// Nobody has the row `row`, which was published; the newest one that the witness has accepted is `accepted`.
+    pub fn lost_claims(row: u64, accepted: Option<&Head>) -> Self {
+        Error::LostClaims {
+            row,
+            accepted: accepted.map_or_else(|| "none".to_owned(), |head| head.sequence.to_string()),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Brokers that lose power together acknowledge claims that they then do not have: whatever is left, and wherever, no window leaves in two
+//! versions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use bernstream::clock::Timestamp;
+
+use crate::harness::kafka;
+use crate::harness::setup::Setup;
+use crate::harness::wait_for;
+use crate::ledger_log::{add_log, log_topic};
+use crate::standby::{Peer, create_topics};
+
+/// What the words of the log say when the witness has lost claims.
+const TOLD: &str = "the witness has lost claims";
+
+/// A pipeline of windows of a second on a broker of its own, and one worker of it.
+struct Cut<'s> {
+    own: &'s kafka::Own,
+    setup: &'s Setup,
+    worker: Peer<'s>,
+    /// What readers have seen before the brokers lost power.
+    seen: BTreeMap<(Timestamp, String), Vec<u8>>,
+}
+
+fn ticking(own: &kafka::Own, has_log: bool) -> Setup {
+    let setup = Setup::of_seconds(&own.servers, 0);
+    if has_log {
+        add_log(&setup, 1);
+        setup.edit("[ledger]\n", "[ledger]\nstandby = \"2s\"\n");
+    }
+    create_topics(&setup);
+    setup
+}
+
+/// Of how many batches how many are left.
+type Keeps = fn(usize) -> usize;
+
+fn all_but_two(batches: usize) -> usize {
+    batches - 2
+}
+
+fn half(batches: usize) -> usize {
+    batches / 2
+}
+
+/// The first claim, and that of a window.
+fn two(_: usize) -> usize {
+    2
+}
+
+/// How many windows readers have seen, at least, before the power fails.
+const WINDOWS: usize = 4;
+
+impl<'s> Cut<'s> {
+    /// A worker that has published some windows, with the disk of the ledger that was created.
+    fn begun(own: &'s kafka::Own, setup: &'s Setup) -> Self {
+        let worker = Peer::new(setup, "first", None);
+        fs::rename(setup.ledger(), worker.disk()).expect("its disk");
+        let cut = Cut { own, setup, worker: worker.started(), seen: BTreeMap::new() };
+        cut.wait_published(WINDOWS);
+        cut
+    }
+
+    fn wait_published(&self, windows: usize) {
+        wait_for("windows", || self.worker.all_log(), || (self.setup.versions().len() >= 2 * windows).then_some(()));
+    }
+
+    /// The broker dies at once, and loses the newest batches of these topics.
+    fn loses_power(&mut self, topics: &[(&str, Keeps)]) {
+        self.seen = one_version(self.setup);
+        self.own.ask("crash");
+        topics.iter().for_each(|(topic, keeps)| self.own.cut(topic, keeps));
+        self.own.ask("restart");
+    }
+
+    fn lose_disk(&self) {
+        fs::remove_dir_all(self.worker.disk()).expect("the disk is lost");
+    }
+
+    /// It goes on, what readers have seen stays the only version, and nothing is left out.
+    #[track_caller]
+    fn goes_on(&self) {
+        let windows = self.seen.len() / 2;
+        wait_for(
+            "windows",
+            || self.worker.all_log(),
+            || (one_version(self.setup).len() >= 2 * (windows + 3)).then_some(()),
+        );
+        self.assert_seen();
+        self.worker.verify();
+    }
+
+    /// Its log says so.
+    #[track_caller]
+    fn tells(&self) {
+        assert!(self.worker.log().contains(TOLD), "{}", self.worker.log());
+    }
+
+    #[track_caller]
+    fn assert_seen(&self) {
+        let now = one_version(self.setup);
+        let changed: Vec<_> = self.seen.iter().filter(|(place, bytes)| now.get(*place) != Some(*bytes)).collect();
+        assert!(
+            changed.is_empty(),
+            "gone or changed: {:?}",
+            changed.iter().map(|(place, _)| place).collect::<Vec<_>>()
+        );
+    }
+
+    /// It stops with these words, and has published nothing more.
+    #[track_caller]
+    fn stops(&mut self, words: &str) {
+        let status = self.worker.end();
+        assert_eq!(status.code(), Some(74), "{}", self.worker.log());
+        assert!(self.worker.log().contains(words), "{}", self.worker.log());
+        assert_eq!(one_version(self.setup), self.seen, "nothing is published, and nothing is drawn");
+    }
+}
+
+/// The synopses on the output; no window of a key has two versions there.
+#[track_caller]
+fn one_version(setup: &Setup) -> BTreeMap<(Timestamp, String), Vec<u8>> {
+    let versions = setup.versions();
+    let twice: Vec<_> = versions.iter().filter(|(_, versions)| versions.len() > 1).map(|(place, _)| place).collect();
+    assert!(twice.is_empty(), "published twice with other noise: {twice:?}");
+    versions.into_iter().filter_map(|(place, versions)| Some((place, versions.into_iter().next()?))).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp").success());
+}
+
+#[test]
+fn a_worker_without_a_disk_claims_again_what_the_log_has() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, true);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.worker.kill();
+    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    cut.lose_disk();
+    cut.worker.start();
+    cut.goes_on();
+    cut.tells();
+}
+
+#[test]
+fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, true);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.worker.kill();
+    cut.loses_power(&[(&setup.witness, two), (&log_topic(&setup), half)]);
+    cut.lose_disk();
+    cut.worker.start();
+    cut.stops("the witness has lost claims, and nobody here has their rows");
+}
+
+#[test]
+fn a_disk_that_survives_claims_again_what_it_has() {
+    let Some(_) = kafka::broker() else { return };
+    for has_log in [true, false] {
+        let own = kafka::Own::start();
+        let setup = ticking(&own, has_log);
+        let mut cut = Cut::begun(&own, &setup);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.witness, all_but_two)]);
+        cut.worker.start();
+        cut.goes_on();
+        cut.tells();
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, false);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.worker.kill();
+    let old = setup.folder.path().join("old");
+    copy(&cut.worker.disk(), &old);
+    cut.worker.start();
+    cut.wait_published(2 * WINDOWS);
+    cut.worker.kill();
+    cut.loses_power(&[(&setup.witness, half)]);
+    cut.lose_disk();
+    fs::rename(&old, cut.worker.disk()).expect("the old copy");
+    cut.worker.start();
+    cut.stops("the witness has lost claims, and nobody here has their rows");
+}
+
+#[test]
+fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the_one_without() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, true);
+    let mut cut = Cut::begun(&own, &setup);
+    let mut second = Peer::new(&setup, "second", None);
+    cut.worker.kill();
+    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    second.start();
+    cut.worker.start();
+    cut.goes_on();
+    second.verify();
+    assert!((cut.worker.log() + &second.log()).contains(TOLD));
+}
+
+#[test]
+fn a_worker_that_runs_on_claims_again_what_it_has_published() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, true);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    cut.goes_on();
+    cut.tells();
+}
+
+#[test]
+fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
+    let Some(_) = kafka::broker() else { return };
+    for is_kept in [true, false] {
+        let own = kafka::Own::start();
+        let setup = ticking(&own, false);
+        if !is_kept {
+            setup.edit("keep_published = \"1h\"", "keep_published = \"1s\"");
+        }
+        let mut cut = Cut::begun(&own, &setup);
+        cut.wait_published(2 * WINDOWS);
+        cut.worker.kill();
+        cut.loses_power(&[(&setup.output, half)]);
+        assert!(one_version(&setup).len() < cut.seen.len(), "something is gone");
+        let verified = cut.worker.said_by_verify();
+        cut.worker.start();
+        if is_kept {
+            assert!(verified.contains("are missing at the end of the output, which has lost them"), "{verified}");
+            wait_for(
+                "what was lost",
+                || cut.worker.all_log(),
+                || (one_version(&setup).len() > cut.seen.len()).then_some(()),
+            );
+            cut.assert_seen();
+            assert!(!cut.worker.log().contains("not kept any more"), "{}", cut.worker.log());
+        } else {
+            assert!(verified.contains("missing at the end of the output, and lost"), "{verified}");
+            let is_named = || cut.worker.metric("output_synopses_lost").filter(|lost| *lost > 0.0);
+            wait_for("the metric", || cut.worker.all_log(), is_named);
+            assert!(cut.worker.log().contains("their bytes are not kept any more"), "{}", cut.worker.log());
+        }
+    }
+}
