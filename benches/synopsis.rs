@@ -29,7 +29,7 @@ fn benchmarks(criterion: &mut Criterion) {
         criterion.bench_function(&format!("coefficients h=200/{dimensions}-D k={degree}"), |bencher| {
             bencher.iter(|| operator.coefficients(black_box(synopsis.values()), 200));
         });
-        let bytes = synopsis.seal().unwrap().bytes;
+        let bytes = synopsis.encode().unwrap().bytes;
         criterion.bench_function(&format!("open/{dimensions}-D k={degree}"), |bencher| {
             bencher.iter(|| Synopsis::open(black_box(&bytes)).unwrap());
         });

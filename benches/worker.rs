@@ -409,8 +409,9 @@ fn sealing() {
             let exact = variant.target.evaluate(&window.forms[0][0].accumulator);
             let noisy = variant.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis =
-                Synopsis::new(plan.releases[0].description().clone(), variant.dequantize(&noisy)).expect("a synopsis");
-            black_box(synopsis.seal().expect("sealed"));
+                Synopsis::new(plan.releases[0].description().clone(), variant.dequantize(&noisy).into_values())
+                    .expect("a synopsis");
+            black_box(synopsis.encode().expect("sealed"));
             started.elapsed()
         })
         .collect();

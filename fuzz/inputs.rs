@@ -141,7 +141,7 @@ pub fn parameters(bytes: &[u8]) {
 /// A dashboard of one synopsis, for as long as the program runs.
 fn dashboard() -> SocketAddr {
     let folder = tempfile::tempdir().expect("a folder").keep();
-    std::fs::write(folder.join("one.arrows"), example().seal().expect("a message").bytes).expect("a file");
+    std::fs::write(folder.join("one.arrows"), example().encode().expect("a message").bytes).expect("a file");
     let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), "the address").expect("a port");
     let address = listener.local_addr().expect("its address");
     let origin = Origin::Folder(folder);

@@ -3,15 +3,16 @@
 //! The walk of a record, one room a step; `pipeline.rs` shows it, a step a line:
 //!
 //! ```text
-//! Batch --> Window --> Exact --> Noisy --> Synopsis --> Sealed --> Paid --> published
-//! source    window     targets   mechanism synopsis     synopsis   ledger   sink
+//! Batch --> Window --> Exact --> Noisy --> Sealed --> Paid --> published
+//! source    window     targets   mechanism synopsis   ledger   sink
 //! ```
 //!
 //! Five invariants carry the promise:
 //!
 //! 1. Bounded before it is summed: a record is mapped into the public domain and capped before it touches any state.
 //! 2. Exact, then noisy: sums are integers; noise is drawn exactly on the same grid; `mechanism` is the only door.
-//! 3. What leaves was paid for, byte for byte: the sink takes only [`ledger::Paid`], and only the ledger makes one.
+//! 3. What leaves was paid for, byte for byte: the ledger takes only [`synopsis::Sealed`], which is made of noisy values; the sink
+//!    takes only [`ledger::Paid`], and only the ledger makes one.
 //! 4. The schedule knows no data: every window is released for every declared key, with the same shape, until its policy says
 //!    in advance that it is over.
 //! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.

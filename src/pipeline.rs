@@ -70,7 +70,7 @@ use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Recorded, Source};
-use crate::synopsis::Synopsis;
+use crate::synopsis::Sealed;
 use crate::synopsis::description::Entry;
 use crate::window::{Window, Windows};
 
@@ -480,7 +480,7 @@ impl Releasing<'_> {
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
         plan.release(&window, &terms, &stored, &mut generator, &mut |released| {
             self.health.beat();
-            sealed.push(Synopsis::new(released.description, released.values)?.seal()?);
+            sealed.push(Sealed::new(released.description, released.values)?);
             states.extend(released.state);
             Ok(())
         })?;

@@ -33,7 +33,7 @@ const INTEGRAL: f64 = 1e-9;
 const LENGTH: f64 = 1e-10;
 
 pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
-    let sealed = case.synopsis.seal()?;
+    let sealed = case.synopsis.encode()?;
     let headers: Vec<Value> = sealed.headers.iter().map(|(name, value)| json!([name, value])).collect();
     let mut text = String::from("{\n");
     for (name, value) in [

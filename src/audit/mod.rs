@@ -30,6 +30,7 @@ mod movers;
 pub mod neighbours;
 mod observed;
 mod odd;
+mod opened;
 mod pair;
 mod promise;
 mod records;

@@ -1,5 +1,6 @@
 //! How far exact values move.
 
+use super::opened::opened;
 use crate::mechanism::Norm;
 use crate::pipeline::ReleaseVariant;
 use crate::targets::Exact;
@@ -12,10 +13,10 @@ pub(super) fn size(variant: &ReleaseVariant, keys: &[(&Exact, &Exact)]) -> f64 {
 
 /// How far each value moved.
 pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
-    let (one, other) = (one.reveal(), other.reveal());
+    let (one, other) = (opened(one), opened(other));
     // Values that are not there count as zero.
     let at = |values: &[i128], place: usize| values.get(place).copied().unwrap_or(0);
-    (0..one.len().max(other.len())).map(|place| at(one, place).saturating_sub(at(other, place))).collect()
+    (0..one.len().max(other.len())).map(|place| at(&one, place).saturating_sub(at(&other, place))).collect()
 }
 
 /// The size of a change.

@@ -17,6 +17,7 @@ use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::Looks;
+use super::opened::opened;
 use super::promise::Promise;
 use super::samplers::key;
 use super::tally::{Tally, distance};
@@ -116,7 +117,7 @@ impl<'a> Attack<'a> {
             let parts = plan.releases.iter().zip(&window.forms);
             let groups = parts.flat_map(|(release, groups)| groups.iter().map(move |group| (release, group)));
             let values = |(release, group): (&Release, &crate::window::Group)| {
-                release.variants.first().target.evaluate(&group.accumulator).reveal().to_vec()
+                opened(&release.variants.first().target.evaluate(&group.accumulator))
             };
             groups.map(values).collect()
         };

@@ -169,11 +169,11 @@ pub(super) struct Kept(pub Notes<Published>);
 
 impl Sink for Kept {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        for sealed in paid.iter().map(Paid::sealed) {
+        for message in paid.iter().map(Paid::encoded) {
             self.0.push(Published {
-                key: sealed.key.clone(),
-                headers: sealed.headers.clone(),
-                bytes: sealed.bytes.clone(),
+                key: message.key.clone(),
+                headers: message.headers.clone(),
+                bytes: message.bytes.clone(),
             });
         }
         Ok(())

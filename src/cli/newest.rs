@@ -197,7 +197,7 @@ mod tests {
             let mut about = Description { key: Some(key.to_owned()), ..example.clone() };
             about.window = Span { start, end: start.plus(Duration::from_secs(86_400)) };
             about.ledger.sequence = sequence;
-            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().seal().unwrap();
+            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().encode().unwrap();
             producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
         }
         producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();

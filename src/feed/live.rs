@@ -136,7 +136,7 @@ mod tests {
         for (seconds, kept) in [(0, 1), (30, 2), (120, 2), (3000, 2)] {
             let mut about: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
             about.published = now.plus(Duration::from_secs(seconds));
-            let bytes = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+            let bytes = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
             feed.put(|| "here".to_owned(), &bytes);
             assert_eq!(feed.synopses().len(), kept, "{seconds} s ahead");
         }

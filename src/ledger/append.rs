@@ -27,7 +27,13 @@ pub struct Closing {
     pub charges: Vec<(Span, Price)>,
     /// The end of its records in the input.
     pub ends: Positions,
-    /// One message for each release and key.
+    /// One message for each release and key: what was read from somewhere, or made by hand, is no such message.
+    ///
+    /// ```compile_fail,E0308
+    /// # fn unsealed(found: bernstream::synopsis::Encoded, closing: &mut bernstream::ledger::Closing) {
+    /// closing.sealed = vec![found];
+    /// # }
+    /// ```
     pub sealed: Vec<Sealed>,
     /// The states of noise that later windows continue, by slot. They are secret. Slots that are not named keep their state.
     pub states: Vec<(String, Vec<u8>)>,
@@ -45,7 +51,7 @@ impl Ledger {
     /// accepts no more writes.
     pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
         let Closing { window, publish_at, charges, ends, sealed, states } = closing;
-        let messages = sealed.iter().map(Message::of).collect();
+        let messages = sealed.iter().map(Sealed::encoded).map(Message::of).collect();
         let fresh = states.into_iter().map(|(slot, bytes)| Fresh::new(&slot, bytes)).collect::<Result<Vec<_>, _>>()?;
         let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
         let outcome = Outcome::Released { publish_at, charges, messages, states };
@@ -99,7 +105,7 @@ impl Ledger {
                 ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
             }
             let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
-            for (place, message) in (0_u32..).zip(sealed) {
+            for (place, message) in (0_u32..).zip(sealed.iter().map(Sealed::encoded)) {
                 let headers = headers_as_json(&message.headers);
                 insert.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
             }

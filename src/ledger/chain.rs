@@ -31,7 +31,7 @@ use super::budget::entry::Holder;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
-use crate::synopsis::Sealed;
+use crate::synopsis::Encoded;
 use crate::window::grid::Span;
 
 /// SHA-256, written in hexadecimal.
@@ -375,9 +375,9 @@ impl State {
 }
 
 impl Message {
-    pub fn of(sealed: &Sealed) -> Self {
-        let headers = Digest::of(headers_as_json(&sealed.headers).as_bytes());
-        Message { key: sealed.key.clone(), headers, bytes: Digest::of(&sealed.bytes) }
+    pub fn of(encoded: &Encoded) -> Self {
+        let headers = Digest::of(headers_as_json(&encoded.headers).as_bytes());
+        Message { key: encoded.key.clone(), headers, bytes: Digest::of(&encoded.bytes) }
     }
 
     /// Whether a stored message is this one; its bytes may have been dropped.

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
-use crate::synopsis::Sealed;
+use crate::synopsis::Encoded;
 use crate::window::grid::Span;
 
 pub fn span(start: i64, end: i64) -> Span {
@@ -35,7 +35,7 @@ pub fn genesis(reach: u64) -> Genesis {
 }
 
 pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
-    let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
+    let sealed = Encoded { key: "k".into(), headers: vec![], bytes: vec![1] };
     let outcome = Outcome::Released {
         publish_at: window.end,
         charges: charges.to_vec(),

@@ -8,7 +8,7 @@ use super::open::Ledger;
 use super::outgoing::Outgoing;
 use super::store;
 use crate::clock::Timestamp;
-use crate::synopsis::Sealed;
+use crate::synopsis::Encoded;
 use crate::window::grid::Span;
 
 const UNPUBLISHED: &str = "
@@ -36,18 +36,24 @@ const KEPT: &str = "
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place";
 
-/// A message that was paid for and that the witness has accepted. Only this module creates one.
+/// A message that was paid for and that the witness has accepted. Only this module creates one, from what the database holds:
+///
+/// ```compile_fail,E0451
+/// # fn unpaid(paid: bernstream::ledger::Paid, sealed: &bernstream::synopsis::Sealed) {
+/// let other = bernstream::ledger::Paid { encoded: sealed.encoded().clone(), ..paid };
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Paid {
     sequence: i64,
     place: u32,
     window: Span,
-    sealed: Sealed,
+    encoded: Encoded,
 }
 
 impl Paid {
-    pub fn sealed(&self) -> &Sealed {
-        &self.sealed
+    pub fn encoded(&self) -> &Encoded {
+        &self.encoded
     }
 
     pub fn window(&self) -> Span {
@@ -240,7 +246,7 @@ impl Portion {
 
     /// Takes a message; whether there is room for another one.
     fn take(&mut self, paid: Paid) -> bool {
-        self.bytes = self.bytes.saturating_add(paid.sealed.bytes.len());
+        self.bytes = self.bytes.saturating_add(paid.encoded.bytes.len());
         self.messages.push(paid);
         self.messages.len() < self.most && self.bytes < BYTES
     }
@@ -270,7 +276,7 @@ impl Stored {
             return None;
         }
         let headers = serde_json::from_str(&headers).ok()?;
-        Some(Paid { sequence, place, window: row.window, sealed: Sealed { key, headers, bytes } })
+        Some(Paid { sequence, place, window: row.window, encoded: Encoded { key, headers, bytes } })
     }
 }
 

@@ -2,21 +2,12 @@
 
 use super::calibrate::{Delta, Epsilon, Scale};
 use super::error::Error;
+use super::exact::Exact;
 use super::laplace;
 use super::noise::{Generator, NoiseDistribution};
+use super::noisy::Noisy;
 use super::price::Price;
-use crate::targets::{Exact, Sensitivity};
-
-/// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noisy(pub(super) Vec<i128>);
-
-impl Noisy {
-    /// Row-major over the lattice, the last axis fastest.
-    pub fn values(&self) -> &[i128] {
-        &self.0
-    }
-}
+use crate::targets::Sensitivity;
 
 impl NoiseDistribution {
     /// The variance of one of `values` values, at a scale of 1. Under every distribution values are uncorrelated.
@@ -56,6 +47,11 @@ impl Mechanism {
         price: Price,
     ) -> Result<Self, Error> {
         Ok(Mechanism { distribution, scale: distribution.scale(change, values, price)? })
+    }
+
+    /// Noise of a given scale, whatever it costs.
+    pub fn with_scale(distribution: NoiseDistribution, scale: Scale) -> Self {
+        Mechanism { distribution, scale }
     }
 
     /// Discrete Laplace noise for a change in the 1-norm and a price of pure differential privacy.

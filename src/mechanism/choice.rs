@@ -6,9 +6,10 @@
 //! generator, and one ledger row pays for all.
 
 use super::calibrate::Epsilon;
-use super::calibrated::{Mechanism, Noisy};
+use super::calibrated::Mechanism;
 use super::error::Error;
 use super::noise::Generator;
+use super::noisy::Noisy;
 use crate::targets::marginals::{BINS, Marginals};
 use crate::targets::{Adjacency, Exact, Sensitivity};
 use crate::window::accumulator::Accumulator;

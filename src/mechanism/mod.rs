@@ -6,14 +6,17 @@ pub mod choice;
 pub mod concentrated;
 pub mod continual;
 mod error;
+pub mod exact;
 pub(crate) mod gaussian;
 mod laplace;
 pub mod noise;
+mod noisy;
 pub mod online;
 mod selection;
 pub mod price;
 
-pub use calibrated::{Mechanism, Noisy};
+pub use calibrated::Mechanism;
 pub use error::Error;
 pub use noise::{NoiseDistribution, Norm};
+pub use noisy::{Dequantized, Noisy};
 pub use selection::{Candidates, Selection};

@@ -9,9 +9,9 @@ use crate::clock::Timestamp;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Mechanism, Noisy};
+use crate::mechanism::{Dequantized, Mechanism, Noisy};
 use crate::synopsis::description::{Description, Panes, WindowKind};
-use crate::targets::{Basis, Exact, Sensitivity, Target};
+use crate::targets::{Exact, Sensitivity, Target};
 use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
 use crate::window::{Form, Rules};
@@ -104,14 +104,7 @@ impl ReleaseVariant {
     }
 
     /// Noisy values in natural units.
-    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn dequantize(&self, noisy: &Noisy) -> Vec<f64> {
-        let scaled = noisy.values().iter().map(|value| *value as f64 * self.unit).collect();
-        let published = self.target.publish(scaled);
-        match self.target.shape().basis {
-            // No combination of kernel functions is a constant: the description carries the offset.
-            Basis::Kernel(_) => published,
-            _ => published.into_iter().map(|value| self.offset + value).collect(),
-        }
+    pub fn dequantize(&self, noisy: &Noisy) -> Dequantized {
+        noisy.dequantized(&*self.target, self.unit, self.offset)
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     use crate::mechanism::calibrate::Epsilon;
     use crate::metrics::Detail;
     use crate::source::Positions;
-    use crate::synopsis::Sealed;
+    use crate::synopsis::{Encoded, Sealed};
 
     /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             if n == 2 {
                 ledger.withhold(hour(n), Positions::default()).unwrap();
             } else {
-                let sealed = vec![Sealed { key: "k".into(), headers: vec![], bytes: vec![1] }];
+                let sealed = vec![Sealed::of_test(Encoded { key: "k".into(), headers: vec![], bytes: vec![1] })];
                 let charges = vec![(block, tenths(3))];
                 let closing = ledger::Closing {
                     window: hour(n),

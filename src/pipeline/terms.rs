@@ -3,8 +3,8 @@
 use super::plan::Plan;
 use crate::accountant::Charged;
 use crate::clock::Timestamp;
-use crate::mechanism::Noisy;
 use crate::mechanism::price::Price;
+use crate::mechanism::{Dequantized, Noisy};
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::window::grid::Span;
 
@@ -36,7 +36,7 @@ pub struct Released {
     pub variant: usize,
     pub description: Description,
     /// The noisy values in natural units, and in grid units.
-    pub values: Vec<f64>,
+    pub values: Dequantized,
     pub noisy: Noisy,
     /// The slot and the bytes of the next state of its noise series, if it has one.
     pub state: Option<(String, Vec<u8>)>,

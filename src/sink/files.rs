@@ -12,7 +12,7 @@ use super::publish::{Sink, Unpublished};
 use super::published::Published;
 use super::tail::Tail;
 use crate::ledger::Paid;
-use crate::synopsis::Sealed;
+use crate::synopsis::Encoded;
 
 const EXTENSION: &str = "arrows";
 /// How many files are written at a time.
@@ -46,8 +46,8 @@ impl FolderSink {
 
 impl Sink for FolderSink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
-        let sealed: Vec<&Sealed> = paid.iter().map(Paid::sealed).collect();
-        write(&self.params.path, &sealed)
+        let messages: Vec<&Encoded> = paid.iter().map(Paid::encoded).collect();
+        write(&self.params.path, &messages)
     }
 
     fn tail(&mut self) -> Result<Option<Tail>, Error> {
@@ -64,8 +64,8 @@ impl Sink for FolderSink {
 }
 
 /// Writes each synopsis to its file, durably, up to the first one that fails.
-fn write(folder: &Path, synopses: &[&Sealed]) -> Result<(), Unpublished> {
-    let drafted = side_by_side(synopses, |sealed| draft(folder, sealed));
+fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
+    let drafted = side_by_side(synopses, |message| draft(folder, message));
     let mut failed = None;
     let mut written = Vec::new();
     for drafted in drafted {
@@ -99,19 +99,19 @@ struct Drafted {
 }
 
 /// Writes a synopsis beside its file, durably, unless it has one.
-fn draft(folder: &Path, sealed: &Sealed) -> Result<Drafted, Error> {
-    let path = folder.join(name(sealed)?);
+fn draft(folder: &Path, message: &Encoded) -> Result<Drafted, Error> {
+    let path = folder.join(name(message)?);
     let draft = path.with_extension("new");
     let write = || {
         match fs::read(&path) {
-            Ok(bytes) if bytes == sealed.bytes => return Ok(Some(None)),
+            Ok(bytes) if bytes == message.bytes => return Ok(Some(None)),
             Ok(_) => return Ok(None),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Err(_) => {}
         }
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         let mut file = File::create(&draft)?;
-        file.write_all(&sealed.bytes)?;
+        file.write_all(&message.bytes)?;
         file.sync_all()?;
         Ok(Some(Some(draft)))
     };
@@ -156,8 +156,8 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 /// # Errors
 ///
 /// [`Error::Header`] if a header is missing.
-pub fn name(sealed: &Sealed) -> Result<PathBuf, Error> {
-    let header = |name| sealed.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
+pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
+    let header = |name| message.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
     let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
     let start = header("pane_start").or(header("window_start")).ok_or(Error::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
@@ -263,11 +263,11 @@ pub fn is_untouched(params: &Params) -> Result<bool, Error> {
 mod tests {
     use super::*;
 
-    fn sealed(source: &str, subject: Option<&str>, bytes: &[u8]) -> Sealed {
+    fn sealed(source: &str, subject: Option<&str>, bytes: &[u8]) -> Encoded {
         let mut headers = vec![("ce_source", source), ("window_start", "2013-01-01T05:00:00Z")];
         headers.extend(subject.map(|subject| ("ce_subject", subject)));
         let headers = headers.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        Sealed { key: "k".into(), headers, bytes: bytes.to_vec() }
+        Encoded { key: "k".into(), headers, bytes: bytes.to_vec() }
     }
 
     #[test]

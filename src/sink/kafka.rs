@@ -15,7 +15,7 @@ use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
 use crate::ledger::Paid;
-use crate::synopsis::Sealed;
+use crate::synopsis::Encoded;
 
 /// The most bytes of a batch of messages.
 const LARGEST_BATCH: usize = 1_000_000;
@@ -56,17 +56,17 @@ impl KafkaSink {
 
 impl Sink for KafkaSink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
-        let sealed = paid.iter().map(Paid::sealed);
-        let records = sealed.clone().map(|sealed| Record {
+        let messages = paid.iter().map(Paid::encoded);
+        let records = messages.clone().map(|message| Record {
             partition: None,
-            key: Some(&sealed.key),
-            headers: &sealed.headers,
-            payload: &sealed.bytes,
+            key: Some(&message.key),
+            headers: &message.headers,
+            payload: &message.bytes,
         });
         self.producer.send_all(records).map_err(|Undelivered { delivered, error }| {
             let error = match error.rdkafka_error_code() {
                 Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
-                    let bytes = sealed.map(|sealed| sealed.bytes.len()).max().unwrap_or_default();
+                    let bytes = messages.map(|message| message.bytes.len()).max().unwrap_or_default();
                     Error::TooLarge { topic: self.params.topic.clone(), bytes }
                 }
                 _ => self.params.broker.failed(&self.params.topic, &error).into(),
@@ -95,7 +95,7 @@ impl Sink for KafkaSink {
             .collect();
         let mut messages = Vec::new();
         let read =
-            each_message(&self.params, &ends, |place, sealed| messages.push(Published::of_message(place, sealed)));
+            each_message(&self.params, &ends, |place, message| messages.push(Published::of_message(place, message)));
         match read {
             // A worker may lack the right to read what it writes.
             Err(Error::Broker(kafka::Error::Refused { .. })) => Ok(None),
@@ -143,7 +143,7 @@ pub fn newest(params: &Params) -> Result<Vec<Extent>, kafka::Error> {
 /// # Errors
 ///
 /// If the topic cannot be read to where it ended.
-pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
+pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(String, Encoded)) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let settings = [
         ("group.id", "bernstream-verify"),
@@ -164,7 +164,7 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(St
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= *high => break,
                 Some(Ok(message)) => {
-                    each(format!("{partition}:{}", message.offset()), sealed(&message));
+                    each(format!("{partition}:{}", message.offset()), found(&message));
                     if message.offset() + 1 == *high {
                         break;
                     }
@@ -178,11 +178,11 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(St
     Ok(())
 }
 
-/// The message as it was sealed. Keys and headers that are not text were never sealed, and match nothing.
-fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
+/// The message as it was found. Keys and headers that are not text were never sealed, and match nothing.
+fn found(message: &BorrowedMessage<'_>) -> Encoded {
     let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
     let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
-    Sealed {
+    Encoded {
         key: text(message.key()),
         headers: headers.unwrap_or_default(),
         bytes: message.payload().unwrap_or_default().to_vec(),

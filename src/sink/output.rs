@@ -50,7 +50,7 @@ impl Extent<'_> {
     pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
         match self {
             Extent::Topic(sink, extents) => {
-                topic_sink::each_message(sink, extents, |place, sealed| each(Published::of_message(place, sealed)))?;
+                topic_sink::each_message(sink, extents, |place, message| each(Published::of_message(place, message)))?;
             }
             Extent::Folder(paths) => {
                 files::each_synopsis(paths, |place, bytes| each(Published::of_bytes(place, bytes)))?
@@ -225,8 +225,8 @@ impl Output {
         match self {
             Output::Kafka { sink, .. } => {
                 let newest = topic_sink::newest(sink)?;
-                let read = topic_sink::each_message(sink, &newest, |place, sealed| {
-                    look(Published::of_message(format!("{} {place}", sink.topic), sealed));
+                let read = topic_sink::each_message(sink, &newest, |place, message| {
+                    look(Published::of_message(format!("{} {place}", sink.topic), message));
                 });
                 match read {
                     // A worker needs no right to read what it writes: then nothing is known.

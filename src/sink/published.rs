@@ -6,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ledger::{Digest, Message, OutputMessage};
 use crate::synopsis::description::Entry;
-use crate::synopsis::{Sealed, Synopsis};
+use crate::synopsis::{Encoded, Synopsis};
 
 /// What was found at one place of an output.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// Partition and offset, or the path of a file.
     pub place: String,
-    sealed: Sealed,
+    message: Encoded,
 }
 
 /// What a ledger paid for, and what of it was found: 17 bytes a message, of which a year has millions.
@@ -42,16 +42,16 @@ fn mark(message: &Message, has_envelope: bool) -> Mark {
 }
 
 impl Published {
-    pub(super) fn of_message(place: String, sealed: Sealed) -> Self {
-        Published { place, sealed }
+    pub(super) fn of_message(place: String, message: Encoded) -> Self {
+        Published { place, message }
     }
 
     pub(super) fn of_bytes(place: String, bytes: Vec<u8>) -> Self {
-        Published { place, sealed: Sealed { key: String::new(), headers: Vec::new(), bytes } }
+        Published { place, message: Encoded { key: String::new(), headers: Vec::new(), bytes } }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.sealed.bytes
+        &self.message.bytes
     }
 
     /// The pipeline that it is of; `None` for what is no synopsis.
@@ -61,7 +61,7 @@ impl Published {
 
     /// The message key; empty where none is stored.
     pub(super) fn key(&self) -> &str {
-        &self.sealed.key
+        &self.message.key
     }
 
     /// The row that it names; `None` for what is no synopsis.
@@ -104,7 +104,7 @@ impl PaidMessages {
 
     /// Whether what was found was paid for, byte for byte: with key and headers where the output stores them.
     pub fn find(&mut self, found: &Published) -> bool {
-        let mark = mark(&Message::of(&found.sealed), self.has_envelope);
+        let mark = mark(&Message::of(&found.message), self.has_envelope);
         let place = self.paid.binary_search(&mark).ok();
         let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else { return false };
         *is_found = true;

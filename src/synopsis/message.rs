@@ -14,6 +14,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
+use crate::mechanism::Dequantized;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Basis, Definition, Description};
 use crate::synopsis::error::Error;
@@ -24,9 +25,9 @@ const METADATA_KEY: &str = "bernstream";
 const CONTENT_TYPE: &str = "application/vnd.apache.arrow.stream";
 const EVENT_TYPE: &str = "bernstream.synopsis.v1";
 
-/// A finished message: exactly the bytes that will leave, and where they go.
+/// A synopsis as the message that carries it, on its way or as it was found: whoever has one can read it and write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct Encoded {
     /// Kafka message key: pipeline and group key, so that compaction keeps the newest.
     pub key: String,
     /// CloudEvents and our own headers, in order.
@@ -35,8 +36,70 @@ pub struct Sealed {
     pub bytes: Vec<u8>,
 }
 
+/// A finished message: exactly the bytes that will leave, and where they go. A ledger pays for nothing else, and it is made of
+/// noisy values:
+///
+/// ```
+/// # use bernstream::mechanism::{Mechanism, noise::Generator, calibrate::Epsilon};
+/// # use bernstream::synopsis::{Sealed, description::Description};
+/// # use bernstream::targets::{Exact, Sensitivity, density::Density};
+/// # let density = Density::new(&[0.1], 2)?;
+/// # let description: Description = serde_json::from_str(include_str!("example.json"))?;
+/// let exact = Exact::new(vec![1, 2, 3]);
+/// let mechanism = Mechanism::laplace(Sensitivity(100), Epsilon::from_trillionths(1_000_000_000_000))?;
+/// let noisy = mechanism.release(&exact, &mut Generator::from_entropy()?);
+/// let sealed = Sealed::new(description, noisy.dequantized(&density, 0.5, 0.0))?;
+/// assert_eq!(sealed.encoded().key, "flights/departure-delay/JFK");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Other numbers do not do:
+///
+/// ```compile_fail,E0308
+/// # fn exact(description: bernstream::synopsis::description::Description) {
+/// let sealed = bernstream::synopsis::Sealed::new(description, vec![1.0, 2.0, 3.0]);
+/// # }
+/// ```
+///
+/// What was made by hand, or read from somewhere, does not become sealed:
+///
+/// ```compile_fail,E0423
+/// # fn read(found: bernstream::synopsis::Encoded) {
+/// let sealed = bernstream::synopsis::Sealed(found);
+/// # }
+/// ```
+///
+/// And what is sealed is not changed any more:
+///
+/// ```compile_fail,E0616
+/// # fn change(mut sealed: bernstream::synopsis::Sealed) {
+/// sealed.0.bytes = vec![1, 2, 3];
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed(Encoded);
+
+impl Sealed {
+    /// # Errors
+    ///
+    /// As for [`Synopsis::new`] and [`Synopsis::encode`].
+    pub fn new(description: Description, values: Dequantized) -> Result<Self, Error> {
+        Synopsis::new(description, values.into_values())?.encode().map(Sealed)
+    }
+
+    pub fn encoded(&self) -> &Encoded {
+        &self.0
+    }
+
+    /// For unit tests of what becomes of it.
+    #[cfg(test)]
+    pub(crate) fn of_test(encoded: Encoded) -> Self {
+        Sealed(encoded)
+    }
+}
+
 impl Synopsis {
-    /// The finished message.
+    /// The message that carries it.
     ///
     /// Its length depends on the description alone: for one plan every content of `values` has the same shape and
     /// length.
@@ -44,7 +107,7 @@ impl Synopsis {
     /// # Errors
     ///
     /// If Arrow cannot encode it.
-    pub fn seal(&self) -> Result<Sealed, Error> {
+    pub fn encode(&self) -> Result<Encoded, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
         let key = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
@@ -73,7 +136,7 @@ impl Synopsis {
         // What overlaps has no start of its own.
         headers.extend(about.panes.map(|panes| ("pane_start", panes.newest.start.to_string())));
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
+        Ok(Encoded { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }
 
     /// Reads a message from anywhere. The bytes may be hostile: whatever they are, the answer is a synopsis whose

@@ -9,7 +9,7 @@
 //! # fn main() -> Result<(), bernstream::synopsis::Error> {
 //! # use bernstream::synopsis::{band::Band, description::*};
 //! # let description = serde_json::from_str::<Description>(include_str!("example.json")).expect("a description");
-//! # let message = Synopsis::new(description, vec![2.0, 4.0, 6.0])?.seal()?.bytes;
+//! # let message = Synopsis::new(description, vec![2.0, 4.0, 6.0])?.encode()?.bytes;
 //! // `message` is the value of a Kafka message, or a file.
 //! let synopsis = Synopsis::open(&message)?;
 //! let delay = [75.0];
@@ -60,5 +60,5 @@ mod wider;
 pub use by::By;
 pub use error::Error;
 pub use evaluator::Evaluator;
-pub use message::Sealed;
+pub use message::{Encoded, Sealed};
 pub use released::Synopsis;

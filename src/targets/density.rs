@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn an_empty_window_is_all_zeros() {
         let density = Density::new(&[0.1, 0.2], 5).unwrap();
-        assert_eq!(density.intensity(&records(&density, &[])).reveal(), [0; 36]);
+        assert_eq!(density.intensity(&records(&density, &[])).revealed(), [0; 36]);
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
             let full = Histogram { cells: vec![u64::MAX; density.cells()] };
             let most = i128::MAX >> density.shift();
-            for value in density.intensity(&full).reveal() {
+            for value in density.intensity(&full).revealed() {
                 assert!(*value > 1 << 60 && *value <= most);
                 // One dimension does not reach 128 bits; more do.
                 assert!(axes == 1 || *value == most, "{axes} {value}");
@@ -331,7 +331,7 @@ mod tests {
                 density.intensity(&histogram)
             };
             let (near, far) = (side((middle - 1) as f64 / f64::from(nodes.per_axis()[0])), side(0.0));
-            let found: u128 = near.reveal().iter().zip(far.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
+            let found: u128 = near.revealed().iter().zip(far.revealed()).map(|(a, b)| a.abs_diff(*b)).sum();
             let alone = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
             let claimed = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0;
             assert!(found <= u128::from(alone) && alone <= claimed, "{bandwidth}: {found} {alone} {claimed}");
@@ -367,7 +367,7 @@ mod tests {
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
         let density = Density::new(&[0.25; 3], 4).unwrap();
         let exact = density.intensity(&records(&density, &[&[0.5; 3]]));
-        let peak = exact.reveal()[exact.reveal().len() / 2] as f64 * density.unit();
+        let peak = exact.revealed()[exact.revealed().len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);
     }

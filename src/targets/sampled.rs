@@ -47,7 +47,7 @@ impl Clipped {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let [lo, hi] = self.range;
-        Exact::new(self.target.evaluate(accumulator).0.into_iter().map(|value| value.clamp(lo, hi)).collect())
+        self.target.evaluate(accumulator).clamped(lo, hi)
     }
 
     /// The most that any record changes the values in the 1-norm: by the range, or by what is proved where that is less.
@@ -73,10 +73,8 @@ pub struct SampledChange {
 
 impl SampledChange {
     fn between(one: &Exact, other: &Exact) -> Self {
-        let changes = one.0.iter().zip(&other.0).map(|(one, other)| one.abs_diff(*other));
-        let (sup, sum) = changes.fold((0, 0_u128), |(sup, sum), change| (change.max(sup), sum.saturating_add(change)));
         let whole = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
-        SampledChange { sup: whole(sup), sum: whole(sum) }
+        SampledChange { sup: whole(one.sup_distance(other)), sum: whole(one.sum_distance(other)) }
     }
 
     fn max(self, other: Self) -> Self {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::shape::Shape;
+pub use crate::mechanism::exact::Exact;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 
 /// A function of a window's records, on a lattice, and how much a record can change it.
@@ -134,27 +135,3 @@ pub enum Adjacency {
 /// nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sensitivity(pub u64);
-
-/// Exact lattice values of one window and key, in grid units. Secret: only [`crate::mechanism`] opens it.
-///
-/// `Debug` shows no values.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Exact(pub(super) Vec<i128>);
-
-impl Exact {
-    /// Row-major over the lattice `{0, 1/k, ..., 1}^l`, the last axis fastest.
-    pub fn new(values: Vec<i128>) -> Self {
-        Exact(values)
-    }
-
-    /// The secret itself: for [`crate::mechanism`], tests and audits. Nothing else may call it (`tests/properties/noise.rs`).
-    pub fn reveal(&self) -> &[i128] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Exact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Exact({} values)", self.0.len())
-    }
-}

@@ -4,16 +4,22 @@ use std::cell::RefCell;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
 use bernstream::ledger::witness::{self, Claim, Witness, fold};
 use bernstream::ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
-use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::calibrate::{Epsilon, Scale};
+use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::sink::{self, Sink};
 use bernstream::source::Positions;
-use bernstream::synopsis::Sealed;
+use bernstream::synopsis::description::Description;
+use bernstream::synopsis::{Encoded, Sealed};
+use bernstream::targets::Exact;
+use bernstream::targets::density::Density;
 use bernstream::window::grid::Span;
 use sha2::{Digest as _, Sha256};
 
@@ -61,9 +67,28 @@ pub fn genesis(first: Timestamp, witness: &str, previous: Option<Head>) -> Genes
 
 /// A message of `window` whose bytes nobody else draws.
 pub fn sealed(window: Span, key: &str, draw: u64) -> Sealed {
-    let headers = [("ce_source", "/bernstream/p/r"), ("ce_subject", key), ("window_start", &window.start.to_string())];
-    let headers = headers.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
-    Sealed { key: format!("p/{key}"), headers, bytes: draw.to_be_bytes().repeat(100) }
+    padded(window, key, draw, 0)
+}
+
+/// The same, longer by so many bytes.
+pub fn padded(window: Span, key: &str, draw: u64, bytes: usize) -> Sealed {
+    static EXAMPLE: LazyLock<(Density, Description)> = LazyLock::new(|| {
+        let about = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+        (Density::new(&[0.1], 2).unwrap(), about)
+    });
+    let (density, example) = &*EXAMPLE;
+    let about = Description {
+        pipeline: "p".into(),
+        release: "r".into(),
+        key: Some(key.into()),
+        window,
+        published: window.end,
+        meaning: "x".repeat(bytes),
+        ..example.clone()
+    };
+    let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
+    let noisy = mechanism.release(&Exact::new(vec![i128::from(draw); 3]), &mut Generator::frozen([0; 32]));
+    Sealed::new(about, noisy.dequantized(density, 1.0, 0.0)).unwrap()
 }
 
 /// The next window of the grid, published at its end.
@@ -173,19 +198,19 @@ pub fn format_1(folder: &Path, windows: u64) {
                 Row::Genesis(genesis(at(0), "w", None))
             } else {
                 let (window, block) = (window(n), block(n.div_euclid(2)));
-                let sealed = sealed(window, "k", sequence);
+                let message = sealed(window, "k", sequence).encoded().clone();
                 let is_published = sequence < windows;
                 let spent_by = ["0.4", "0.8"][usize::try_from(n % 2).unwrap()];
                 spent.execute((block.start.micros(), block.end.micros(), spent_by)).unwrap();
                 let (bytes, published) =
-                    if is_published { (None, Some(window.end.micros())) } else { (Some(&sealed.bytes), None) };
+                    if is_published { (None, Some(window.end.micros())) } else { (Some(&message.bytes), None) };
                 outbox
-                    .execute((n + 1, &sealed.key, serde_json::json!(sealed.headers).to_string(), bytes, published))
+                    .execute((n + 1, &message.key, serde_json::json!(message.headers).to_string(), bytes, published))
                     .unwrap();
                 let outcome = Outcome::Released {
                     publish_at: window.end,
                     charges: vec![(block, price(4))],
-                    messages: vec![Message::of(&sealed)],
+                    messages: vec![Message::of(&message)],
                     states: vec![],
                 };
                 Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
@@ -279,7 +304,7 @@ impl Witness for MemoryWitness {
 
 /// Everything that was ever published, by anyone.
 #[derive(Debug, Default)]
-pub struct Output(pub Vec<Sealed>);
+pub struct Output(pub Vec<Encoded>);
 
 /// One worker's way to the [`Output`].
 pub struct MemorySink {
@@ -297,7 +322,7 @@ impl MemorySink {
 impl Sink for MemorySink {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         for paid in paid {
-            self.output.borrow_mut().0.push(paid.sealed().clone());
+            self.output.borrow_mut().0.push(paid.encoded().clone());
             match self.crashes_after.as_mut() {
                 Some(0) => resume_unwind(Box::new("the worker crashed")),
                 Some(left) => *left -= 1,

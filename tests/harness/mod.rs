@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each program uses some of it")]
 
 pub mod cluster;
+pub mod exact;
 pub mod http;
 pub mod kafka;
 pub mod ledger;

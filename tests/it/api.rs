@@ -381,8 +381,8 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
     worst.release = "r\u{2028}\r\n\r\nevent: hello".to_owned();
     worst.domain[0].column = "=cmd(),\"value\"".to_owned();
     let worst = Synopsis::new(worst, vec![1.0, 2.0, 3.0]).expect("a synopsis");
-    put(&folder.path().join("worst.arrows"), &worst.seal().expect("sealed").bytes);
-    put(&folder.path().join("plain.arrows"), &example("JFK", 2).seal().expect("sealed").bytes);
+    put(&folder.path().join("worst.arrows"), &worst.encode().expect("sealed").bytes);
+    put(&folder.path().join("plain.arrows"), &example("JFK", 2).encode().expect("sealed").bytes);
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     let mut events = dashboard.events(None);
     let both = [events.next_of("synopsis"), events.next_of("synopsis")];
@@ -481,7 +481,7 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     let golden: Value = serde_json::from_str(include_str!("../../clients/golden/cells-number-1d.json")).expect("JSON");
     let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).expect("a synopsis");
     let file = folder.path().join("cells.arrows");
-    put(&file, &synopsis.seal().expect("sealed").bytes);
+    put(&file, &synopsis.encode().expect("sealed").bytes);
     let questions = Questions { ranges: vec!["-5..40".parse().expect("a range")], quantiles: vec![0.5] };
     let answers = synopsis.ask(&questions).expect("answers");
     let expected = in_context(&answers, synopsis.description());
@@ -549,7 +549,7 @@ fn a_browser_that_does_not_read_holds_up_nobody() {
         large.ledger.sequence = sequence;
         large.window.end = large.window.end.plus(Duration::from_secs(1));
         let synopsis = Synopsis::new(large.clone(), vec![0.1234567890123; 101 * 101]).expect("a synopsis");
-        put(&folder.path().join(format!("{sequence}.arrows")), &synopsis.seal().expect("sealed").bytes);
+        put(&folder.path().join(format!("{sequence}.arrows")), &synopsis.encode().expect("sealed").bytes);
         assert_eq!(awake.next_of("synopsis").data["ledger"]["sequence"], sequence);
     }
     for mut late in sleeping {
@@ -569,7 +569,7 @@ fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again
         producer.send(BaseRecord::to("synopses").key(key).partition(0).payload(bytes)).map_err(|e| e.0).expect("sent");
         producer.flush(PATIENCE).expect("stored");
     };
-    let sealed = |sequence| example("JFK", sequence).seal().expect("sealed");
+    let sealed = |sequence| example("JFK", sequence).encode().expect("sealed");
     send(&sealed(1).key, &sealed(1).bytes);
     send("noise", b"not one of ours");
     send(&sealed(2).key, &sealed(2).bytes);

@@ -1243,7 +1243,7 @@ fn no_message_is_longer_than_what_is_checked() {
         let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
         let about = plan(&settings).releases[0].description().clone();
         let values = vec![-1.0 / 3.0; settings.releases[0].shape().values()];
-        let bytes = Synopsis::new(about, values).unwrap().seal().unwrap().bytes.len();
+        let bytes = Synopsis::new(about, values).unwrap().encode().unwrap().bytes.len();
         let said = synopsis_bytes(&settings.releases[0].shape());
         println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
@@ -1262,9 +1262,11 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         // An arrival 0.3 of its range above the middle everywhere.
         let exact = target.evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
         let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
-        let synopsis =
-            Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].variants.first().dequantize(&noisy))
-                .unwrap();
+        let synopsis = Synopsis::new(
+            plan.releases[0].description().clone(),
+            plan.releases[0].variants.first().dequantize(&noisy).into_values(),
+        )
+        .unwrap();
         [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
     };
     let (lattice, points) = (told("degree = 12\norder = 40"), told("noise = \"ball\"\npoints = 10"));

@@ -17,6 +17,7 @@ use bernstream::targets::cells::CellDensity;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 
+use crate::harness::exact::Opened as _;
 use crate::harness::kafka;
 use crate::harness::picture;
 use crate::harness::picture::{Axis as Scale, DARK, Layer, Panel, SKY};
@@ -96,7 +97,7 @@ fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
     let spec = density.accumulator();
     let places = delays.iter().map(|delay| spec.record(&[(delay - axis.min) / width], 0.0));
     let counts = density.evaluate(&spec.filled(places));
-    let values = counts.reveal().iter().map(|count| *count as f64 * density.unit() / width).collect();
+    let values = counts.opened().iter().map(|count| *count as f64 * density.unit() / width).collect();
     Synopsis::new(synopsis.description().clone(), values).expect("a synopsis")
 }
 

@@ -15,6 +15,7 @@ use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::Synopsis;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::harness::exact::Opened as _;
 use crate::harness::plan::plan;
 
 /// The values of a record's columns: axes, then label.
@@ -96,7 +97,7 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
         spec.record(&x, label)
     };
     let values = target.evaluate(&spec.filled(records.iter().map(record)));
-    let scaled = values.reveal().iter().map(|value| *value as f64 * settings.releases[0].function.unit).collect();
+    let scaled = values.opened().iter().map(|value| *value as f64 * settings.releases[0].function.unit).collect();
     // What is put on kernel points has its offset in the description.
     let offset = settings.releases[0].function.offset - released.description().offset;
     let values = target.publish(scaled).into_iter().map(|value| offset + value).collect();
@@ -226,9 +227,9 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
         let noisy = mechanism.release(&values, &mut Generator::frozen([number as u8; 32]));
         let variant = release.variants.first();
         let natural: Vec<f64> =
-            values.reveal().iter().map(|value| function.offset + *value as f64 * function.unit).collect();
+            values.opened().iter().map(|value| function.offset + *value as f64 * function.unit).collect();
         let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
-        let (exact, noisy) = (of(natural), of(variant.dequantize(&noisy)));
+        let (exact, noisy) = (of(natural), of(variant.dequantize(&noisy).into_values()));
         let order = exact.description().order;
         let [exact, noisy] = [exact, noisy].map(|synopsis| synopsis.evaluator(order).expect("an evaluator"));
         let points = release.description().even_points(if axes.len() == 1 { 151 } else { 20 });

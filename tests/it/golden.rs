@@ -90,7 +90,7 @@ fn both_forms_are_the_same_synopsis() {
         let from_json = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
         let bytes = BASE64_STANDARD.decode(file["arrow"].as_str().expect("text")).expect("base64");
         assert_eq!(Synopsis::open(&bytes).expect(&name), from_json, "{name}");
-        let sealed = from_json.seal().expect(&name);
+        let sealed = from_json.encode().expect(&name);
         assert_eq!(sealed.bytes, bytes, "{name}");
         assert_eq!(file["message"]["key"], sealed.key, "{name}");
         assert_eq!(file["message"]["headers"], serde_json::json!(sealed.headers), "{name}");

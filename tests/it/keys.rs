@@ -14,7 +14,7 @@ use bernstream::sink::deliver::{self, step};
 use bernstream::sink::files::FolderSink;
 use bernstream::sink::kafka::KafkaSink;
 use bernstream::sink::{self, Sink};
-use bernstream::synopsis::Sealed;
+use bernstream::synopsis::Encoded;
 
 use crate::harness::kafka;
 use crate::harness::ledger::{at, closing, folder, genesis, params};
@@ -191,13 +191,13 @@ fn killed_again_and_again(
 }
 
 const WINDOWS: usize = 2;
-const KEYS: usize = 1300;
+const KEYS: usize = 700;
 
 /// Every message of a ledger, by the name of its file.
-fn all_of(ledger: &Ledger) -> BTreeMap<PathBuf, Sealed> {
+fn all_of(ledger: &Ledger) -> BTreeMap<PathBuf, Encoded> {
     let all = ledger.deliverable(ledger.head(), at(EVER), WINDOWS * KEYS).unwrap();
     assert_eq!(all.len(), WINDOWS * KEYS);
-    all.iter().map(|paid| (sink::files::name(paid.sealed()).unwrap(), paid.sealed().clone())).collect()
+    all.iter().map(|paid| (sink::files::name(paid.encoded()).unwrap(), paid.encoded().clone())).collect()
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn witness_params(servers: &str) -> witness::kafka::Params {
 }
 
 /// What a topic has, in the order of each partition.
-fn read(output: &sink::kafka::Params) -> Vec<Sealed> {
+fn read(output: &sink::kafka::Params) -> Vec<Encoded> {
     let mut found = Vec::new();
     let extent = sink::kafka::extent(output).unwrap();
     sink::kafka::each_message(output, &extent, |_, sealed| found.push(sealed)).unwrap();
@@ -269,7 +269,7 @@ fn a_worker_that_is_killed_in_the_midst_of_many_messages_sends_only_the_same_aga
 fn a_topic_that_takes_only_small_messages_takes_many_of_them() {
     let Some(servers) = kafka::broker() else { return };
     let witness = witness_params(&servers);
-    let topic = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "1500")]);
+    let topic = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "5000")]);
     let output = sink::kafka::Params { broker: kafka::at(&servers), topic };
     let folder = folder();
     let mut witness = KafkaWitness::open(&witness).unwrap();
@@ -280,6 +280,6 @@ fn a_topic_that_takes_only_small_messages_takes_many_of_them() {
         published += step(&mut ledger, &mut witness, &mut sink, at(EVER)).unwrap().published;
     }
     let keys: Vec<String> = read(&output).into_iter().map(|sealed| sealed.key).collect();
-    let sent: Vec<String> = names(1000).iter().map(|key| format!("p/{key}")).collect();
+    let sent: Vec<String> = names(1000).iter().map(|key| format!("p/r/{key}")).collect();
     assert_eq!(keys, sent, "each once, in the order of the keys");
 }

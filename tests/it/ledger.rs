@@ -17,8 +17,8 @@ use bernstream::window::grid::Span;
 
 use crate::chain::follow;
 use crate::harness::ledger::{
-    MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, link_whole, params, price, rechain,
-    window,
+    MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, link_whole, padded, params, price,
+    rechain, window,
 };
 
 /// A ledger of three released windows, a withheld one and a change of the settings. The first window is accepted and published.
@@ -47,7 +47,7 @@ fn view(ledger: &Ledger) -> String {
     let mut messages = vec![];
     let mut after = None;
     while let Some(paid) = ledger.kept(head, after.as_ref(), 1).unwrap().pop() {
-        messages.push(paid.sealed().clone());
+        messages.push(paid.encoded().clone());
         after = Some(paid);
     }
     let blocks = ledger.blocks(usize::MAX).unwrap();
@@ -191,10 +191,10 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     assert_eq!(ledger.next_due(&second).unwrap(), Some(at(60)));
     let mut keys = vec![];
     while let Some(paid) = ledger.deliverable(&second, at(999), 1).unwrap().pop() {
-        keys.push((paid.window(), paid.sealed().key.clone()));
+        keys.push((paid.window(), paid.encoded().key.clone()));
         ledger.mark_published(std::slice::from_ref(&paid), at(999)).unwrap();
     }
-    assert_eq!(keys, [(window(0), "p/b".into()), (window(0), "p/a".into())]);
+    assert_eq!(keys, [(window(0), "p/r/b".into()), (window(0), "p/r/a".into())]);
     let mut stranger = *ledger.head();
     stranger.digest = first.digest;
     assert!(ledger.deliverable(&stranger, at(999), 1).unwrap().is_empty());
@@ -603,7 +603,7 @@ fn worker() {
         loop {
             let draw = ledger.next_sequence();
             let mut closing = closing(&ledger, &["EWR", "JFK", "LGA"], 2, draw);
-            closing.sealed.iter_mut().for_each(|sealed| sealed.bytes = sealed.bytes.repeat(20));
+            closing.sealed = ["EWR", "JFK", "LGA"].map(|key| padded(closing.window, key, draw, 15_000)).to_vec();
             ledger.pay(closing)?;
             // Only what was committed is announced; what was announced must be there for ever.
             println!("paid {} {}", ledger.head().sequence, ledger.head().digest);

@@ -16,7 +16,7 @@ use bernstream::sink::deliver::{self, Progress, step};
 use rusqlite::Connection;
 
 use crate::harness::ledger::{
-    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, format_1, genesis, params, price,
+    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, format_1, genesis, padded, params, price,
 };
 
 /// The topic of a log: its records by offset, and which topic it is.
@@ -421,7 +421,7 @@ fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
     for _ in 0..3 {
         let mut closing = pipeline.closing();
         let now = closing.window.end;
-        closing.sealed.iter_mut().for_each(|sealed| sealed.bytes = vec![7; 25 << 20]);
+        closing.sealed = closing.sealed.iter().map(|_| padded(closing.window, "k", pipeline.draw, 25 << 20)).collect();
         pipeline.ledger.pay(closing).unwrap();
         pipeline.deliver(now);
     }

@@ -11,10 +11,9 @@ use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::{Closing, Ledger, Paid};
 use bernstream::sink::deliver::step;
 use bernstream::sink::{self, Sink};
-use bernstream::synopsis::Sealed;
 use bernstream::window::grid::Span;
 
-use crate::harness::ledger::{at, closing, folder, genesis, params, price};
+use crate::harness::ledger::{at, closing, folder, genesis, params, price, sealed};
 
 const CONFIGURATION: &str = r#"
 pipeline = "costs"
@@ -83,7 +82,7 @@ impl Pipeline {
         for _ in 0..windows {
             let start = self.ledger.next_window();
             let window = Span { start, end: start.plus(Duration::from_secs(60)) };
-            let sealed = self.keys.iter().map(|key| sealed(window, key)).collect();
+            let sealed = self.keys.iter().map(|key| sealed(window, key, 0)).collect();
             let closing = Closing {
                 window,
                 publish_at: window.end,
@@ -154,14 +153,6 @@ impl Pipeline {
         );
         (chain + beyond, beyond)
     }
-}
-
-/// A message with as many headers as a synopsis has, and bytes that no other one has.
-fn sealed(window: Span, key: &str) -> Sealed {
-    let headers = (0..8).map(|n| (format!("ce_header_{n}"), "x".repeat(25)));
-    let own = [("ce_subject", key.to_owned()), ("window_start", window.start.to_string())];
-    let headers = headers.chain(own.map(|(name, value)| (name.to_owned(), value))).collect();
-    Sealed { key: key.to_owned(), headers, bytes: format!("{key} {}", window.start).repeat(20).into_bytes() }
 }
 
 #[test]

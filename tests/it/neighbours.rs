@@ -254,7 +254,7 @@ struct Recorder {
 
 impl Sink for Recorder {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        let published = paid.iter().map(Paid::sealed).map(|sealed| Published {
+        let published = paid.iter().map(Paid::encoded).map(|sealed| Published {
             key: sealed.key.clone(),
             headers: sealed.headers.clone(),
             bytes: sealed.bytes.clone(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use crate::harness::exact::Opened as _;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
@@ -147,7 +148,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert!(sampled < 0.8 * proved && random.epsilon_at_worst >= proved / sampled);
     assert!(random.epsilon_at_worst <= proved / sampled + 0.2);
 
-    let headers = synopsis.seal().unwrap().headers;
+    let headers = synopsis.encode().unwrap().headers;
     assert!(headers.contains(&("random_dp_gamma".to_owned(), "0.1".to_owned())));
     assert!(headers.contains(&("random_dp_epsilon".to_owned(), "1".to_owned())));
     assert!(headers.iter().all(|(name, _)| name != "epsilon"));
@@ -301,7 +302,7 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
     };
     // One record alone in its gap, with and without a neighbour on either side.
     let (one, other) = (values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]), values(&[([0.2], 1.0), ([0.53], 1.0)]));
-    let change: u128 = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
+    let change: u128 = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum();
     let sampled = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
     println!("found {change}, sampled {sampled}, at worst {:.0}", epsilon_at_worst * scale);
     assert!(change > u128::from(sampled), "the example would need no prior");

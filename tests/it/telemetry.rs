@@ -227,7 +227,7 @@ struct Recorder {
 
 impl Sink for Recorder {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        let headers = paid.iter().map(Paid::sealed).map(|sealed| (sealed.key.clone(), sealed.headers.clone()));
+        let headers = paid.iter().map(Paid::encoded).map(|sealed| (sealed.key.clone(), sealed.headers.clone()));
         self.headers.lock().expect("one thread publishes").extend(headers);
         self.inner.publish(paid)
     }

@@ -2,6 +2,7 @@
 //! drops are among the other values it may have, and then the record is absent. No target may change by more than it claims for a
 //! replacement, in any of the norms that noise is made for, and none may claim 0.
 
+use crate::harness::exact::Opened as _;
 use bernstream::targets::bayes::gaussian::GaussianBayes;
 use bernstream::targets::bayes::kernel::KernelBayes;
 use bernstream::targets::blackbox::{BlackBox, Declared, DeclaredChange};
@@ -128,7 +129,7 @@ fn windows(target: &dyn Target) -> Vec<Vec<Record>> {
 
 /// In the 1-norm, the sup norm and the 2-norm.
 pub fn norms(one: &Exact, other: &Exact) -> [f64; 3] {
-    let changes: Vec<f64> = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b) as f64).collect();
+    let changes: Vec<f64> = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b) as f64).collect();
     let square: f64 = changes.iter().map(|change| change * change).sum();
     [changes.iter().sum(), changes.iter().copied().fold(0.0, f64::max), square.sqrt()]
 }

@@ -4,8 +4,9 @@
 //! With exact (Clopper-Pearson) bounds on the odds of one event, a right program fails with probability at most [`ALARM`]
 //! over seeds; the seeds are fixed. Each audit has a control that is not private enough, and is found out.
 
-#[allow(dead_code)]
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
+#[allow(dead_code)]
+use crate::harness::exact::Opened as _;
 use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
@@ -53,7 +54,7 @@ impl Audit {
         for (window, group, point, _) in &self.watched {
             let truth = density.evaluate(&closed[*window].forms[0][*group].accumulator);
             released.push(self.laplace.release(&truth, generator).values()[*point]);
-            exact.push(truth.reveal()[*point]);
+            exact.push(truth.opened()[*point]);
         }
         (exact, released)
     }

@@ -12,6 +12,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 
 use crate::change;
+use crate::harness::exact::Opened as _;
 
 const BOTH: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
 
@@ -257,7 +258,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn scores(target: &dyn Target, exact: &Exact) -> Vec<f64> {
-    exact.reveal().iter().map(|value| *value as f64 * target.unit()).collect()
+    exact.opened().iter().map(|value| *value as f64 * target.unit()).collect()
 }
 
 #[test]

@@ -6,6 +6,7 @@ use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::harness::exact::Opened as _;
 use crate::priestley_chao::PriestleyChao;
 
 const DEGREE: u32 = 20;
@@ -57,7 +58,8 @@ fn change<F: Function>(target: &BlackBox<F>, adjacency: Adjacency, (common, one,
         |record: Option<&Record>| target.evaluate(&target.accumulator().filled(common.iter().chain(record).copied()));
     let (one, absent) = (side(Some(one)), side(None));
     let change = |other: &Exact| {
-        let changes = || one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b));
+        let (one, other) = (one.opened(), other.opened());
+        let changes = || one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b));
         [changes().max().unwrap_or(0), changes().sum::<u128>()]
     };
     // Under replace-one a record may also become invalid.
@@ -159,7 +161,7 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
     // 40 records are kept: with the new one first, the last is not.
     let full = target.evaluate(&target.accumulator().filled(common.iter().copied().chain([one])));
     let pushed = target.evaluate(&target.accumulator().filled(common.iter().copied().chain([other])));
-    let found = full.reveal()[0].abs_diff(pushed.reveal()[0]) as f64;
+    let found = full.opened()[0].abs_diff(pushed.opened()[0]) as f64;
     let claimed = target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64;
     assert!(found <= claimed && found > 0.95 * claimed, "{found} {claimed}");
 }
@@ -204,8 +206,8 @@ fn values_are_clipped_whatever_they_are() {
     for (value, clipped) in [(f64::NAN, 1.0), (f64::INFINITY, 3.0), (-7.0, -1.0), (2.0, 2.0)] {
         let target = BlackBox::declared(Constant(value), 2, 4, 10, declared).unwrap();
         let exact = target.evaluate(&target.accumulator().filled([Record::new(&[0.5], 0.0)]));
-        assert_eq!(exact.reveal().len(), 25);
-        assert!(exact.reveal().iter().all(|v| (*v as f64 * target.unit() - clipped).abs() < 1e-8), "{value}");
+        assert_eq!(exact.opened().len(), 25);
+        assert!(exact.opened().iter().all(|v| (*v as f64 * target.unit() - clipped).abs() < 1e-8), "{value}");
         // A declaration beyond the range is held to the range, which needs nobody's word.
         let sup = target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64 * target.unit();
         assert!((sup - 4.0).abs() < 1e-6, "{sup}");
@@ -221,7 +223,7 @@ fn degenerate_windows_have_the_same_shape() {
     let (mean, regression) = (trimmed_mean(), regression());
     for records in [&[][..], &same, &same[..1], &beyond] {
         for target in [&mean as &dyn Target, &regression] {
-            assert_eq!(target.evaluate(&target.accumulator().filled(records.iter().copied())).reveal().len(), 21);
+            assert_eq!(target.evaluate(&target.accumulator().filled(records.iter().copied())).opened().len(), 21);
         }
     }
 }

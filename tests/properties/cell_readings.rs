@@ -2,6 +2,7 @@
 
 use std::f64::consts::PI;
 
+use crate::harness::exact::Opened as _;
 use bernstream::synopsis::description::{
     Axis, Basis, Density, Description, Noise, NoiseDistribution, Smoothing, Target as Function,
 };
@@ -86,7 +87,7 @@ impl Window<'_> {
         let record = target.unit() * 2.0_f64.powi(32);
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut laplace = || rng.sample::<f64, _>(Exp1) * if rng.random() { scale } else { -scale };
-        let values = exact.reveal().iter().map(|count| *count as f64 * target.unit() + record * laplace()).collect();
+        let values = exact.opened().iter().map(|count| *count as f64 * target.unit() + record * laplace()).collect();
         let example = include_str!("../../src/synopsis/example.json");
         let mut about: Description = serde_json::from_str(example).expect("the example");
         let axis = |i: usize| Axis { column: format!("x{i}"), min: 0.0, max: 1.0 };

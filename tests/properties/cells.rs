@@ -1,5 +1,6 @@
 //! Noise on cells: what neighbours change, what the form of the function does to a record, and how large the noise is.
 
+use crate::harness::exact::Opened as _;
 use bernstream::config::{Release, Settings};
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::Candidates;
@@ -36,7 +37,7 @@ fn basis(density: &CellDensity) -> CellBasis {
 fn values(density: &CellDensity, records: &[Vec<f64>]) -> Vec<i128> {
     let spec = density.accumulator();
     let state = spec.filled(records.iter().map(|x| spec.record(x, 0.0)));
-    density.evaluate(&state).reveal().to_vec()
+    density.evaluate(&state).opened()
 }
 
 /// Norms of a difference: 1, 2, sup.

@@ -1,5 +1,6 @@
 //! How far two exact results are apart, and what a target claims of neighbours: 1-norm, sup norm, 2-norm.
 
+use crate::harness::exact::Opened as _;
 use bernstream::targets::{Adjacency, Exact, Target};
 
 /// The 2-norm is rounded up: it exceeds a whole claim if it did before.
@@ -11,7 +12,7 @@ pub fn norms(one: &[i128], other: &[i128]) -> [u128; 3] {
 }
 
 pub fn between(one: &Exact, other: &Exact) -> [u128; 3] {
-    norms(one.reveal(), other.reveal())
+    norms(&one.opened(), &other.opened())
 }
 
 pub fn claims(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> [f64; 3] {

@@ -9,6 +9,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::change;
+use crate::harness::exact::Opened as _;
 
 type Record = Vec<f64>;
 
@@ -174,9 +175,10 @@ fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
         let density = CovarianceDensity::new(&rows(h), degree[0] as u32).unwrap();
         let records = rows(records);
         let exact = evaluate(&density, &records);
-        assert_eq!(exact.reveal().len(), expected.len());
+        assert_eq!(exact.opened().len(), expected.len());
         let peak = density.unit() * 2_f64.powi(32);
-        let errors = exact.reveal().iter().zip(expected).map(|(v, e)| (*v as f64 * density.unit() - e).abs());
+        let values = exact.opened();
+        let errors = values.iter().zip(expected).map(|(v, e)| (*v as f64 * density.unit() - e).abs());
         let error = errors.fold(0.0, f64::max) / peak / records.len() as f64;
         println!("{name}: {error:.1e} of a peak a record");
         assert!(error < 2.5e-4 * axes as f64, "{name}: {error}");
@@ -199,7 +201,8 @@ fn single(density: &CovarianceDensity, h: &[Vec<f64>], k: usize, record: &Record
     }
     let determinant = h[0][0] * h[1][1] - h[0][1] * h[0][1];
     let exact = evaluate(density, std::slice::from_ref(record));
-    let errors = exact.reveal().iter().enumerate().map(|(index, value)| {
+    let values = exact.opened();
+    let errors = values.iter().enumerate().map(|(index, value)| {
         let (x, y) = ((index / (k + 1)) as f64 / k as f64 - record[0], (index % (k + 1)) as f64 / k as f64 - record[1]);
         let squared = (h[1][1] * x * x - 2.0 * h[0][1] * x * y + h[0][0] * y * y) / determinant;
         let expected = (-0.5 * squared).exp() / (2.0 * PI * determinant.sqrt());
@@ -215,7 +218,7 @@ fn the_intensity_of_one_record_has_mass_one() {
     {
         let density = CovarianceDensity::new(&matrix(bandwidths, correlations), degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
-        let sum: i128 = evaluate(&density, &[record]).reveal().iter().sum();
+        let sum: i128 = evaluate(&density, &[record]).opened().iter().sum();
         let mass = sum as f64 * density.unit() / f64::from(degree).powi(bandwidths.len() as i32);
         println!("{bandwidths:?}: mass {mass:.9}");
         assert!((mass - 1.0).abs() < 1e-5, "{bandwidths:?}: {mass}");
@@ -242,8 +245,8 @@ fn degenerate_windows_are_finite_and_of_the_same_shape() {
     let one = evaluate(&density, &[vec![0.0, 1.0]]);
     assert_eq!(evaluate(&density, &[vec![-5.0, 7.0]]), one);
     let many = evaluate(&density, &vec![vec![0.0, 1.0]; 1000]);
-    assert_eq!(many.reveal().len(), density.shape().values());
-    for (many, one) in many.reveal().iter().zip(one.reveal()) {
+    assert_eq!(many.opened().len(), density.shape().values());
+    for (many, one) in many.opened().iter().zip(&one.opened()) {
         assert!((many - 1000 * one).abs() <= 500, "{many} {one}");
     }
 }

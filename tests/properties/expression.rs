@@ -9,6 +9,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::change;
+use crate::harness::exact::Opened as _;
 
 fn axis(name: &str, min: f64, max: f64) -> Variable {
     Variable { name: name.into(), min, max }
@@ -103,7 +104,7 @@ impl Search<'_> {
 
     fn side(&self, at: Option<&[f64; 4]>) -> Vec<i128> {
         let records = self.background.iter().copied().chain(at.map(|at| self.record(at)));
-        self.target.evaluate(&self.target.accumulator().filled(records)).reveal().to_vec()
+        self.target.evaluate(&self.target.accumulator().filled(records)).opened()
     }
 
     fn change(&self, one: &[f64; 4], other: Option<&[f64; 4]>) -> [u128; 3] {
@@ -241,7 +242,7 @@ fn values_are_those_of_numpy() {
         let recorded: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
         let target = Formula::new(text, axes, label, 6).unwrap().proved().unwrap();
         let exact = target.evaluate(&target.accumulator().filled(records()));
-        let values: Vec<f64> = exact.reveal().iter().map(|value| *value as f64 * target.unit()).collect();
+        let values: Vec<f64> = exact.opened().iter().map(|value| *value as f64 * target.unit()).collect();
         assert_eq!(values.len(), recorded.len());
         // A record's place is known to 2^-31 of the domain, its label to 2^-30; a slope is at most 10 domains a unit here.
         let errors = values.iter().zip(&recorded).map(|(value, recorded)| (value - recorded).abs());
@@ -257,11 +258,11 @@ fn degenerate_windows_have_the_same_shape() {
         let target = proved(&case);
         let same = vec![Record::new(&[0.3, 0.3], 1.0); 50];
         let beyond = [Record::new(&[-3.0, 7.0], -9.0), Record::new(&[9.0, 9.0], 9.0)];
-        assert!(target.evaluate(&target.accumulator().empty()).reveal().iter().all(|value| *value == 0));
+        assert!(target.evaluate(&target.accumulator().empty()).opened().iter().all(|value| *value == 0));
         for records in [&same[..], &same[..1], &beyond] {
             let exact = target.evaluate(&target.accumulator().filled(records.iter().copied()));
-            assert_eq!(exact.reveal().len(), target.shape().values());
-            assert!(exact.reveal().iter().all(|value| value.unsigned_abs() <= 50 << 33));
+            assert_eq!(exact.opened().len(), target.shape().values());
+            assert!(exact.opened().iter().all(|value| value.unsigned_abs() <= 50 << 33));
         }
     }
 }

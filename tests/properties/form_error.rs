@@ -2,6 +2,7 @@
 
 use std::f64::consts::{SQRT_2, TAU};
 
+use crate::harness::exact::Opened as _;
 use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
@@ -129,7 +130,7 @@ fn no_records_are_further_from_their_form_and_some_come_near() {
         let (about, unit, points) = (case.about(), case.target.unit(), case.points());
         let mut most: f64 = 0.0;
         for records in case.windows(&mut rng) {
-            let values = case.exact(&records).reveal().iter().map(|value| *value as f64 * unit).collect();
+            let values = case.exact(&records).opened().iter().map(|value| *value as f64 * unit).collect();
             let synopsis = Synopsis::new(about.clone(), values).expect("a synopsis");
             let part = case.off(&synopsis, &records, &points) / synopsis.form_error().expect("the form is known");
             assert!(part <= 1.0, "{}: {} records are off by {part} times what is said", case.name, records.len());
@@ -162,7 +163,7 @@ fn no_integral_is_further_off_than_it_says_and_some_come_near() {
         let synopses: Vec<Synopsis> = windows
             .iter()
             .map(|records| {
-                let values = case.exact(records).reveal().iter().map(|value| *value as f64 * unit).collect();
+                let values = case.exact(records).opened().iter().map(|value| *value as f64 * unit).collect();
                 Synopsis::new(about.clone(), values).expect("a synopsis")
             })
             .collect();
@@ -209,7 +210,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
         let read = |values: Vec<f64>| Synopsis::new(about.clone(), values).expect("a synopsis");
         let worst = (0..=60).map(|i| f64::from(i) / 120.0).max_by(|a, b| {
             let off = |x: f64| {
-                let values = exact_at(x).reveal().iter().map(|value| *value as f64 * unit).collect();
+                let values = exact_at(x).opened().iter().map(|value| *value as f64 * unit).collect();
                 case.off(&read(values), &vec![vec![x]; 2_000], &[])
             };
             off(*a).total_cmp(&off(*b))

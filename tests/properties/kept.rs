@@ -1,6 +1,7 @@
 //! A user of several records and a window that keeps a bounded number: from rows to lattice values.
 
 use crate::batches;
+use crate::harness::exact::Opened as _;
 
 use crate::batches::{batch, form, record, rules_for_users, seconds};
 use arrow_array::Float64Array;
@@ -53,7 +54,7 @@ fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128>
         batch.values.push(Float64Array::from(vec![*label]));
         windows.absorb(&batch);
     }
-    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.accumulator).reveal().to_vec()).collect()
+    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.accumulator).opened()).collect()
 }
 
 /// What a user changes over what is claimed, at most.

@@ -3,6 +3,7 @@
 
 use std::f64::consts::PI;
 
+use crate::harness::exact::Opened as _;
 use bernstream::targets::machine::{Kernel, KernelMachine, Loss, Machine, Settings};
 use bernstream::targets::whitened::KernelDensity;
 use bernstream::targets::{Adjacency, Basis, Error, Exact, Target};
@@ -54,7 +55,8 @@ fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Accumulator {
 
 /// 2-norm, 1-norm and sup norm of a difference, over what is claimed.
 fn over_claims(target: &dyn Target, adjacency: Adjacency, one: &Exact, other: &Exact) -> [f64; 3] {
-    let changes = || one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b) as f64);
+    let (one, other) = (one.opened(), other.opened());
+    let changes = || one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b) as f64);
     let claimed = [
         target.euclidean_sensitivity(adjacency, 1).unwrap(),
         target.sensitivity(adjacency, 1).unwrap().0,
@@ -131,7 +133,7 @@ fn at(basis: &Basis, coefficients: &[f64], y: &[f64]) -> f64 {
 /// What would be published if there were no noise.
 fn published(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Vec<f64> {
     let exact = target.evaluate(&state(target, side));
-    target.publish(exact.reveal().iter().map(|value| *value as f64 * target.unit()).collect())
+    target.publish(exact.opened().iter().map(|value| *value as f64 * target.unit()).collect())
 }
 
 fn places(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
@@ -287,7 +289,7 @@ fn without_noise_a_machine_is_the_same_function_up_to_what_truncation_leaves_out
         let norm = (2.0 * settings.c).sqrt();
         let bound = norm * machine.points().power();
         let mut worst = 0.0_f64;
-        for (index, value) in values.reveal().iter().enumerate() {
+        for (index, value) in values.opened().iter().enumerate() {
             let coordinate = |place: usize| place as f64 / f64::from(degree);
             let y: Vec<f64> = match axes {
                 1 => vec![coordinate(index)],
@@ -334,6 +336,6 @@ fn a_unit_is_charged_for_each_of_its_records() {
             assert_eq!(target.euclidean_sensitivity(adjacency, u32::MAX), most);
         }
         let empty = target.evaluate(&target.accumulator().empty());
-        assert!(empty.reveal().iter().all(|value| *value == 0), "a window without records is all zeros");
+        assert!(empty.opened().iter().all(|value| *value == 0), "a window without records is all zeros");
     }
 }

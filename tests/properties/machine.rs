@@ -8,6 +8,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::change::{between, claims, gain};
+use crate::harness::exact::Opened as _;
 
 const ADJACENCIES: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
 
@@ -306,7 +307,7 @@ fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
 }
 
 fn values(target: &dyn Target, side: &Side) -> Vec<f64> {
-    target.evaluate(&state(target, side)).reveal().iter().map(|value| *value as f64 * target.unit()).collect()
+    target.evaluate(&state(target, side)).opened().iter().map(|value| *value as f64 * target.unit()).collect()
 }
 
 fn farthest(ours: &[f64], theirs: &[f64]) -> f64 {
@@ -389,12 +390,12 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
     for target in &targets {
         for window in &windows {
             let exact = target.evaluate(&state(&**target, window));
-            assert_eq!(exact.reveal().len(), target.shape().values());
-            let largest = exact.reveal().iter().map(|value| value.unsigned_abs()).max().unwrap();
+            assert_eq!(exact.opened().len(), target.shape().values());
+            let largest = exact.opened().iter().map(|value| value.unsigned_abs()).max().unwrap();
             assert!((largest as f64 * target.unit()).abs() < 100.0, "{target:?}");
         }
         let empty = target.evaluate(&target.accumulator().empty());
-        assert!(empty.reveal().iter().all(|value| (*value - empty.reveal()[0]).abs() <= 1));
+        assert!(empty.opened().iter().all(|value| (*value - empty.opened()[0]).abs() <= 1));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Decision boundaries of support vector machines: Figure 2 of `[AR17]`, and Figure 3 of Hall, Rinaldo and Wasserman,
 //! Differential Privacy for Functions and Functional Data, JMLR 2013.
 
+use crate::harness::exact::Opened as _;
 use crate::harness::picture;
 
 use std::f64::consts::PI;
@@ -42,7 +43,7 @@ fn solve(machine: &Machine, data: &Data) -> Exact {
 fn exact(kernel: Kernel, c: f64, data: &Data) -> Grid {
     let fine = machine(kernel, c, data.len(), STEPS);
     let side = STEPS as usize + 1;
-    let values: Vec<f64> = solve(&fine, data).reveal().iter().map(|value| *value as f64 * fine.unit()).collect();
+    let values: Vec<f64> = solve(&fine, data).opened().iter().map(|value| *value as f64 * fine.unit()).collect();
     (0..side).map(|y| (0..side).map(|x| values[x * side + y]).collect()).collect()
 }
 
@@ -305,7 +306,7 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
         runs.push([gaussian, release((&machine, &values), tight, one, ORDER, &mut generator)]);
     }
     let without_noise = {
-        let values: Vec<f64> = values.reveal().iter().map(|value| *value as f64 * machine.unit()).collect();
+        let values: Vec<f64> = values.opened().iter().map(|value| *value as f64 * machine.unit()).collect();
         polynomial(DEGREE, ORDER, &values)
     };
     println!("noise: Gaussian process {scale:.4}, Laplace {:.4} a lattice point", tight.0 as f64 * machine.unit());

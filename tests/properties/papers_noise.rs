@@ -7,6 +7,7 @@
 //! gets: noise and size chosen before a record is read. "Smoothed" is read by the posterior, with order 1 published. The papers' scale is `N S / epsilon` with an `S` that holds (the
 //! paper's own for machines is half of it).
 
+use crate::harness::exact::Opened as _;
 use crate::harness::picture;
 
 use std::f64::consts::PI;
@@ -117,7 +118,7 @@ impl Experiment {
         };
         // The function itself: a lattice that is the grid.
         let fine = Release::new(&experiment, "1", "degree = 40\norder = 1");
-        experiment.exact = fine.natural(fine.exact.reveal());
+        experiment.exact = fine.natural(&fine.exact.opened());
         experiment
     }
 }

@@ -14,6 +14,7 @@
 //!   the vignette clips nothing. That has a price: the worst data are much worse than the prior's, most of all because a
 //!   record can lie where there is no other, and n = 250 is little.
 
+use crate::harness::exact::Opened as _;
 use crate::harness::picture;
 
 use std::f64::consts::PI;
@@ -116,7 +117,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     };
     let unclipped = with_gap(1.0);
     let lattice: Vec<f64> = (0..=DEGREE).map(|i| estimator(&data, f64::from(i) / f64::from(DEGREE))).collect();
-    let off = sup_distance(&natural(&unclipped.0, unclipped.1.reveal()), &lattice);
+    let off = sup_distance(&natural(&unclipped.0, &unclipped.1.opened()), &lattice);
     assert!(off < 0.01, "with a gap of 1 the target is the vignette's estimator, but for clipped labels: {off}");
     let bernstein = polynomial(&lattice);
     println!("sup error of the polynomial {:.3}", sup_distance(&bernstein, &exact));
@@ -128,7 +129,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     let plan = Plan::new(500, 0.2).expect("a plan");
     let values = |records: &[Record]| {
         let state = unclipped.0.accumulator().filled(records.iter().copied());
-        natural(&unclipped.0, unclipped.0.evaluate(&state).reveal())
+        natural(&unclipped.0, &unclipped.0.evaluate(&state).opened())
     };
     let sampled = sample(&plan, most, Adjacency::ReplaceOne, values, prior(), &mut rng).expect("a sensitivity");
     let vignettes = f64::from(DEGREE + 1) * sampled.sup;
@@ -154,7 +155,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
         let clipped = with_gap(gap / f64::from(most));
         let tight = clipped.0.sensitivity(Adjacency::ReplaceOne, 1).expect("a bound");
         let (first, error) = releases(&clipped, tight);
-        let bias = sup_distance(&polynomial(&natural(&clipped.0, clipped.1.reveal())), &exact);
+        let bias = sup_distance(&polynomial(&natural(&clipped.0, &clipped.1.opened())), &exact);
         println!(
             "for all data, gap {gap}/n: D1 {:.3}; sup error {bias:.3}, with noise {error:.3}",
             tight.0 as f64 * clipped.0.unit() * BOUND

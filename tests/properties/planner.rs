@@ -1,5 +1,6 @@
 //! `"auto"`: what is predicted is what is found, and what is taken is nearly the best.
 
+use crate::harness::exact::Opened as _;
 use crate::harness::plan::plan;
 use crate::planner_cases::{Case, Kind, LAWS, Law, density, found, mechanism, sup};
 use bernstream::config::{Candidate, Coordinates};
@@ -214,10 +215,11 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
         let filled = |target: &dyn bernstream::targets::Target| {
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
-        let exact: Vec<f64> = filled(&*fine.target).reveal().iter().map(|v| *v as f64 * fine.unit).collect();
+        let exact: Vec<f64> = filled(&*fine.target).opened().iter().map(|v| *v as f64 * fine.unit).collect();
         let truth = filled(&**target);
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
-        let synopsis = Synopsis::new(about.clone(), plan.releases[0].variants.first().dequantize(&noisy)).unwrap();
+        let synopsis =
+            Synopsis::new(about.clone(), plan.releases[0].variants.first().dequantize(&noisy).into_values()).unwrap();
         for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {
             let evaluator = synopsis.evaluator(by).unwrap();
             let at = |y: &Vec<f64>| evaluator.evaluate(&[-30.0 + 210.0 * y[0]]).unwrap();

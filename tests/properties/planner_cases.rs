@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 use std::sync::Arc;
 
+use crate::harness::exact::Opened as _;
 use bernstream::config::{Candidate, Coordinates, Settings};
 use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::noise::Generator;
@@ -318,13 +319,13 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
             let spec = target.accumulator();
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
-        let exact: Vec<f64> = filled(&fine.target).reveal().iter().map(|v| *v as f64 * fine.unit).collect();
+        let exact: Vec<f64> = filled(&fine.target).opened().iter().map(|v| *v as f64 * fine.unit).collect();
         let truth = filled(&target);
-        let form = curves.at(truth.reveal());
+        let form = curves.at(&truth.opened());
         let mut generator = Generator::frozen([number as u8; 32]);
         for _ in 0..releases {
             let noisy = mechanism.release(&truth, &mut generator);
-            let noise: Vec<i128> = noisy.values().iter().zip(truth.reveal()).map(|(a, b)| a - b).collect();
+            let noise: Vec<i128> = noisy.values().iter().zip(&truth.opened()).map(|(a, b)| a - b).collect();
             let (noise, both) = (curves.at(&noise), curves.at(noisy.values()));
             for (order, all) in all.iter_mut().enumerate() {
                 all.push((sup(&form[order], &exact), sup(&noise[order], &zero), sup(&both[order], &exact)));

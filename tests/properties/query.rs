@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::fs;
 
+use crate::harness::exact::Opened as _;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
 use bernstream::mechanism::{Mechanism, NoiseDistribution};
@@ -68,7 +69,7 @@ impl Window {
 
     /// Without noise.
     fn exact(&self) -> Synopsis {
-        self.synopsis(self.exact.reveal())
+        self.synopsis(&self.exact.opened())
     }
 
     fn release(&self, seed: u8) -> Synopsis {

@@ -26,6 +26,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Normal, StandardNormal};
 
+use crate::harness::exact::Opened as _;
 use crate::harness::picture::{self, Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use crate::harness::plan::plan;
 
@@ -181,7 +182,7 @@ impl Setting {
         let peak = unit * 2.0_f64.powi(32);
         let spec = density.accumulator();
         let exact = density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
-        let counts: Vec<f64> = exact.reveal().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
+        let counts: Vec<f64> = exact.opened().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
         let (basis, count) = (density.basis().clone(), counts.len());
         let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| CellBasis::at(&basis, y)).collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();
@@ -218,7 +219,7 @@ impl Setting {
         let unit = density.unit();
         let spec = density.accumulator();
         let exact = density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
-        let counts: Vec<f64> = exact.reveal().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
+        let counts: Vec<f64> = exact.opened().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
         let (basis, peak) = (density.basis().clone(), unit * 2.0_f64.powi(32));
         let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| basis.at(y)).collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();

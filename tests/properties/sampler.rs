@@ -9,6 +9,7 @@ use bernstream::window::{Axis, Label, Outside};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::harness::exact::Opened as _;
 use crate::priestley_chao::PriestleyChao;
 
 #[test]
@@ -148,7 +149,7 @@ fn the_vignettes_regression_is_sampled_and_released() {
         let one = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
         records.swap(0, 1);
         let other = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
-        let change: u128 = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
+        let change: u128 = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum();
         change > u128::from(target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0)
     });
     let over = over.count();
@@ -188,7 +189,7 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
         let record = [prior.draw(&mut rng)];
         let values = |target: &expression::Expression| -> Vec<f64> {
             let exact = target.evaluate(&target.accumulator().filled(record));
-            exact.reveal().iter().map(|value| *value as f64 * target.unit()).collect()
+            exact.opened().iter().map(|value| *value as f64 * target.unit()).collect()
         };
         values(&proved).iter().zip(values(&clipped)).any(|(one, other)| (one - other).abs() > 1e-6)
     });

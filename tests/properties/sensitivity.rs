@@ -11,6 +11,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::change;
+use crate::harness::exact::Opened as _;
 
 type Record = Vec<f64>;
 
@@ -211,7 +212,7 @@ fn the_intensity_of_one_record_has_mass_one() {
     for (bandwidths, degree) in [(&[0.05][..], 200), (&[0.07, 0.05], 150), (&[0.07, 0.075, 0.08], 60)] {
         let density = Density::new(bandwidths, degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
-        let sum: i128 = evaluate(&density, &[record]).reveal().iter().sum();
+        let sum: i128 = evaluate(&density, &[record]).opened().iter().sum();
         let mass = sum as f64 * density.unit() / f64::from(degree).powi(bandwidths.len() as i32);
         println!("{bandwidths:?}: mass {mass:.9}");
         assert!((mass - 1.0).abs() < 1e-6, "{bandwidths:?}: {mass}");
@@ -223,7 +224,8 @@ fn error(density: &Density, bandwidths: &[f64], records: &[Record]) -> f64 {
     let exact = evaluate(density, records);
     let peak: f64 = bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
     let side = density.degree() as usize + 1;
-    let errors = exact.reveal().iter().enumerate().map(|(index, value)| {
+    let values = exact.opened();
+    let errors = values.iter().enumerate().map(|(index, value)| {
         let axes = bandwidths.len();
         let point = |axis: usize| (index / side.pow((axes - 1 - axis) as u32) % side) as f64 / (side - 1) as f64;
         let kernel = |record: &Record| -> f64 {

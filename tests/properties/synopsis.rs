@@ -28,7 +28,7 @@ fn what_was_sealed_is_what_is_opened() {
         let about = described(dimensions, degree, 3);
         let values = (0..points(&about)).map(|i| (i as f64).sin() * 1e3).collect();
         let synopsis = Synopsis::new(about, values).unwrap();
-        let sealed = synopsis.seal().unwrap();
+        let sealed = synopsis.encode().unwrap();
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
     }
 }
@@ -53,7 +53,7 @@ fn json_tells_every_number_to_its_last_bit_and_is_checked_as_a_message_is() {
 fn a_message_has_the_same_shape_and_length_whatever_its_values_are() {
     let about = described(2, 5, 2);
     let n = points(&about);
-    let seal = |values| Synopsis::new(about.clone(), values).unwrap().seal().unwrap();
+    let seal = |values| Synopsis::new(about.clone(), values).unwrap().encode().unwrap();
     let zero = seal(vec![0.0; n]);
     for value in [-0.0, 1.0, -1e300, f64::MIN_POSITIVE, 5e-324, 0.1] {
         let other = seal(vec![value; n]);
@@ -63,7 +63,7 @@ fn a_message_has_the_same_shape_and_length_whatever_its_values_are() {
 
 #[test]
 fn headers_are_cloud_events_and_name_the_window_and_its_price() {
-    let sealed = Synopsis::new(description(), vec![0.0; 3]).unwrap().seal().unwrap();
+    let sealed = Synopsis::new(description(), vec![0.0; 3]).unwrap().encode().unwrap();
     let headers: Vec<(&str, &str)> = sealed.headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(sealed.key, "flights/departure-delay/JFK");
     assert_eq!(
@@ -104,7 +104,7 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
     ];
     for (definition, price, expected) in cases {
         let synopsis = Synopsis::new(about(definition, price), vec![0.0; 3]).unwrap();
-        let sealed = synopsis.seal().unwrap();
+        let sealed = synopsis.encode().unwrap();
         let told: Vec<_> = sealed.headers[7..sealed.headers.len() - 2].to_vec();
         assert_eq!(told, expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
@@ -125,14 +125,14 @@ fn a_declared_plan_says_what_it_implies() {
     assert!(error.contains("does not say what epsilon and delta its plan has"), "{error}");
     about.privacy.implies = Some(Implied { epsilon: "1.5".parse().unwrap(), delta: "0.000001".parse().unwrap() });
     let synopsis = Synopsis::new(about, vec![0.0; 3]).unwrap();
-    assert_eq!(Synopsis::open(&synopsis.seal().unwrap().bytes).unwrap(), synopsis);
+    assert_eq!(Synopsis::open(&synopsis.encode().unwrap().bytes).unwrap(), synopsis);
     let written = serde_json::to_string(synopsis.description()).unwrap();
     assert!(written.contains(r#""implies":{"epsilon":"1.5","delta":"0.000001"}"#), "{written}");
 }
 
 #[test]
 fn without_a_key_neither_message_key_nor_subject_has_one() {
-    let sealed = Synopsis::new(Description { key: None, ..description() }, vec![0.0; 3]).unwrap().seal().unwrap();
+    let sealed = Synopsis::new(Description { key: None, ..description() }, vec![0.0; 3]).unwrap().encode().unwrap();
     assert_eq!(sealed.key, "flights/departure-delay");
     assert!(!sealed.headers.iter().any(|(name, _)| name == "ce_subject"));
     assert_eq!(Synopsis::open(&sealed.bytes).unwrap().description().key, None);
@@ -162,7 +162,7 @@ fn a_calibration_that_does_not_fit_the_definition_is_refused() {
 
 #[test]
 fn every_truncation_is_a_clear_error() {
-    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
     for length in 0..bytes.len() {
         let error = Synopsis::open(&bytes[..length]).expect_err("a message cut short");
         assert!(error.to_string().starts_with("not a synopsis: "), "{error}");
@@ -171,7 +171,7 @@ fn every_truncation_is_a_clear_error() {
 
 #[test]
 fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
-    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
     std::panic::set_hook(Box::new(|_| {}));
     let mut opened = 0;
     for place in 0..bytes.len() {
@@ -193,7 +193,7 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
 #[test]
 fn columns_that_disagree_with_the_description_are_refused() {
     let about = description();
-    let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+    let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
     let (start, end) = (about.window.start.micros().to_le_bytes(), about.window.end.micros().to_le_bytes());
     for column in [&start[..], &end, &about.ledger.sequence.to_le_bytes(), b"JFK\0"] {
         // The last place: the description comes first.
@@ -210,7 +210,7 @@ fn other_bytes_are_refused() {
     for bytes in [&b""[..], b"ARROW1\0\0", &[0xff; 64], &[0; 4096], b"{\"format\": 1}"] {
         assert!(matches!(Synopsis::open(bytes), Err(Error::Damaged(_))));
     }
-    let mut twice = Synopsis::new(description(), vec![0.0; 3]).unwrap().seal().unwrap().bytes;
+    let mut twice = Synopsis::new(description(), vec![0.0; 3]).unwrap().encode().unwrap().bytes;
     twice.extend_from_within(..);
     assert!(Synopsis::open(&twice).is_err());
 }

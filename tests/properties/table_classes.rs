@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::harness::exact::Opened as _;
 use bernstream::mechanism::NoiseDistribution;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::description::{Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function};
@@ -68,7 +69,7 @@ impl Setting {
         let target = self.target();
         let spec = target.accumulator();
         let records = self.rows().into_iter().map(|(x, class)| spec.record(&x, f64::from(class))).collect::<Vec<_>>();
-        target.evaluate(&spec.filled(records)).reveal().iter().map(|value| *value as f64 * target.unit()).collect()
+        target.evaluate(&spec.filled(records)).opened().iter().map(|value| *value as f64 * target.unit()).collect()
     }
 
     fn description(&self, law: NoiseDistribution) -> Description {

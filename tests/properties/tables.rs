@@ -1,5 +1,6 @@
 //! Tables of cells: what neighbours change, and whether what is read from them is as near to the truth as its intervals say.
 
+use crate::harness::exact::Opened as _;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
@@ -28,7 +29,7 @@ fn all() -> Vec<(CellTables, Option<TableLabel>)> {
 }
 
 fn values(tables: &CellTables, records: &[Record]) -> Vec<i128> {
-    tables.evaluate(&tables.accumulator().filled(records.iter().copied())).reveal().to_vec()
+    tables.evaluate(&tables.accumulator().filled(records.iter().copied())).opened()
 }
 
 /// Norms of a difference: 1, 2, sup.
@@ -182,7 +183,7 @@ impl Law {
         let change = law.sensitivity(&target, Adjacency::AddRemove, 1).unwrap();
         let mechanism = Mechanism::calibrated(law, change, target.shape().values(), price).unwrap();
         let unit = target.unit();
-        let plain: Vec<f64> = exact.reveal().iter().map(|value| *value as f64 * unit).collect();
+        let plain: Vec<f64> = exact.opened().iter().map(|value| *value as f64 * unit).collect();
         let values = match noise {
             None => plain,
             Some((generator, _)) => {

@@ -143,7 +143,7 @@ impl Measured {
 fn released(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
     let mut generator = Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?;
     let noisy = variant.mechanism.release(exact, &mut generator);
-    Synopsis::new(variant.descriptions.first().clone(), variant.dequantize(&noisy)).map_err(unreadable)
+    Synopsis::new(variant.descriptions.first().clone(), variant.dequantize(&noisy).into_values()).map_err(unreadable)
 }
 
 fn unreadable(error: crate::synopsis::Error) -> Failure {

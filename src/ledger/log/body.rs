@@ -225,10 +225,10 @@ mod tests {
     use super::*;
     use crate::ledger::chain::headers_as_json;
     use crate::ledger::fixtures::{price, released, span};
-    use crate::synopsis::Sealed;
+    use crate::synopsis::Encoded;
 
     fn body(offset: u64) -> Body {
-        let sealed = Sealed { key: "k".into(), headers: vec![("a".into(), "b".into())], bytes: vec![7; 300] };
+        let sealed = Encoded { key: "k".into(), headers: vec![("a".into(), "b".into())], bytes: vec![7; 300] };
         let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
         row.ends.0.insert(3, i64::try_from(offset).unwrap());
         let Outcome::Released { messages, states, .. } = &mut row.outcome else { panic!() };

@@ -9,9 +9,10 @@ use super::rounding::round;
 use super::state::State;
 use super::tree::Tree;
 use crate::mechanism::calibrate::{Epsilon, Rho};
-use crate::mechanism::calibrated::{Mechanism, Noisy};
+use crate::mechanism::calibrated::Mechanism;
 use crate::mechanism::error::Error as NoiseError;
 use crate::mechanism::noise::{Generator, NoiseDistribution};
+use crate::mechanism::noisy::Noisy;
 use crate::mechanism::price::Price;
 use crate::targets::{Exact, Sensitivity};
 

@@ -308,7 +308,7 @@ mod tests {
                 let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
                 let [before, after] =
                     [before, after].map(|axes| target.evaluate(&Accumulator::Marginals([empty.clone(), axes])));
-                let changes = || before.reveal().iter().zip(after.reveal()).map(|(a, b)| a.abs_diff(*b));
+                let changes = || before.revealed().iter().zip(after.revealed()).map(|(a, b)| a.abs_diff(*b));
                 let found: u128 = changes().sum();
                 nearest = nearest.max(found as f64 / sum as f64);
                 assert!(found <= sum && changes().max() <= Some(sup), "{widths:?}: {found} {sum}");

@@ -55,7 +55,8 @@
 //! let exact = target.evaluate(&target.accumulator().filled(records));
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
-//! # assert!((exact.reveal()[0] as f64 * target.unit() - 0.4455).abs() < 1e-9);
+//! # let cannot_be_shown = format!("{exact:?}");
+//! # assert_eq!(cannot_be_shown, "Exact(1 values)");
 //! # Ok::<(), bernstream::targets::Error>(())
 //! ```
 

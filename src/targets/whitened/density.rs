@@ -321,7 +321,7 @@ mod tests {
             let density = KernelDensity::diagonal(bandwidths, 20).unwrap();
             let mut full = Histogram::new(&density.nodes);
             full.cells.fill(u64::MAX);
-            let first = density.evaluate(&Accumulator::Histogram(full)).reveal()[0];
+            let first = density.evaluate(&Accumulator::Histogram(full)).revealed()[0];
             let column: i128 =
                 density.table.iter().step_by(density.points.count()).map(|entry| i128::from(*entry)).sum();
             assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
@@ -343,7 +343,7 @@ mod tests {
             density.evaluate(&Accumulator::Histogram(histogram))
         };
         let (near, far) = (side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0])), side(0.0));
-        let changes = near.reveal().iter().zip(far.reveal()).map(|(a, b)| (a - b) as f64);
+        let changes = near.revealed().iter().zip(far.revealed()).map(|(a, b)| (a - b) as f64);
         let found = changes.map(|z| z * z).sum::<f64>().sqrt();
         let claimed = density.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap() as f64;
         assert!(found <= claimed && found > 0.97 * claimed, "{found} {claimed}");

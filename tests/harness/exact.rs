@@ -1,0 +1,21 @@
+//! Exact values, which the crate shows to nobody outside its mechanisms.
+
+use bernstream::mechanism::calibrate::Scale;
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::targets::Exact;
+
+pub trait Opened {
+    /// The values themselves: whoever freezes a generator can draw its noise again and subtract it.
+    fn opened(&self) -> Vec<i128>;
+}
+
+impl Opened for Exact {
+    fn opened(&self) -> Vec<i128> {
+        let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
+        let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
+        let noisy = drawn(self);
+        let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
+        noisy.values().iter().zip(noise.values()).map(|(noisy, noise)| noisy - noise).collect()
+    }
+}
