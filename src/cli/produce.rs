@@ -47,6 +47,9 @@ pub struct Arguments {
     /// The event-time column for --pace
     #[arg(long, value_name = "COLUMN", requires = "pace")]
     time: Option<String>,
+    /// With --pace: how often a message of Arrow is sent, with the rows of that time, however few they are
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    flush_every: Duration,
     /// Create the topic with this many partitions, broker timestamps and unlimited retention
     #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(i32).range(1..))]
     create: Option<i32>,
@@ -54,6 +57,11 @@ pub struct Arguments {
 
 fn pace(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|pace: &f64| pace.is_finite() && *pace > 0.0).ok_or("must be a number above 0".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if interval.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(interval) }
 }
 
 /// Runs the command; returns when everything is stored.
@@ -72,14 +80,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
     let sender = Sender::new(&broker, &arguments.topic)?;
-    let mut clock =
-        arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
+    let mut replay = Replay::of(arguments);
     let (mut rows, mut messages, mut progress) = (0, 0_u64, Progress::new());
     let mut partitions = partitions.iter().copied().cycle();
     if let Some(mut lines) = lines {
         while let (Some((message, time)), Some(partition)) = (lines.next_message()?, partitions.next()) {
-            if let (Some(clock), Some(time)) = (&mut clock, time) {
-                clock.wait_until(time.micros());
+            if let (Some(replay), Some(time)) = (&mut replay, time) {
+                replay.wait_until(time.micros());
             }
             sender.send(partition, &message)?;
             (rows, messages) = (rows + 1, messages + 1);
@@ -87,14 +94,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     let (batches, all) = tables.unwrap_or_else(|| (Box::new(std::iter::empty()), 0));
-    for (batch, partition) in slices(batches, arguments.rows).zip(partitions) {
+    for batch in slices(batches, arguments.rows) {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
-        if let Some(clock) = &mut clock {
-            clock.wait(&batch)?;
+        let parts = match &mut replay {
+            Some(replay) => replay.parts(&batch)?,
+            None => vec![Part { rows: batch, due: None }],
+        };
+        for (message, partition) in parts.into_iter().zip(&mut partitions) {
+            if let (Some(replay), Some(due)) = (&mut replay, message.due) {
+                replay.wait_until(due);
+            }
+            sender.send(partition, &encode(&message.rows)?)?;
+            (rows, messages) = (rows + message.rows.num_rows() as u64, messages + 1);
+            progress.show(|| format!("{} rows sent", part(rows, all)));
         }
-        sender.send(partition, &encode(&batch)?)?;
-        (rows, messages) = (rows + batch.num_rows() as u64, messages + 1);
-        progress.show(|| format!("{} rows sent", part(rows, all)));
     }
     sender.finish()?;
     drop(progress);
@@ -159,29 +172,69 @@ fn encode(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
     encode().map_err(|e: ArrowError| Failure::Other(format!("cannot encode a message: {e}")))
 }
 
-/// Replays event time faster than real time, from the first message on.
-struct Clock {
+/// Rows that are sent together, and the event time, in microseconds, at which they are.
+struct Part {
+    rows: RecordBatch,
+    due: Option<i64>,
+}
+
+/// Replays event time faster than real time, from the first row on.
+///
+/// Event time is cut into intervals, and the rows of an interval are sent at its end: which rows are sent together, and when, depends on
+/// their own times alone. If a message were full only after so many rows, each row would move those before it.
+struct Replay {
     pace: f64,
     column: String,
+    /// In microseconds of event time.
+    interval: i64,
     start: Option<(i64, Instant)>,
 }
 
-impl Clock {
-    /// Waits until the time of the newest row.
-    fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+impl Replay {
+    fn of(arguments: &Arguments) -> Option<Self> {
+        let (pace, column) = arguments.pace.zip(arguments.time.clone())?;
+        let interval = arguments.flush_every.as_secs_f64() * 1e6 * pace;
+        #[expect(clippy::cast_possible_truncation, reason = "a longer interval than can be is the longest")]
+        let interval = (interval as i64).max(1);
+        Some(Replay { pace, column, interval, start: None })
+    }
+
+    /// The rows of a batch, interval by interval. A row without a time is in that of the row before it.
+    fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<Part>, Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
         let times = rows::times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
-        if let Some(newest) = times.iter().flatten().max() {
-            self.wait_until(newest);
+        if let Some(first) = times.iter().flatten().next() {
+            self.begin(first);
         }
-        Ok(())
+        let (mut parts, mut from, mut due) = (Vec::new(), 0, None);
+        for (row, time) in times.iter().enumerate() {
+            let end = time.map(|time| self.end_of_interval(time)).or(due);
+            if end != due && row > from {
+                parts.push(Part { rows: batch.slice(from, row - from), due });
+                from = row;
+            }
+            due = end;
+        }
+        if batch.num_rows() > from {
+            parts.push(Part { rows: batch.slice(from, batch.num_rows() - from), due });
+        }
+        Ok(parts)
+    }
+
+    fn end_of_interval(&self, time: i64) -> i64 {
+        time.div_euclid(self.interval).saturating_add(1).saturating_mul(self.interval)
+    }
+
+    /// When the replay began, and at which event time.
+    fn begin(&mut self, first: i64) -> (i64, Instant) {
+        *self.start.get_or_insert((first, Instant::now()))
     }
 
     /// Waits until an event time, in microseconds.
-    fn wait_until(&mut self, newest: i64) {
-        let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
-        let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
+    fn wait_until(&mut self, due: i64) {
+        let (first, start) = self.begin(due);
+        let seconds = due.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         std::thread::sleep(due.saturating_sub(start.elapsed()));
     }

@@ -73,6 +73,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
         validate::delays_past_the_slack(document, &input.from, schedule);
+        validate::grace_exceeds_the_producer_delay(document, input, schedule);
     }
     if let (Ok(output), Ok(drafts)) = (&output, &drafts) {
         for draft in drafts {
@@ -143,6 +144,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     let mut settings = Settings {
         pipeline,
         columns,
+        producer_delay: input.producer_delay,
         input: input.from,
         blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
         windows: Rules {

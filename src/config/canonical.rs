@@ -24,7 +24,8 @@ use crate::window::{Axis, Label, Outside, Rules};
 ///
 /// `ledger` holds what a ledger is bound to forever (a change needs a new ledger, but for a slack that grows); the rest may change
 /// from a future window on.
-/// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules.
+/// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
+/// statement about producers: synopses say it, and no rule of the worker depends on it.
 pub fn json(settings: &Settings) -> String {
     let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;
     let unit = match &privacy.unit {

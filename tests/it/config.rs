@@ -523,6 +523,12 @@ fn each_rule_has_its_message() {
             "publish_delay = \"10s\"",
             "windows.publish_delay: must be longer than input.kafka.clock_slack, 10s",
         ),
+        (
+            FLIGHTS,
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nproducer_delay = \"1h\"",
+            "windows.grace: must be longer than input.kafka.producer_delay, 1h",
+        ),
         (FLIGHTS, "\nclock_slack = \"10s\"", "", "input.kafka.clock_slack: missing"),
         (FLIGHTS, "\ngrace = \"1h\"", "", "windows.grace: missing"),
         (FLIGHTS, "\nahead = \"5m\"", "", "windows.ahead: missing"),
@@ -883,6 +889,8 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
         ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
         ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
+        // A ledger from before there was this key goes on, with it and without.
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nproducer_delay = \"59m\""),
         ("degree = 40", "degree = 40\ntitle = \"Delay\"\ndescription = \"How late.\"\nrecord = \"flight\""),
         ("column = \"dep_delay\"", "label = \"delay\", unit = \"minute\", column = \"dep_delay\""),
     ];

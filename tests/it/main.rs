@@ -56,6 +56,7 @@ mod outage;
 mod policies;
 mod probes;
 mod produce;
+mod produce_by_clock;
 mod proofs;
 mod readers;
 mod running_sums;

@@ -352,6 +352,11 @@ const CONFIGURATION: &[Mistake] = &[
         made: |at| at.checked(&flights(), "publish_delay = \"1m\"", "publish_delay = \"10s\""),
     },
     Mistake {
+        what: "a producer that waits longer than a window does",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&flights(), "producer_delay = \"10m\"", "producer_delay = \"2h\""),
+    },
+    Mistake {
         what: "JSON, and no type of the key",
         verdict: IN_PLACE,
         made: |at| at.checked(&rides(), " type = \"text\",", ""),

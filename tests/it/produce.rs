@@ -109,12 +109,13 @@ fn senseless_arguments_are_refused() {
         Command::try_parse_from(fixed.iter().chain(more)).is_ok()
     };
     assert!(parse(&[]) && parse(&["--pace", "2.5", "--time", "t"]) && parse(&["--rows", "1", "--create", "1"]));
-    let senseless: [&[&str]; 6] = [
+    let senseless: [&[&str]; 7] = [
         &["--rows", "0"],
         &["--create", "0"],
         &["--pace", "2"],
         &["--time", "t"],
         &["--pace", "0", "--time", "t"],
+        &["--pace", "1", "--time", "t", "--flush-every", "0s"],
         &["--pace", "inf", "--time", "t"],
     ];
     assert!(senseless.iter().all(|more| !parse(more)));

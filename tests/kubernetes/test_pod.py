@@ -53,6 +53,7 @@ def settings(port, topics, reached, standby):
         *reached,
         *of_the_ledger,
         (r'^clock_slack = .*$', 'clock_slack = "100ms"'),
+        (r'^producer_delay = .*$', 'producer_delay = "100ms"'),
         (r'^length = .*$', 'length = "2s"'),
         (r'^grace = .*$', 'grace = "200ms"'),
         (r'^ahead = .*$', 'ahead = "1s"'),

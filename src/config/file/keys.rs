@@ -63,6 +63,10 @@ const BEFORE: &[Key] = &[
         "input.kafka.clock_slack",
         r#"a duration such as "45s", more than replica.lag.time.max.ms of the brokers and what their clocks differ"#,
     ),
+    (
+        "input.kafka.producer_delay",
+        r#"a duration such as "10s": within it of its event time a producer sends a record, whatever other records there are"#,
+    ),
     ("input.kafka.readers", "a whole number from 1, such as 4"),
     ("input.kafka.trust_producer_time", "true or false"),
     ("input.kafka.on_bad_message", r#""stop" or "skip""#),

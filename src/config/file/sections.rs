@@ -55,6 +55,7 @@ pub struct InputKafka {
     pub format: Field<Format>,
     pub clock: Field<String>,
     pub clock_slack: Field<String>,
+    pub producer_delay: Field<String>,
     pub readers: Field<u32>,
     pub trust_producer_time: Field<bool>,
     pub on_bad_message: Field<OnBadMessage>,

@@ -17,6 +17,7 @@ pub fn notes(settings: &Settings) -> Vec<String> {
         .chain(misfits(settings))
         .chain(overlaps(settings))
         .chain(hasty(settings))
+        .chain(undeclared(settings))
         .chain(unguarded)
         .collect()
 }
@@ -28,6 +29,18 @@ fn overlaps(settings: &Settings) -> Option<String> {
         format!(
             "{} does not pay for all the releases that cover a window: some windows will not be published",
             settings.privacy.limit()
+        )
+    })
+}
+
+/// Nobody has said how long producers keep a record.
+fn undeclared(settings: &Settings) -> Option<String> {
+    let is_open = matches!(settings.input, Input::Kafka(_)) && settings.producer_delay.is_none();
+    is_open.then(|| {
+        format!(
+            "input.kafka.producer_delay is not declared: the guarantee needs producers that send each record within windows.grace, {}, of its \
+             event time, by the clock and not by a count of records; declare what yours do",
+            crate::clock::show(settings.windows.allowed_lateness)
         )
     })
 }
@@ -143,6 +156,7 @@ mod tests {
             let text = include_str!("../../../tests/data/lattice.toml")
                 .replace("values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values = [{}]", values.join(", ")))
                 .replace("publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\""))
+                .replace("[windows]", "producer_delay = \"10s\"\n[windows]")
                 .replace("[ledger]", &format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""));
             let settings = Settings::parse(&text, "test").unwrap();
             (settings.patience().drawing, notes(&settings).join("\n"))

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::time::Duration;
 
 use toml::Spanned;
 
@@ -23,6 +24,8 @@ pub struct InputSettings {
     pub key: Option<(String, Vec<String>)>,
     /// Where the key is declared.
     pub key_place: Option<Range<usize>>,
+    /// Within it of its event time a producer sends a record, as the operator declares.
+    pub producer_delay: Option<Duration>,
     pub from: Input,
 }
 
@@ -32,17 +35,20 @@ pub fn input(
     table: Spanned<file::Input>,
     form: Checked<(Format, Declared)>,
 ) -> Checked<InputSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let (place, mut written) = (table.span(), table.into_inner());
     let time = document.required(&place, "time", written.time, values::words);
     let key_place = written.key.as_ref().map(Spanned::span);
     let key = written.key.map(|t| key(document, t)).transpose();
+    let producer_delay = written.kafka.as_mut().and_then(|kafka| kafka.get_mut().producer_delay.take());
+    let producer_delay = document.optional(producer_delay, values::duration);
     let from = match (written.kafka, written.files) {
         (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
         (None, Some(files)) => files_path(document, files)
             .and_then(|path| Ok(Input::Files(source::files::Params { path, declared: form?.1 }))),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     };
-    Ok(InputSettings { time: time?.into_inner(), key: key?, key_place, from: from? })
+    let producer_delay = producer_delay?.map(Spanned::into_inner);
+    Ok(InputSettings { time: time?.into_inner(), key: key?, key_place, producer_delay, from: from? })
 }
 
 fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {

@@ -1,5 +1,6 @@
 //! `[windows]`
 
+use std::ops::Range;
 use std::time::Duration;
 
 use toml::Spanned;
@@ -14,6 +15,8 @@ pub struct Schedule {
     pub grid: Grid,
     pub end: Option<Timestamp>,
     pub allowed_lateness: Duration,
+    /// Where it is written.
+    pub grace_place: Option<Range<usize>>,
     pub max_future_skew: Duration,
     /// None for files.
     pub delay: Option<Spanned<Duration>>,
@@ -41,6 +44,7 @@ pub fn schedule(
         (None, Some(true)) => Err(document.missing(place.clone(), key)),
         (field, _) => document.optional(field, values::duration),
     };
+    let grace_place = written.grace.as_ref().map(Spanned::span);
     let grace = delay_of("grace", written.grace);
     let ahead = delay_of("ahead", written.ahead);
     let delay = delay_of("publish_delay", written.publish_delay);
@@ -64,6 +68,7 @@ pub fn schedule(
         grid,
         end: end.map(Spanned::into_inner),
         allowed_lateness: zero(grace?),
+        grace_place,
         max_future_skew: zero(ahead?),
         delay: delay?,
     })

@@ -34,6 +34,9 @@ const TENTH: u64 = 100_000_000;
 pub struct Settings {
     pub pipeline: String,
     pub input: Input,
+    /// Within it of its event time a producer sends a record, whatever other records there are; none for files, and where nothing is
+    /// declared. The worker cannot see whether it is kept, and nothing that it does depends on it.
+    pub producer_delay: Option<Duration>,
     pub columns: source::Columns,
     pub windows: window::Rules,
     /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.

@@ -28,6 +28,18 @@ pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedul
     }
 }
 
+/// A record that its producer sends in time is in its window, whatever other records there are.
+pub fn grace_exceeds_the_producer_delay(document: &mut Document<'_>, input: &InputSettings, schedule: &Schedule) {
+    if let (Some(delay), Some(place)) = (input.producer_delay, &schedule.grace_place)
+        && schedule.allowed_lateness <= delay
+    {
+        let what = format!("must be longer than input.kafka.producer_delay, {}", crate::clock::show(delay));
+        let hint = "a record that its producer still keeps at the cutoff is missing from its window, and another record may decide how \
+                    long it is kept: raise grace, or let producers send more often, by the clock";
+        document.fault(place.clone(), what, hint);
+    }
+}
+
 pub fn fits_a_message(document: &mut Document<'_>, output: &OutputSettings, release: &ReleaseDraft) {
     let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {

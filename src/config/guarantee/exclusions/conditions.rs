@@ -83,3 +83,22 @@ pub fn shares_a_budget(settings: &Settings) -> bool {
 pub fn shows_operators(settings: &Settings) -> bool {
     settings.detail == Detail::Operator
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = include_str!("../../../../config/users.toml");
+
+    #[test]
+    fn only_functions_that_are_solved_for_show_how_long_that_took() {
+        let shows = |text: &str| solves(&Settings::parse(text, "test").unwrap());
+        assert!(!shows(USERS));
+        let (before, _) = USERS.split_once("[release.density]").unwrap();
+        let (_, after) = USERS.split_once("[output.kafka]").unwrap();
+        let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
+        let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
+        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
+        assert!(shows(&text));
+    }
+}

@@ -107,11 +107,22 @@ pub const ALL: &[Exclusion] = &[
         title: "Records that wait for others in a producer",
         applies_to: "with Kafka",
         applies: conditions::reads_a_topic,
-        clause: "a record that another one delays: producers must send by the clock, not by a count",
-        details: "The proof assumes that one record more or less leaves the message timestamps of all others, and their order, as they \
-            are. A producer that sends a message every N rows breaks that: up to N - 1 rows wait in its buffer for the next one, and if \
-            it does not come they arrive after the cutoff, and are missing from their window. One record then changes the result by as \
-            much as N do, and the noise is for one. So flush by the clock: every second or so send what is there, however little.",
+        clause: "records that a producer keeps until others come: each must be sent within {producer_delay} of its event time, by the clock",
+        details: "The proof assumes that one record more or less leaves every other record in its window. A producer that sends a message \
+            every N rows breaks that: up to N - 1 rows wait in its buffer for the next one, and if it does not come they arrive after \
+            the cutoff, and are missing from their window. One record then changes the result by as much as N do, and the noise is for \
+            one.\n\n\
+            So **flush by the clock**: send what is there every second or so, however little it is, and wait for no count. Declare as \
+            `input.kafka.producer_delay` within what time of its event time a record is sent, whatever other records there are, \
+            with the time that a batch is filled (`linger.ms`) and the time to try again. A `grace` that is not longer is refused: \
+            each record that keeps to the delay is then in its window. Without `producer_delay` the condition is `grace` itself, the \
+            least that the proof needs. A record that is sent later, because a device had no network, must be sent at a moment that no \
+            other record decides. The program cannot see whether producers keep to this.\n\n\
+            With `trust_producer_time` producers stamp the messages, and windows close by the worker's clock: the condition is the same, a \
+            record is on the topic, and stamped, within `producer_delay` of its event time. Under `--backfill-until` it is enough that a \
+            record of the past is sent before that moment, and that no other record decides whether it is.\n\n\
+            Of several records of one event time, partition and offset decide which count under a cap or a limit: choose the partition by \
+            the record, such as by its user, and not by what was sent before it.",
         main_limit: Some(
             "Producers must send by the clock, not by a count: a record that waits in a buffer for the next one can miss its window, and \
              the noise does not cover that.",
