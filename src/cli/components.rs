@@ -9,8 +9,9 @@ pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::refused;
 use crate::cli::rebuilt;
 use crate::cli::shares::{self, Beginner};
-use crate::clock::Timestamp;
+use crate::clock::{self, Timestamp};
 use crate::config::{Input, Settings, canonical, diff};
+use crate::kafka::broker_clock::BrokerClock;
 use crate::kafka::topic;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::log::LedgerLog;
@@ -183,8 +184,9 @@ pub fn genesis(
     let is_output_untouched = settings.output.is_untouched()?;
     not_another_output(settings, claim.is_some() && mode == StartMode::Init)?;
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
-    let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
-        .map_err(|error| refused(error.to_string()))?;
+    // After the claim was read: no window that it covers has closed later.
+    let now = if claim.is_some() || !is_output_untouched { now.max(latest_clock(settings)?) } else { now };
+    let start = bootstrap(settings.scheme(), mode, prior, now).map_err(|error| refused(error.to_string()))?;
     let witness = witness.identity()?;
     let input = input_id(settings)?;
     let beginner =
@@ -203,6 +205,21 @@ pub fn genesis(
         reach: settings.reach(),
         budget,
     })
+}
+
+/// The later one of the clocks that windows close by: no window has closed with a cutoff that it has not reached.
+///
+/// # Errors
+///
+/// If the brokers do not tell their time.
+fn latest_clock(settings: &Settings) -> Result<Timestamp, OpenError> {
+    let now = Timestamp::now();
+    match &settings.input {
+        Input::Kafka(kafka) if !kafka.trust_producer_time => {
+            Ok(now.max(BrokerClock::open(&kafka.broker, &kafka.clock, &kafka.topic)?.ask()?.stamp))
+        }
+        Input::Kafka(_) | Input::Files(_) => Ok(now),
+    }
 }
 
 fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, OpenError> {
@@ -261,10 +278,32 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return Err(refused(why));
     }
+    if let Some(why) = reads_too_far_back(settings, ledger) {
+        return Err(refused(why));
+    }
     if input_id(settings)? != ledger.genesis().input {
         return Err(refused(other_input(settings)));
     }
     Ok(())
+}
+
+/// Why a ledger that follows another one cannot take records as far ahead of their message timestamps as the file allows now, if it cannot:
+/// the other one may have charged them.
+pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
+    let (genesis, ahead) = (ledger.genesis(), settings.windows.max_future_skew);
+    let had = canonical::ahead(ledger.settings()).filter(|had| ahead > *had && genesis.previous.is_some())?;
+    let oldest = genesis.first.max(ledger.next_window().minus(settings.reach()));
+    (!settings.scheme().is_apart(genesis.created, oldest)).then(|| {
+        format!(
+            "windows.ahead: {} in the ledger in {}, {} in the file: this ledger follows another one, which may have charged records that \
+             were sent until {}, and with so much its window of {oldest} would take them; leave it for now, and let it grow once that is \
+             longer ago",
+            clock::show(had),
+            settings.ledger.path.display(),
+            clock::show(ahead),
+            genesis.created,
+        )
+    })
 }
 
 /// What to say of an input that is not the one that the ledger knows.

@@ -1,6 +1,8 @@
 //! What `run` would refuse of a ledger, its witness and its log as they are: for `check`, which changes nothing.
 
-use crate::cli::components::{input_id, not_another_output, other_input, other_promise, start_mode};
+use crate::cli::components::{
+    input_id, not_another_output, other_input, other_promise, reads_too_far_back, start_mode,
+};
 use crate::cli::open_error::{OpenError, refused};
 use crate::cli::rebuilt::no_claims;
 use crate::clock::Timestamp;
@@ -56,6 +58,9 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         },
     }
     let Some(ledger) = ledger else { return Ok(()) };
+    if let Some(why) = reads_too_far_back(settings, &ledger) {
+        return Err(refused(why));
+    }
     if input.is_some_and(|input| input != ledger.genesis().input) {
         return Err(refused(other_input(settings)));
     }
@@ -75,7 +80,7 @@ fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
     not_another_output(settings, false)?;
     let prior = PriorState { claim, is_output_untouched: settings.output.is_untouched()? };
     let mode = start_mode(settings);
-    let begun = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now());
+    let begun = bootstrap(settings.scheme(), mode, prior, Timestamp::now());
     begun.map(drop).map_err(|error| refused(error.to_string()))
 }
 

@@ -1,9 +1,12 @@
 //! Everything in a configuration that affects privacy, as one canonical text.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
+use crate::config::schemas;
 use crate::config::settings::{
     Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release, Settings, Unit,
     WindowKind,
@@ -12,7 +15,6 @@ use crate::ledger::Digest;
 use crate::mechanism::calibrate::Rho;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
-use crate::source::record::avro::Schema;
 use crate::source::record::{Declared, Format, RecordForm};
 use crate::synopsis::description::{Definition, Implied};
 use crate::targets::whitened::Counts;
@@ -127,15 +129,13 @@ pub fn declared(settings: &Settings, normalised: &mut Value) {
         normalised["ledger"]["input"]["format"] = json!(form.name());
     }
     normalised["ledger"]["input"]["time_format"] = json!(declared.time);
-    // A topic gets new schemas in the course of time: they may change from a future window on.
+    // A topic gets new schemas in the course of time: they may change from a future window on, but for what a ledger is bound to.
     match form {
         None | Some(RecordForm::Json) => {}
-        Some(RecordForm::Avro(schemas)) => {
-            let one = |(id, schema): (&u32, &Schema)| (id.to_string(), digest(schema.canonical.as_bytes()));
-            normalised["schemas"] = schemas.0.iter().map(one).collect::<Map<_, _>>().into();
-        }
+        Some(RecordForm::Avro(schemas)) => normalised["schemas"] = schemas::pinned(schemas),
         Some(RecordForm::Protobuf(kind)) => {
-            normalised["schemas"] = json!({ "message": kind.name(), "descriptor": digest(&kind.file) });
+            normalised["schemas"] = json!({ "message": kind.name(), "descriptor": schemas::digest(&kind.file) });
+            normalised["ledger"]["fields"] = schemas::fields(&settings.columns, kind);
         }
     }
     if let Some(unit) = declared.unit {
@@ -144,11 +144,6 @@ pub fn declared(settings: &Settings, normalised: &mut Value) {
     if let Some(key) = declared.key {
         normalised["keys"]["type"] = json!(key);
     }
-}
-
-/// Of a file that the configuration names.
-fn digest(bytes: &[u8]) -> Value {
-    Digest::of(bytes).to_string().into()
 }
 
 /// What [`choice`] reads of one release.
@@ -169,6 +164,12 @@ pub fn recorded(settings: &Settings) -> String {
     let mut recorded: Value = serde_json::from_str(&settings.normalised).unwrap_or_default();
     recorded["auto"] = asked.into();
     recorded.to_string()
+}
+
+/// How far the event time of a record may exceed its message timestamp, in recorded settings.
+pub fn ahead(recorded: &str) -> Option<Duration> {
+    let settings: Value = serde_json::from_str(recorded).ok()?;
+    settings.pointer("/windows/ahead")?.as_u64().map(Duration::from_micros)
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.

@@ -5,13 +5,22 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::config::schemas;
+
 /// Settings that have another name in the file; a longer path comes before its prefix.
-const NAMES: [(&str, &str); 25] = [
+const NAMES: [(&str, &str); 33] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
     ("ledger.input.time_format", "input.time_format"),
     ("ledger.input", "input.kafka"),
     ("ledger.time", "input.time"),
+    ("ledger.fields.time.numbers", "the field number of input.time"),
+    ("ledger.fields.time.type", "the type of input.time"),
+    ("ledger.fields.time", "the field of input.time"),
+    ("ledger.fields.user.numbers", "the field number of privacy.unit.user.column"),
+    ("ledger.fields.user.type", "the type of privacy.unit.user.column"),
+    ("ledger.fields.user", "the field of privacy.unit.user.column"),
+    ("ledger.fields", "the fields of event times and users, which earlier programs did not record"),
     ("ledger.unit.column", "privacy.unit.user.column"),
     ("ledger.unit.type", "privacy.unit.user.type"),
     ("ledger.unit.per", "privacy.unit.user.per"),
@@ -29,6 +38,7 @@ const NAMES: [(&str, &str); 25] = [
     ("ledger.drawn", "privacy.composition"),
     ("ledger.plan", "the plan of [privacy]"),
     ("ledger", ""),
+    ("schemas.descriptor", "the descriptor of input.kafka.format"),
     ("schemas", "the schemas of input.kafka.format"),
     ("keys.type", "input.key.type"),
     ("keys", "input.key"),
@@ -47,19 +57,22 @@ const SLACK: &str = "/input/clock_slack";
 
 /// The differences in what a ledger is bound to forever.
 ///
-/// The slack may grow: later windows then wait longer for records that their cutoff lets in, and miss fewer of them.
+/// The slack may grow: later windows then wait longer for records that their cutoff lets in, and miss fewer of them. What
+/// [`schemas`] says may be added too.
 pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
-    let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
-    let (mut ledger, file): (Value, Value) = (read(ledger), read(file));
+    let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
+    let (mut recorded, settings): (Value, Value) = (read(ledger), read(file));
+    let mut found = schemas::changes(&recorded, &settings);
+    schemas::add_what_may_grow(&mut recorded, &settings);
+    let (mut ledger, file) = (recorded["ledger"].take(), &settings["ledger"]);
     let slack = |settings: &Value| settings.pointer(SLACK).and_then(Value::as_u64);
-    if let (Some(had), Some(has)) = (slack(&ledger), slack(&file))
+    if let (Some(had), Some(has)) = (slack(&ledger), slack(file))
         && has > had
         && let Some(slack) = ledger.pointer_mut(SLACK)
     {
         *slack = has.into();
     }
-    let mut found = Vec::new();
-    compare("ledger", &ledger, &file, &mut found);
+    compare("ledger", &ledger, file, &mut found);
     found
 }
 

@@ -7,6 +7,7 @@
 //! text       a TOML text with positions, its faults, and parsers of single values
 //! targets    the functions that can be released, a file each
 //! file       the file as written: every key and its form
+//! schemas    what the schemas of records say that a ledger is bound to
 //! canonical  what affects privacy, as one canonical text; diff: where two of them differ; sharing: what pipelines say alike
 //! reading    what bears on reading, as a digest
 //! select     what "auto" chooses, a file for each family of candidates
@@ -30,6 +31,7 @@ mod read;
 mod reading;
 pub mod guarantee;
 mod recorded;
+mod schemas;
 mod select;
 mod settings;
 mod sharing;

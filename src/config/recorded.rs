@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use crate::config::settings::{Choice, Settings};
-use crate::config::{canonical, diff};
+use crate::config::{canonical, diff, schemas};
 use crate::mechanism::calibrate::Rho;
 use crate::synopsis::description::Implied;
 
@@ -44,10 +44,11 @@ impl Recorded {
     }
 }
 
-/// The `recorded` settings with the prices of `ours` where the same epsilon is converted, and with the epsilon that the same price
+/// The `recorded` settings with the fields of messages, which older ledgers do not have, with the prices of `ours` where the same epsilon is converted, and with the epsilon that the same price
 /// of a ball buys now: older ledgers record none.
 fn charged_like(recorded: &str, ours: &str) -> String {
     let [mut recorded, ours] = [recorded, ours].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+    schemas::add_what_may_grow(&mut recorded, &ours);
     for (name, release) in recorded["releases"].as_object_mut().into_iter().flatten() {
         let ours = &ours["releases"][name];
         if release.get("epsilon").is_some_and(|epsilon| ours.get("epsilon") == Some(epsilon)) {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::clock::micros;
+use crate::config::schemas;
 use crate::config::settings::{Input, Period, Settings, Unit};
 use crate::ledger::budget::entry::Shared;
 use crate::ledger::budget::topic::Params;
@@ -48,6 +49,7 @@ impl Settings {
             input,
             unit,
             time: self.columns.time.clone(),
+            fields: schemas::shared(self),
             time_format: self.declared().map(|declared| declared.time).or(self.columns.time_format),
             blocks: self.blocks.into(),
             adjacency,

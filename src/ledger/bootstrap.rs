@@ -1,5 +1,7 @@
 //! Where a new ledger starts. Pure.
 
+use std::time::Duration;
+
 use super::chain::Head;
 use super::witness::Claim;
 use crate::clock::Timestamp;
@@ -20,6 +22,33 @@ impl StartMode {
     /// Whether the ledger may begin later than asked: history may not.
     pub fn may_wait(self) -> bool {
         !matches!(self, StartMode::From { .. })
+    }
+}
+
+/// What decides where the ledger of a pipeline may start.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    pub windows: Grid,
+    pub blocks: Blocks,
+    /// How far the event time of a record may exceed its message timestamp.
+    pub ahead: Duration,
+    /// How far clocks may be apart.
+    pub slack: Duration,
+}
+
+impl Scheme {
+    /// Where the first window may start of a ledger that is made at `now`, after another one.
+    ///
+    /// The other one has charged only records with a message timestamp before a cutoff that the clock had reached. A window that starts here
+    /// or later takes only records with a later one. So none of them is charged again, whatever field is the event time now.
+    fn first_after_another(&self, now: Timestamp) -> Timestamp {
+        now.plus(self.slack).plus(self.ahead)
+    }
+
+    /// Whether a ledger that was made at `created`, after another one, takes no record that the other may have charged, if it still reads
+    /// the records of windows that start at `oldest` or later.
+    pub fn is_apart(&self, created: Timestamp, oldest: Timestamp) -> bool {
+        oldest >= self.first_after_another(created)
     }
 }
 
@@ -44,20 +73,16 @@ pub struct StartPoint {
 
 /// Decides where a new ledger starts: at the first window that lies wholly in blocks that no ledger can have charged.
 ///
-/// These are the blocks that start at or after both now and the end of the last claimed block. An earlier start is possible only
+/// These are the blocks that start at or after the end of the last claimed block, and so late that no record of theirs was sent before now.
+/// Where nothing was ever claimed or published, they start at or after now. An earlier start is possible only
 /// if nothing was ever claimed or published. The same holds for every start if the unit has one budget forever, now or before:
 /// all of time is then one block.
 ///
 /// # Errors
 ///
 /// If a ledger may not start there: records might be charged by two ledgers.
-pub fn bootstrap(
-    windows: Grid,
-    blocks: Blocks,
-    mode: StartMode,
-    prior: PriorState<'_>,
-    now: Timestamp,
-) -> Result<StartPoint, Error> {
+pub fn bootstrap(scheme: Scheme, mode: StartMode, prior: PriorState<'_>, now: Timestamp) -> Result<StartPoint, Error> {
+    let Scheme { windows, blocks, .. } = scheme;
     let previous = prior.claim.map(|claim| claim.head);
     let at = |first, backfill_until| Ok(StartPoint { first, backfill_until, previous });
     // A written output implies a written witness.
@@ -71,6 +96,7 @@ pub fn bootstrap(
         StartMode::Run if !is_fresh => Err(Error::Lost),
         StartMode::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
         StartMode::Run | StartMode::Init => {
+            let now = if is_fresh { now } else { scheme.first_after_another(now) };
             let after = prior.claim.map_or(now, |claim| now.max(claim.last_block_end));
             // A single block forever has no next block: it has started, and no ledger has charged it.
             let block = blocks.first_from(after).map_or(after, |block| block.start);
@@ -106,7 +132,6 @@ pub enum Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const HOUR: i64 = 3_600_000_000;
 
@@ -123,9 +148,14 @@ mod tests {
         Claim { previous: None, head, last_block_end: hours(last_block_end), maker: None }
     }
 
+    /// Records and clocks are on time.
+    fn scheme(windows: Grid, blocks: Blocks) -> Scheme {
+        Scheme { windows, blocks, ahead: Duration::ZERO, slack: Duration::ZERO }
+    }
+
     fn first(mode: StartMode, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
         let prior = PriorState { claim, is_output_untouched };
-        let start = bootstrap(grid(1), grid(24).into(), mode, prior, hours(now))?;
+        let start = bootstrap(scheme(grid(1), grid(24).into()), mode, prior, hours(now))?;
         assert_eq!(start.previous, claim.map(|claim| claim.head));
         Ok(start.first.micros() / HOUR)
     }
@@ -159,7 +189,7 @@ mod tests {
     fn the_first_window_touches_no_block_before_the_first() {
         // Windows of five hours on days: the window that straddles midnight would charge the day before.
         let prior = PriorState { claim: None, is_output_untouched: true };
-        let start = bootstrap(grid(5), grid(24).into(), StartMode::Run, prior, hours(30)).unwrap();
+        let start = bootstrap(scheme(grid(5), grid(24).into()), StartMode::Run, prior, hours(30)).unwrap();
         assert_eq!(start.first, hours(50));
     }
 
@@ -167,7 +197,7 @@ mod tests {
     fn a_unit_forever_starts_with_the_next_window_and_once_only() {
         let forever = |mode, claim: Option<&Claim>, is_output_untouched| {
             let prior = PriorState { claim, is_output_untouched };
-            let start = bootstrap(grid(5), Blocks::Forever, mode, prior, hours(31));
+            let start = bootstrap(scheme(grid(5), Blocks::Forever), mode, prior, hours(31));
             start.map(|start| (start.first.micros() / HOUR, start.previous))
         };
         let mode = StartMode::From { from: hours(6), backfill_until: None };

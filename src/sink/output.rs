@@ -294,7 +294,8 @@ impl Output {
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
             Output::Kafka { .. } => {
-                "start a new ledger in another folder (ledger.path) with `bernstream ledger init --replace`, which begins at the next block"
+                "start a new ledger in another folder (ledger.path) with `bernstream ledger init --replace`, which begins at the next block that takes no \
+                 record sent before"
             }
             // Files are history: no later block begins.
             Output::Files(_) => {

@@ -26,7 +26,7 @@ fn command(arguments: &[&str], configuration: &Path) -> Command {
 
 /// What both commands say of this configuration, which both refuse.
 #[track_caller]
-fn refused_by_both(configuration: &Path, offline: bool) -> (i32, String) {
+pub fn refused_by_both(configuration: &Path, offline: bool) -> (i32, String) {
     let run = ended(command(&["run"], configuration));
     assert_ne!(run.0, 0);
     assert_eq!(ended(command(&["check"], configuration)), run);

@@ -47,6 +47,7 @@ mod ledger_of_years;
 mod limits;
 mod looking;
 mod lost_claims;
+mod meaning;
 mod mistakes;
 mod monitoring;
 mod names;

@@ -329,6 +329,7 @@ pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
         pipeline: owner.to_owned(),
         share: bernstream::accountant::policy::Fraction::from_millionths(millionths).expect("a share"),
         of: Shared {
+            fields: None,
             input: "i".into(),
             unit: json!("record"),
             time: "t".into(),

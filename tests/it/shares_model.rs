@@ -33,6 +33,7 @@ fn share(millionths: u32) -> Fraction {
 
 fn shared() -> Shared {
     Shared {
+        fields: None,
         input: "input".into(),
         unit: json!("record"),
         time: "time".into(),

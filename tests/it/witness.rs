@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bernstream::clock::Timestamp;
 use bernstream::kafka::topic;
-use bernstream::ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream::ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
 use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
 use bernstream::ledger::witness::{self, Claim, Witness};
@@ -125,7 +125,9 @@ impl Model {
         let is_output_untouched = self.output.borrow().0.is_empty();
         let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
         let clock = if claim.is_some() { self.minute - behind } else { self.minute };
-        if let Ok(start) = bootstrap(grid(60), grid(120).into(), mode, prior, at(clock)) {
+        let scheme =
+            Scheme { windows: grid(60), blocks: grid(120).into(), ahead: Duration::ZERO, slack: Duration::ZERO };
+        if let Ok(start) = bootstrap(scheme, mode, prior, at(clock)) {
             let genesis = genesis(start.first, &identity, start.previous);
             self.workers[who] = Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
         }

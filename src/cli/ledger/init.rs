@@ -50,8 +50,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;
     let mut witness = settings.output.open_witness()?;
-    let now = Timestamp::now();
-    let genesis = genesis(settings, &mut *witness, mode, now)?;
+    let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
     claim(settings, &mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
@@ -95,7 +94,7 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced
         not_another_output(settings, replaced.is_asked_for && claim.is_some() && mode == StartMode::Init)?;
     }
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
-    let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
+    let start = bootstrap(settings.scheme(), mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
     if let Some(end) = settings.windows.end.filter(|end| start.first >= *end) {
         return Err(Failure::Configuration(format!(

@@ -47,7 +47,7 @@ enum Action {
         /// Accept records of past windows that are sent until this time, or until `now`; the windows are released after it.
         #[arg(long, value_name = "TIME", requires = "from", value_parser = time_or_now)]
         backfill_until: Option<Timestamp>,
-        /// Take over from another ledger, at the next block: its worker stops for good.
+        /// Take over from another ledger, at the next block that takes no record sent before now: its worker stops for good.
         #[arg(long)]
         replace: bool,
         /// With --replace: even from a ledger that its log can build again.

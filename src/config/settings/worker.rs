@@ -11,6 +11,7 @@ use crate::config::settings::release::Release;
 use crate::config::settings::size::synopsis_bytes;
 use crate::config::settings::windowing::WindowKind;
 use crate::kafka::Broker;
+use crate::ledger::bootstrap::Scheme;
 use crate::metrics::Detail;
 use crate::sink::Output;
 use crate::window::grid::Blocks;
@@ -75,6 +76,15 @@ impl Settings {
             _ => 0,
         });
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
+    }
+
+    /// Where a ledger may start, and what it may read.
+    pub fn scheme(&self) -> Scheme {
+        let slack = match &self.input {
+            Input::Kafka(kafka) => kafka.clock_slack,
+            Input::Files(_) => Duration::ZERO,
+        };
+        Scheme { windows: self.windows.grid, blocks: self.blocks, ahead: self.windows.max_future_skew, slack }
     }
 
     /// Warnings about the security of the connections, and about what is surely a mistake.

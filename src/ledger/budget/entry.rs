@@ -61,6 +61,10 @@ pub struct Shared {
     /// How times are written, where the configuration declares it: the same number in another unit lies in another block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_format: Option<TimeFormat>,
+    /// What the schemas of the input say of event times and users, for records that have one: a field with the same name may be another one
+    /// there. Two agree where neither says of the same schema or field what the other does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Value>,
     pub blocks: BlockGrid,
     pub adjacency: Value,
     /// The whole total of a block.
@@ -115,11 +119,27 @@ impl Shared {
             () if self.time_format != other.time_format => {
                 said("input.time_format", &written(self.time_format), &written(other.time_format))
             }
+            () if !agree(self.fields.as_ref(), other.fields.as_ref()) => Some(
+                "its schemas say otherwise which field is the event time or the user: all pipelines must pin one schema with an id, and read \
+                 the same fields of a message"
+                    .to_owned(),
+            ),
             () if self.blocks != other.blocks => said("the blocks", &blocks(self.blocks), &blocks(other.blocks)),
             () if self.adjacency != other.adjacency => said("privacy.adjacency", &self.adjacency, &other.adjacency),
             () if self.total != other.total => said("the whole total", &self.total, &other.total),
             () => None,
         }
+    }
+}
+
+/// Whether two values have nothing that they say differently; what only one of them has, it may have.
+fn agree(one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (None, _) | (_, None) => true,
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            one.iter().all(|(name, value)| agree(Some(value), other.get(name)))
+        }
+        (Some(one), Some(other)) => one == other,
     }
 }
 

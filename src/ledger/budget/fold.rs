@@ -44,7 +44,7 @@ impl Held {
 impl Shares {
     /// Reads one record more.
     ///
-    /// An entry holds if it is of the same budget as the first one, if its generation is newer than all of its owner (else one that was
+    /// An entry holds if it is of the same budget as those before it, if its generation is newer than all of its owner (else one that was
     /// delivered twice would be taken again after its end), and if the shares of every block stay within the whole. A share ends once:
     /// with its end, or where a newer generation of its owner takes over. An end that comes after that is void, so that it frees nothing
     /// that the newer generation has charged.
@@ -60,7 +60,7 @@ impl Shares {
     }
 
     fn share(&mut self, entry: Entry) -> Result<(), Void> {
-        if let Some(difference) = self.shared().and_then(|shared| entry.of.difference(shared)) {
+        if let Some(difference) = self.difference(&entry.of) {
             return Err(Void::Other(difference));
         }
         if !entry.of.blocks.has_start(entry.from) {
@@ -101,9 +101,15 @@ impl Shares {
         &self.0
     }
 
-    /// What all have in common; `None` before the first entry.
+    /// What all have in common, as the first entry says it; `None` before that.
     pub fn shared(&self) -> Option<&Shared> {
         self.0.first().map(|held| &held.entry.of)
+    }
+
+    /// What a pipeline says otherwise than those that hold or held a share; `None` if it is of the same budget. It is compared with each:
+    /// of schemas one may say what the first does not.
+    pub fn difference(&self, of: &Shared) -> Option<String> {
+        self.0.iter().find_map(|held| of.difference(&held.entry.of))
     }
 
     pub fn of(&self, holder: &Holder) -> Option<&Held> {

@@ -45,7 +45,7 @@ pub enum Next {
 /// If the budget is of another kind, if the pipeline holds another share, or if too little is left.
 pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<Next, Error> {
     let name = || wanted.topic.clone();
-    if let Some(what) = shares.shared().and_then(|shared| wanted.of.difference(shared)) {
+    if let Some(what) = shares.difference(&wanted.of) {
         return Err(Error::OtherBudget { name: name(), what });
     }
     let own = shares.newest_of(&wanted.owner);

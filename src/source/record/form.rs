@@ -42,7 +42,7 @@ impl RecordForm {
         match self {
             RecordForm::Json => true,
             RecordForm::Avro(schemas) => schemas.has(&steps(path)),
-            RecordForm::Protobuf(kind) => kind.has(&steps(path)),
+            RecordForm::Protobuf(kind) => kind.field(path).is_some(),
         }
     }
 }

@@ -20,6 +20,6 @@ pub use self::declared::{Declared, IdType, TimeFormat};
 pub use self::fields::is_integer;
 pub use self::form::{Format, RecordForm};
 pub use self::gather::Gather;
-pub use self::protobuf::MessageType;
+pub use self::protobuf::{MessageType, WireField};
 pub use self::reader::{LARGEST_RECORD, RecordReader};
 pub use self::tree::Undeclared;

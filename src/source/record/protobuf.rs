@@ -1,11 +1,15 @@
 //! Protobuf records: one message of a type that a descriptor file describes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, ReflectMessage, Value};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
+};
+use serde::Serialize;
 
 use super::fields::{Role, Row, Scalar};
-use super::tree::Tree;
+use super::tree::{Tree, steps};
 use crate::clock::Timestamp;
 use crate::source::broken::Broken;
 use crate::source::decode::catch_panic;
@@ -13,12 +17,76 @@ use crate::source::decode::catch_panic;
 /// Seconds and nanoseconds.
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 
+const TIMESTAMP_PARTS: [&str; 2] = ["seconds", "nanos"];
+
 /// The type of the messages of a topic.
 #[derive(Clone)]
 pub struct MessageType {
     descriptor: MessageDescriptor,
     /// The descriptor file.
     pub file: Vec<u8>,
+}
+
+/// A field as it is written in a message: by number and type. Its name is only in the descriptor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WireField {
+    /// Its number, behind those of the fields that it lies in.
+    numbers: Vec<u32>,
+    #[serde(rename = "type")]
+    kind: String,
+    /// Of an enum: the name that each number is read as.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    symbols: BTreeMap<i32, String>,
+    /// Of a timestamp: its seconds and nanoseconds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<&'static str, WireField>,
+}
+
+impl WireField {
+    fn new(around: &[u32], field: &FieldDescriptor) -> Self {
+        let numbers = [around, &[field.number()]].concat();
+        let (mut symbols, mut parts) = (BTreeMap::new(), BTreeMap::new());
+        match field.kind() {
+            Kind::Enum(kind) => symbols = symbols_of(&kind),
+            Kind::Message(message) if message.full_name() == TIMESTAMP => {
+                let part = |name| Some((name, WireField::new(&numbers, &message.get_field_by_name(name)?)));
+                parts = TIMESTAMP_PARTS.into_iter().filter_map(part).collect();
+            }
+            _ => {}
+        }
+        let list = if field.is_list() { "repeated " } else { "" };
+        WireField { kind: format!("{list}{}", type_name(&field.kind())), numbers, symbols, parts }
+    }
+}
+
+/// The names that values of an enum are read as, by number.
+fn symbols_of(kind: &EnumDescriptor) -> BTreeMap<i32, String> {
+    let read_as = |number| kind.get_value(number).map(|symbol| (number, symbol.name().to_owned()));
+    kind.values().filter_map(|symbol| read_as(symbol.number())).collect()
+}
+
+/// The name of a type in the language of descriptors. Ledgers keep it.
+fn type_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Double => "double",
+        Kind::Float => "float",
+        Kind::Int32 => "int32",
+        Kind::Int64 => "int64",
+        Kind::Uint32 => "uint32",
+        Kind::Uint64 => "uint64",
+        Kind::Sint32 => "sint32",
+        Kind::Sint64 => "sint64",
+        Kind::Fixed32 => "fixed32",
+        Kind::Fixed64 => "fixed64",
+        Kind::Sfixed32 => "sfixed32",
+        Kind::Sfixed64 => "sfixed64",
+        Kind::Bool => "bool",
+        Kind::String => "string",
+        Kind::Bytes => "bytes",
+        Kind::Enum(_) => "enum",
+        Kind::Message(message) if message.full_name() == TIMESTAMP => TIMESTAMP,
+        Kind::Message(_) => "message",
+    }
 }
 
 impl fmt::Debug for MessageType {
@@ -48,14 +116,16 @@ impl MessageType {
         self.descriptor.full_name()
     }
 
-    /// Whether there is a field at this path.
-    pub(super) fn has(&self, path: &[&str]) -> bool {
-        let mut at = Some(self.descriptor.clone());
-        path.iter().all(|step| {
-            let field = at.take().and_then(|message| message.get_field_by_name(step));
-            at = field.as_ref().and_then(|field| field.kind().as_message().cloned());
-            field.is_some()
-        })
+    /// The field at a path such as `after.amount`; `None` if there is none.
+    pub fn field(&self, path: &str) -> Option<WireField> {
+        let (mut message, mut around, mut found) = (Some(self.descriptor.clone()), Vec::new(), None);
+        for step in steps(path) {
+            let field = message.take()?.get_field_by_name(step)?;
+            found = Some(WireField::new(&around, &field));
+            around.push(field.number());
+            message = field.kind().as_message().cloned();
+        }
+        found
     }
 
     /// Reads the needed fields.

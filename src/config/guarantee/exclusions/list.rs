@@ -164,7 +164,8 @@ pub const ALL: &[Exclusion] = &[
         clause: "a field that changes its meaning and keeps its name, above all the time and the user",
         details: "A record is charged to the block of its event time and its user. If producers begin to write something else into these \
             fields, such as the time of arrival, one record, or one user, is charged in two blocks and spends two totals. To change what a \
-            field means, give the new one another name and begin a ledger for it.",
+            field means, begin another ledger before producers do (`ledger init --replace`): it takes no record that was sent before. That \
+            a schema gives the names to other fields is noticed, and refused.",
         main_limit: None,
     },
     Exclusion {
