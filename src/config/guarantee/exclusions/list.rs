@@ -194,7 +194,8 @@ pub const ALL: &[Exclusion] = &[
         clause: "how busy reading is when a synopsis is due, and open transactions of producers: both can delay it",
         details: "A burst of records at the moment of publication can move it by milliseconds, the more the fewer processors the worker \
             has. A window also waits for every transaction that was open on the input at its cutoff, whether it is committed or aborted \
-            later: one that a producer leaves open delays publication until the brokers abort it (`transaction.timeout.ms`).",
+            later: one that a producer leaves open delays publication until the brokers abort it (`transaction.timeout.ms`), and the log does \
+            not say why.",
         main_limit: None,
     },
     Exclusion {
