@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         checked.checks.extend(during("trying messages", || sampled::checks(&settings, most)));
     }
     // Of a new pipeline the first thing that is missing is told already, and so is a broker that does not answer.
-    let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !ledger::exists(&settings.ledger));
+    let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !has_ledger(&settings));
     let is_unseen = arguments.offline || checked.checks.iter().any(is_told);
     let foreseen = during("looking at the ledger and its witness", || foresee(&settings, is_unseen));
     checked.refused = foreseen.err().map(|refused| Failure::from(refused).advised(&settings));
@@ -315,7 +315,7 @@ fn online(settings: &Settings) -> Vec<Check> {
     if let Some(log::Params { records, key_file }) = &settings.ledger_log {
         checks.push(key_check(key_file));
         let before = checks.len();
-        let origin = match ledger::exists(&settings.ledger) {
+        let origin = match has_ledger(settings) {
             true => "`bernstream ledger log init` creates it",
             false => "`bernstream ledger init` creates it",
         };
@@ -325,9 +325,14 @@ fn online(settings: &Settings) -> Vec<Check> {
     checks
 }
 
+/// Whether there is a ledger. That a disk does not say is told by who looks at the ledger.
+fn has_ledger(settings: &Settings) -> bool {
+    ledger::exists(&settings.ledger).unwrap_or(true)
+}
+
 /// What `ledger init` creates is not missing before it was run.
 fn created_by_init(settings: &Settings, checks: &mut [Check], from: usize) {
-    let is_to_come = !ledger::exists(&settings.ledger);
+    let is_to_come = !has_ledger(settings);
     checks.iter_mut().skip(from).for_each(|check| check.is_to_come = is_to_come && check.is_absent);
 }
 

@@ -78,7 +78,7 @@ impl Components {
     /// As for [`open`](Self::open); and if another worker has recorded other settings meanwhile.
     pub fn open_in(settings: &Settings, process: &Process) -> Result<Components, OpenError> {
         // The ledger first: if another worker holds it, nothing else is touched.
-        let existing = match ledger::exists(&settings.ledger) {
+        let existing = match ledger::exists(&settings.ledger)? {
             true => Some(Ledger::open(&settings.ledger)?),
             false => None,
         };

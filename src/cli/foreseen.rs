@@ -21,7 +21,7 @@ const MADE_ANEW: &str = "new, because there is none and the output is empty";
 ///
 /// What the worker would say.
 pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
-    let recorded = match ledger::exists(&settings.ledger) {
+    let recorded = match ledger::exists(&settings.ledger)? {
         true => Some(Ledger::newest_settings(&settings.ledger)?),
         false => None,
     };
@@ -33,7 +33,7 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     if is_offline && settings.output.broker().is_some() {
         return Ok(look_at_ledger(settings).map(drop)?);
     }
-    if !ledger::exists(&settings.ledger) && settings.ledger_log.is_none() {
+    if !ledger::exists(&settings.ledger)? && settings.ledger_log.is_none() {
         not_another_output(settings, false)?;
     }
     // Before the ledger: a worker that is running writes a row there before it claims it.
@@ -69,12 +69,12 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
 
 /// The ledger, if there is one; nothing of one with an older format, which only a worker rewrites.
 fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
-    if ledger::exists(&settings.ledger) { Ledger::peek(&settings.ledger) } else { Ok(None) }
+    if ledger::exists(&settings.ledger)? { Ledger::peek(&settings.ledger) } else { Ok(None) }
 }
 
 /// Whether a new ledger may begin.
 fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
-    if ledger::exists(&settings.ledger) {
+    if ledger::exists(&settings.ledger)? {
         return Ok(());
     }
     not_another_output(settings, false)?;

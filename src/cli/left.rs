@@ -61,7 +61,7 @@ impl Left {
     /// What is left in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
     pub fn of(settings: &Settings) -> Option<Self> {
-        if !exists(&settings.ledger) {
+        if !exists(&settings.ledger).ok()? {
             return None;
         }
         let recorded = Ledger::newest_settings(&settings.ledger).ok()?;

@@ -130,18 +130,22 @@ impl Ledger {
             return Err(Error::Locked { path: self.file.clone() });
         }
         self.check_usable()?;
-        let (file, head) = (&self.file, self.state.head);
-        let sqlite = |error| Error::sqlite(file, error);
+        let head = self.state.head;
         let connection = &mut self.connection;
         let attempt = || {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
-            if store::stored_head(&transaction).map_err(sqlite)? != Some(head) {
-                return Err(Error::Replaced { path: file.clone() });
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if store::stored_head(&transaction)? != Some(head) {
+                return Ok(false);
             }
-            work(&transaction).map_err(sqlite)?;
-            transaction.commit().map_err(sqlite)
+            work(&transaction)?;
+            transaction.commit().map(|()| true)
         };
-        let outcome = attempt();
+        // What the error means is asked when the transaction is over: the file is then read again.
+        let outcome = match attempt() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Replaced { path: self.file.clone() }),
+            Err(error) => Err(Error::sqlite(&self.file, error)),
+        };
         self.is_broken = outcome.is_err();
         outcome
     }

@@ -85,7 +85,10 @@ impl Archive {
         let text = zstd::Decoder::new(file).map_err(|error| Error::disk(&path, &error))?;
         let mut next = self.first;
         for line in BufReader::new(text).lines() {
-            let line = line.map_err(|_| damaged("it cannot be unpacked"))?;
+            let line = line.map_err(|error| match error.raw_os_error() {
+                Some(_) => Error::disk(&path, &error),
+                None => damaged("it cannot be unpacked"),
+            })?;
             let entry = Entry::parse(&line).ok_or_else(|| damaged(&format!("where row {next} should be")))?;
             if i64::try_from(entry.head.sequence) != Ok(next) {
                 return Err(damaged(&format!("row {next} is missing")).into());

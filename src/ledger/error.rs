@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{ErrorCode, ffi};
 
 use super::log;
+use super::reread::{self, Reading};
 
 /// Why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +36,17 @@ pub enum Error {
         "the ledger {path} was changed or replaced under the running worker; find out by whom, then start the worker again"
     )]
     Replaced { path: PathBuf },
+    #[error(
+        "a read of {path} failed, and a second one found nothing wrong with the file: the disk fails, not the ledger. Start the worker \
+         again, nothing is lost; look for errors of the disk in the kernel's log (`dmesg`), and replace it if they come again"
+    )]
+    ReadFailed { path: PathBuf },
     #[error("the disk of {path} is full; make room and start the worker again, nothing is lost")]
     Full { path: PathBuf },
-    #[error("{path} cannot be read or written: {why}; check the volume and start the worker again")]
+    #[error(
+        "{path} cannot be read or written: {why}; that is a fault of the volume and says nothing about the ledger: check the volume and \
+         start the worker again"
+    )]
     Disk { path: PathBuf, why: String },
     #[error("an earlier write of {path} failed, so its content must be read again; start the worker again")]
     Broken { path: PathBuf },
@@ -105,6 +114,7 @@ impl Error {
         Error::Damaged { path: path.into(), what: what.into() }
     }
 
+    /// What an error of `SQLite` means for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
         let (code, extended) = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
@@ -112,7 +122,8 @@ impl Error {
             _ => return Error::damaged(path, error.to_string()),
         };
         match code {
-            _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::Replaced { path: path.into() },
+            _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::moved(path),
+            _ if reread::is_of_the_pages(&error) => Error::of_pages(path, error.to_string()),
             ErrorCode::DiskFull => Error::Full { path: path.into() },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path: path.into() },
             _ if extended == ffi::SQLITE_READONLY_ROLLBACK => Error::Unfinished { path: path.into() },
@@ -121,8 +132,28 @@ impl Error {
             | ErrorCode::CannotOpen
             | ErrorCode::PermissionDenied
             | ErrorCode::OutOfMemory
-            | ErrorCode::NoLargeFileSupport => Error::Disk { path: path.into(), why: error.to_string() },
+            | ErrorCode::NoLargeFileSupport
+            // Another statement has failed, or a lock of the file system has.
+            | ErrorCode::OperationAborted
+            | ErrorCode::FileLockingProtocolFailed => Error::Disk { path: path.into(), why: error.to_string() },
             _ => Error::damaged(path, error.to_string()),
+        }
+    }
+
+    /// What `SQLite` says of the pages of `path`, if a second reading says so too.
+    pub(super) fn of_pages(path: &Path, what: String) -> Self {
+        match reread::read(path) {
+            Reading::Sound => Error::ReadFailed { path: path.into() },
+            Reading::Damaged => Error::damaged(path, what),
+            Reading::Refused { why } => Error::Disk { path: path.into(), why },
+        }
+    }
+
+    /// `SQLite` says that another file has this name, also where it was not told which.
+    fn moved(path: &Path) -> Self {
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Error::disk(path, &error),
+            _ => Error::Replaced { path: path.into() },
         }
     }
 }

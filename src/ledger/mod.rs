@@ -41,6 +41,7 @@ mod outgoing;
 mod pages;
 mod read;
 mod replay;
+mod reread;
 mod retire;
 mod spent;
 mod standby;

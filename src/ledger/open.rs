@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,8 +57,17 @@ pub struct Ledger {
 }
 
 /// Whether there is a ledger, valid or damaged.
-pub fn exists(params: &Params) -> bool {
-    fs::symlink_metadata(store::file_in(&params.path)).is_ok()
+///
+/// # Errors
+///
+/// If the disk does not say: a ledger that cannot be seen is none that is missing.
+pub fn exists(params: &Params) -> Result<bool, Error> {
+    let file = store::file_in(&params.path);
+    match fs::symlink_metadata(&file) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::disk(&file, &error)),
+    }
 }
 
 /// A random name for a new ledger.
@@ -98,7 +108,7 @@ impl Ledger {
     pub fn create(params: &Params, genesis: Genesis) -> Result<Ledger, Error> {
         store::make_folder(&params.path)?;
         let lock = store::lock(&params.path)?;
-        if exists(params) {
+        if exists(params)? {
             return Err(Error::Exists { path: params.path.clone() });
         }
         let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
@@ -115,7 +125,7 @@ impl Ledger {
     ///
     /// [`Error::Missing`], [`Error::Locked`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn open(params: &Params) -> Result<Ledger, Error> {
-        if !exists(params) {
+        if !exists(params)? {
             return Err(Error::Missing { path: params.path.clone() });
         }
         let lock = store::lock(&params.path)?;
@@ -156,7 +166,7 @@ impl Ledger {
     ///
     /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
     pub fn pending(params: &Params) -> Result<Option<Pending>, Error> {
-        if !exists(params) {
+        if !exists(params)? {
             return Err(Error::Missing { path: params.path.clone() });
         }
         let file = store::file_in(&params.path);
@@ -245,7 +255,7 @@ impl Ledger {
 
     /// A connection that cannot write.
     pub(super) fn look(params: &Params) -> Result<Connection, Error> {
-        if !exists(params) {
+        if !exists(params)? {
             return Err(Error::Missing { path: params.path.clone() });
         }
         let file = store::file_in(&params.path);

@@ -120,7 +120,7 @@ pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result
     let sqlite = |error| Error::sqlite(file, error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
     if let Some(what) = store::check_pages(&transaction).map_err(sqlite)? {
-        return Err(Error::damaged(file, what));
+        return Err(Error::of_pages(file, what));
     }
     transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;

@@ -3,6 +3,7 @@
 
 pub mod cluster;
 pub mod exact;
+pub mod files;
 pub mod http;
 pub mod kafka;
 pub mod ledger;

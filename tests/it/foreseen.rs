@@ -2,27 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
+use crate::harness::files::{Files, command, ended};
 use crate::harness::kafka;
 use crate::harness::setup::Setup;
 use crate::ledger_log::add_log;
-
-/// The exit code of a command, and the error that it ends with.
-fn ended(mut command: Command) -> (i32, String) {
-    let output = command.output().expect("it runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    let error = told.lines().rev().find_map(|line| line.strip_prefix("error: ")).unwrap_or_default();
-    (output.status.code().expect("no signal"), error.to_owned())
-}
-
-fn command(arguments: &[&str], configuration: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-    command.args(arguments).arg(configuration);
-    command
-}
 
 /// What both commands say of this configuration, which both refuse.
 #[track_caller]
@@ -34,69 +20,6 @@ pub fn refused_by_both(configuration: &Path, offline: bool) -> (i32, String) {
         assert_eq!(ended(command(&["check", "--offline"], configuration)), run);
     }
     run
-}
-
-/// A pipeline of files that has run, in a folder.
-struct Files(tempfile::TempDir);
-
-impl Files {
-    fn new() -> Self {
-        let files = Files(tempfile::tempdir().expect("a folder"));
-        let records = "time,key,value\n2025-01-01T00:00:30Z,a,5\n2025-01-01T00:01:30Z,a,7\n";
-        fs::write(files.path("records.csv"), records).expect("written");
-        files
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// The configuration of a pipeline with a ledger and a witness of its own, which writes to `output`.
-    fn pipeline(&self, name: &str, output: &str) -> PathBuf {
-        let [records, output, witness, ledger] =
-            ["records.csv", output, &format!("{name}.witness"), &format!("{name}.ledger")].map(|name| self.path(name));
-        let text = format!(
-            r#"
-pipeline = "{name}"
-[input]
-time = "time"
-key = {{ column = "key", type = "text", values = ["a"] }}
-files = {{ path = {records:?} }}
-[windows]
-origin = "2025-01-01T00:00:00Z"
-length = "1m"
-end = "2025-01-01T00:02:00Z"
-[privacy]
-unit = "record"
-adjacency = "add_remove"
-epsilon = 1.0
-[release]
-name = "density"
-epsilon = 1.0
-degree = 8
-order = 2
-domain = [{{ column = "value", min = 0, max = 100, outside = "clamp" }}]
-[release.density]
-bandwidths = [40]
-[output.files]
-path = {output:?}
-witness = {witness:?}
-[ledger]
-path = {ledger:?}
-"#
-        );
-        let file = self.path(&format!("{name}.toml"));
-        fs::write(&file, text).expect("written");
-        file
-    }
-
-    fn has_run(&self, name: &str, output: &str) -> PathBuf {
-        let file = self.pipeline(name, output);
-        assert_eq!(ended(command(&["check"], &file)), (0, String::new()));
-        assert_eq!(ended(command(&["run"], &file)).0, 0);
-        assert_eq!(ended(command(&["check"], &file)), (0, String::new()));
-        file
-    }
 }
 
 fn replace(file: &Path, from: &str, to: &str) {

@@ -233,7 +233,7 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
 #[test]
 fn a_missing_ledger_is_not_a_new_one() {
     let folder = folder();
-    assert!(!exists(&params(folder.path())));
+    assert!(!exists(&params(folder.path())).unwrap());
     assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Missing { .. })));
     drop(sample(folder.path()));
     assert!(matches!(Ledger::create(&params(folder.path()), genesis(at(0), "w", None)), Err(Error::Exists { .. })));
@@ -599,7 +599,7 @@ fn worker() {
     let params = params(Path::new(&folder));
     let run = || {
         let mut ledger =
-            if exists(&params) { Ledger::open(&params)? } else { Ledger::create(&params, genesis(at(0), "w", None))? };
+            if exists(&params)? { Ledger::open(&params)? } else { Ledger::create(&params, genesis(at(0), "w", None))? };
         loop {
             let draw = ledger.next_sequence();
             let mut closing = closing(&ledger, &["EWR", "JFK", "LGA"], 2, draw);
@@ -683,7 +683,7 @@ fn a_disk_that_fills_up_stops_the_worker_and_leaves_a_whole_ledger() {
         let stopped = stopped.expect("the worker says why it stops");
         assert!(stopped.starts_with("Full") || stopped.starts_with("Disk"), "{stopped}");
         stops.push(announced.clone());
-        if exists(&params(folder.path())) {
+        if exists(&params(folder.path())).unwrap() {
             assert_whole(folder.path(), announced.as_deref());
         }
     }

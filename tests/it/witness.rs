@@ -106,7 +106,7 @@ impl Model {
 
     fn start(&mut self, who: usize) {
         self.workers[who] = None;
-        if exists(&params(self.volumes[who].path())) {
+        if exists(&params(self.volumes[who].path())).unwrap() {
             self.workers[who] = Some(Ledger::open(&params(self.volumes[who].path())).unwrap());
         } else {
             self.begin(who, StartMode::Run, 0, 0);

@@ -1,4 +1,4 @@
-/* To be preloaded: a process that dies at a chosen system call, in one of three ways.
+/* To be preloaded: a process that dies at a chosen system call, in one of several ways, or is refused it.
 
    BERNSTREAM_STORM_FAULT is `WAY CALL COUNT SEED`: at the COUNT-th CALL of the process
      before   it dies instead of making the call,
@@ -6,8 +6,10 @@
      torn     it dies in the middle of it: a part of the bytes is written, SEED says which,
      cut      the power fails: it dies, and the disk keeps of what was not synced what SEED says: of every sector the old or the
               new bytes, of every file the old or the new length, of the changes to a folder the first few.
+     eio, enospc, erofs   it is not killed: this call fails with that error, and so do the next ones of its kind, SEED in all.
    CALL is write, sync, truncate, unlink, rename or create, of a file in the folder BERNSTREAM_STORM_FOLDER; or send, receive, of
-   any socket; or log, a write to the standard error. What is unlinked or replaced is kept in BERNSTREAM_STORM_KEPT until the
+   any socket; or log, a write to the standard error; read, of a file in that folder, fails but never kills. A call that has failed
+   leaves a file `refused` in BERNSTREAM_STORM_KEPT. What is unlinked or replaced is kept in BERNSTREAM_STORM_KEPT until the
    folder is synced, a folder of the same disk.
 
    `lie` is `cut` of a disk that syncs nothing, ever. No file is synced really: the kernel outlives the process. */
@@ -29,12 +31,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum way { NEVER, BEFORE, AFTER, TORN, CUT, LIE };
+enum way { NEVER, BEFORE, AFTER, TORN, CUT, LIE, REFUSE };
 enum { SECTOR = 512 };
 
 static enum way way;
 static char wanted[16];
 static uint64_t left, seed;
+static int refusal; /* The error of the calls that fail. */
 static const char *folder, *kept;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -57,6 +60,9 @@ __attribute__((constructor)) static void start(void) {
     if (sscanf(fault, "%15s %15s %lu %lu", how, wanted, &left, &seed) != 4) abort();
     const char *ways[] = {"never", "before", "after", "torn", "cut", "lie"};
     for (int i = 0; i < 6; i++) if (!strcmp(how, ways[i])) way = i;
+    const char *refusals[] = {"eio", "enospc", "erofs"};
+    const int errors[] = {EIO, ENOSPC, EROFS};
+    for (int i = 0; i < 3; i++) if (!strcmp(how, refusals[i])) way = REFUSE, refusal = errors[i];
 }
 
 static uint64_t dice(void) { /* splitmix64 */
@@ -88,6 +94,23 @@ static int ours(int handle) {
     if (length < 0) return 0;
     path[length] = 0;
     return inside(path);
+}
+
+/* Whether a call on one of our files fails; `errno` then says why. */
+static int is_refused(const char *call) {
+    if (way != REFUSE || strcmp(call, wanted)) return 0;
+    pthread_mutex_lock(&mutex);
+    int is_it = left <= 1 && seed;
+    if (left > 1) left--;
+    else if (seed) seed--;
+    pthread_mutex_unlock(&mutex);
+    if (!is_it) return 0;
+    char mark[PATH_MAX];
+    snprintf(mark, sizeof mark, "%s/refused", kept);
+    int handle = raw_open(mark, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (handle >= 0) close(handle);
+    errno = refusal;
+    return 1;
 }
 
 static int cuts(void) { return way == CUT || way == LIE; }
@@ -189,7 +212,7 @@ static void power_fails(void) {
 static int comes(const char *call) {
     if (!way) return 0;
     pthread_mutex_lock(&mutex);
-    if (strcmp(call, wanted) || !left || --left) return 0;
+    if (way == REFUSE || strcmp(call, wanted) || !left || --left) return 0;
     if (way == BEFORE) die();
     return 1;
 }
@@ -206,6 +229,7 @@ static void made(int is_it) {
 }
 
 static ssize_t written(int handle, const void *bytes, size_t length, off_t at, int is_at) {
+    if (is_refused("write")) return -1;
     int is_it = comes("write");
     off_t from = is_at ? at : lseek(handle, 0, fcntl(handle, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
     if (way && cuts()) keep(file_of(handle), from, from + (off_t)length);
@@ -227,11 +251,23 @@ static ssize_t written_at(int handle, const void *bytes, size_t length, off_t at
     if (ours(handle)) return written(handle, bytes, length, at, 1);
     return syscall(SYS_pwrite64, handle, bytes, length, at);
 }
+/* Only where reads fail: a process reads often. */
+static int fails_to_read(int handle) { return way == REFUSE && !strcmp(wanted, "read") && ours(handle) && is_refused("read"); }
+ssize_t read(int handle, void *bytes, size_t length) {
+    return fails_to_read(handle) ? -1 : syscall(SYS_read, handle, bytes, length);
+}
+static ssize_t read_at(int handle, void *bytes, size_t length, off_t at) {
+    return fails_to_read(handle) ? -1 : syscall(SYS_pread64, handle, bytes, length, at);
+}
+ssize_t pread(int handle, void *bytes, size_t length, off_t at) { return read_at(handle, bytes, length, at); }
+ssize_t pread64(int handle, void *bytes, size_t length, off_t at) { return read_at(handle, bytes, length, at); }
+
 ssize_t pwrite(int handle, const void *bytes, size_t length, off_t at) { return written_at(handle, bytes, length, at); }
 ssize_t pwrite64(int handle, const void *bytes, size_t length, off_t at) { return written_at(handle, bytes, length, at); }
 
 static int sync_of(int handle, long call) {
     if (!ours(handle)) return (int)syscall(call, handle);
+    if (is_refused("sync")) return -1;
     int is_it = comes("sync");
     struct stat about;
     /* The one that the power fails in has not happened. */
@@ -247,6 +283,7 @@ int fdatasync(int handle) { return sync_of(handle, SYS_fdatasync); }
 
 static int cut_to(int handle, off_t length) {
     if (!ours(handle)) return (int)syscall(SYS_ftruncate, handle, length);
+    if (is_refused("truncate")) return -1;
     int is_it = comes("truncate");
     struct stat about;
     if (cuts() && !fstat(handle, &about)) keep(file_of(handle), length, about.st_size);
@@ -259,6 +296,7 @@ int ftruncate64(int handle, off_t length) { return cut_to(handle, length); }
 
 int unlink(const char *path) {
     if (!way || !inside(path)) return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    if (is_refused("unlink")) return -1;
     int is_it = comes("unlink");
     if (cuts() && !access(path, F_OK)) changed(path, NULL);
     int failed = (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
@@ -268,6 +306,7 @@ int unlink(const char *path) {
 
 int rename(const char *from, const char *to) {
     if (!way || !inside(to)) return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    if (is_refused("rename")) return -1;
     int is_it = comes("rename");
     if (cuts()) changed(to, from);
     int failed = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
@@ -277,6 +316,7 @@ int rename(const char *from, const char *to) {
 
 static int opened(const char *path, int flags, mode_t mode) {
     if (!way || !inside(path) || !(flags & O_CREAT)) return raw_open(path, flags, mode);
+    if (is_refused("create")) return -1;
     int is_it = comes("create");
     int is_there = !access(path, F_OK);
     if (cuts() && !is_there) changed(path, NULL);

@@ -12,6 +12,7 @@ mod harness;
 
 mod controls;
 mod counts;
+mod disk;
 mod episode;
 mod judge;
 mod place;

@@ -33,9 +33,13 @@ pub enum State {
 /// whatever the deadline says.
 pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
     let path = settings.ledger.path.display();
-    if !exists(&settings.ledger) {
-        let line = format!("there is no ledger in {path} yet: nothing was paid for, and nothing is verified");
-        return Verified { state: State::Missing, lines: vec![line] };
+    match exists(&settings.ledger) {
+        Ok(true) => {}
+        Ok(false) => {
+            let line = format!("there is no ledger in {path} yet: nothing was paid for, and nothing is verified");
+            return Verified { state: State::Missing, lines: vec![line] };
+        }
+        Err(error) => return after(Vec::new(), error.into()),
     }
     if deadline.is_stopped() {
         return not_verified("the audit was ended before it; `bernstream ledger verify` does it");
@@ -97,6 +101,7 @@ mod tests {
             Error::Busy { path: path() },
             Error::Unfinished { path: path() },
             Error::Disk { path: path(), why: "it is gone".to_owned() },
+            Error::ReadFailed { path: path() },
             Error::Newer { path: path(), format: 99 },
         ];
         for error in cannot_look {

@@ -29,7 +29,7 @@ pub(super) struct Replaced {
 ///
 /// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
 pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
-    if ledger::exists(&settings.ledger) {
+    if ledger::exists(&settings.ledger)? {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
     // Before anything is created: a ledger needs an existing input, one that a worker reads.

@@ -65,7 +65,7 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
             "the witness has no claim, so there is nothing to build: a worker makes a new ledger".into(),
         ));
     };
-    if ledger::exists(&settings.ledger) {
+    if ledger::exists(&settings.ledger)? {
         let ledger = Ledger::open(&settings.ledger)?;
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),

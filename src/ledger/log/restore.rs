@@ -131,7 +131,7 @@ impl LedgerLog {
 /// Lets a write that a crash has cut short be rolled back before its file is replaced: what is left of it belongs to that file.
 fn settle_old_file(params: &Params) -> Result<(), ledger::Error> {
     let file = store::file_in(&params.path);
-    if open::exists(params) {
+    if open::exists(params)? {
         let connection = store::connect(&file, true)?;
         return store::format(&connection).map(drop).map_err(|error| ledger::Error::sqlite(&file, error));
     }
