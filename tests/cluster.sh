@@ -13,9 +13,18 @@
 #   tests/cluster.sh heal N M      all passes again
 #   tests/cluster.sh clock N S     broker N's clock is S seconds ahead from now on (behind, if negative)
 #   tests/cluster.sh data N        prints the folder of its data
+#   tests/cluster.sh power off     the power of all brokers fails at once: they die, and what was not synced is lost
+#   tests/cluster.sh power on      they start again, with what is left
+#   tests/cluster.sh can-lose-power  succeeds where that is possible: it needs root and loop devices
 #   tests/cluster.sh stop          stops all, and deletes it
 #
 # BERNSTREAM_CLUSTER_HOME names the folder for it, BERNSTREAM_CLUSTER_LAG the brokers' replica.lag.time.max.ms (30000, as Kafka has it).
+# With BERNSTREAM_CLUSTER_DISKS=1 the data of each broker is on a file system of its own, in an image that only the broker sees, and
+# the power can fail.
+#
+# A failure of power here is real for everything above the disk: each file system is shut down without its log, and what Kafka wrote
+# and neither Kafka nor the kernel's own schedule (5 s for names and lengths, 30 s for bytes) has brought to the image is gone. It does
+# not imitate the disk: what the image was given stays, as if a disk had no cache, tore no sector and kept the order of its writes.
 set -euo pipefail
 
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,7 +40,13 @@ if [[ $(id -u) = 0 ]]; then space=(--net) enter=(--net); else space=(--map-root-
 
 # A process that does nothing but keep a namespace, and the commands to run in it: of a broker, or of the network between them.
 keep() { setsid "$@" sleep infinity > /dev/null 2>&1 < /dev/null & echo $! > "$home/$name/namespace"; }
-inside() { nsenter "${enter[@]}" -t "$(cat "$home/$1/namespace")" -- "${@:2}"; }
+inside() {
+    local -a into=("${enter[@]}")
+    if [[ $1 != network ]] && has_disks; then into+=(--mount); fi
+    nsenter "${into[@]}" -t "$(cat "$home/$1/namespace")" -- "${@:2}"
+}
+
+has_disks() { [[ -f $home/disks ]]; }
 
 # A process id may have been given to somebody else since.
 is() { [[ -f $1 ]] && [[ $(ps -ww -o args= -p "$(cat "$1")" 2>/dev/null) == *"$2"* ]]; }
@@ -50,6 +65,8 @@ settled() {
 
 network() {
     local name outside
+    local -a own=()
+    if has_disks; then own=(--mount); fi
     outside=$(readlink /proc/self/ns/net)
     name=network; mkdir -p "$home/$name"
     keep unshare "${space[@]}"
@@ -61,7 +78,7 @@ network() {
     inside network ip link set brokers up
     for name in 1 2 3; do
         mkdir -p "$home/$name"
-        keep nsenter "${enter[@]}" -t "$(cat "$home/network/namespace")" -- unshare --net
+        keep nsenter "${enter[@]}" -t "$(cat "$home/network/namespace")" -- unshare --net "${own[@]}"
         settled "$name" "$outside"
         inside network ip link add "broker$name" type veth peer name eth0 netns "$(cat "$home/$name/namespace")"
         inside network ip link set "broker$name" master brokers up
@@ -69,6 +86,18 @@ network() {
         inside "$name" ip link set eth0 address "02:00:00:00:00:0$name" up
         inside "$name" ip address add "$net.$name/24" dev eth0
     done
+}
+
+# What is mounted in the namespace of a broker is gone with it, whatever becomes of this script.
+plug_in() { inside "$1" mount -t ext4 -o loop,barrier=0 "$home/$1/disk" "$home/$1/data"; }
+
+disk() {
+    mkdir -p "$home/$1/data"
+    truncate -s 2G "$home/$1/disk"
+    mkfs.ext4 -q -m 0 "$home/$1/disk"
+    plug_in "$1"
+    # Kafka takes every folder for a partition.
+    inside "$1" rmdir "$home/$1/data/lost+found"
 }
 
 configure() {
@@ -110,8 +139,10 @@ launch() {
     libs=$(cat "$home/libs")
     local -a of_java
     set -f; read -ra of_java <<< "$(options "$broker")"; set +f
+    local -a into=("${enter[@]}")
+    if has_disks; then into+=(--mount); fi
     LD_PRELOAD=$home/clock.so BERNSTREAM_TEST_CLOCK=$home/$broker/clock setsid nohup \
-        nsenter "${enter[@]}" -t "$(cat "$home/$broker/namespace")" -- \
+        nsenter "${into[@]}" -t "$(cat "$home/$broker/namespace")" -- \
         "$(type -P java)" "${of_java[@]}" kafka.Kafka "$home/$broker/server.properties" >> "$home/$broker/log" 2>&1 < /dev/null &
     echo $! > "$home/$broker/pid"
 }
@@ -133,6 +164,10 @@ start() {
     "$tests/kafka.sh" jars > "$home/libs"
     libs=$(cat "$home/libs")
     cc -shared -fPIC -O1 -o "$home/clock.so" "$tests/harness/clock.c"
+    if [[ -n ${BERNSTREAM_CLUSTER_DISKS:-} ]]; then
+        touch "$home/disks"
+        cc -O1 -o "$home/power" "$tests/harness/power.c"
+    fi
     network
     local id broker
     local -a of_java
@@ -141,8 +176,11 @@ start() {
         head -c 8 /dev/zero > "$home/$broker/clock"
         set -f; read -ra of_java <<< "$(options "$broker")"; set +f
         id=${id:-$(java "${of_java[@]}" kafka.tools.StorageTool random-uuid | tail -1)}
-        java "${of_java[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/$broker/server.properties" > "$home/$broker/log" 2>&1 \
+        if has_disks; then disk "$broker"; fi
+        inside "$broker" "$(type -P java)" "${of_java[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/$broker/server.properties" > "$home/$broker/log" 2>&1 \
             || die "could not format its storage, see $home/$broker/log"
+        # These are no brokers that are new.
+        if has_disks; then inside "$broker" sync -f "$home/$broker/data"; fi
         launch "$broker"
     done
     for broker in 1 2 3; do await "$broker"; done
@@ -160,6 +198,42 @@ restart() {
     running "$1" && die "broker $1 is running"
     launch "$1"
     await "$1"
+}
+
+# All stand still first, so that none does anything with a disk that is shut down already.
+power_off() {
+    local broker
+    for broker in 1 2 3; do signal STOP "$broker"; done
+    for broker in 1 2 3; do inside "$broker" "$home/power" "$home/$broker/data"; done
+    for broker in 1 2 3; do crash "$broker"; done
+    for broker in 1 2 3; do
+        inside "$broker" umount "$home/$broker/data"
+        plug_in "$broker"
+    done
+}
+
+power_on() {
+    local broker
+    for broker in 1 2 3; do launch "$broker"; done
+    for broker in 1 2 3; do await "$broker"; done
+}
+
+power() {
+    has_disks || die "the brokers have no disks of their own: BERNSTREAM_CLUSTER_DISKS=1 tests/cluster.sh start"
+    case $1 in off) power_off ;; on) power_on ;; *) die "power is off or on" ;; esac
+}
+
+can_lose_power() {
+    [[ $(id -u) = 0 ]] || die "needs root"
+    command -v mkfs.ext4 > /dev/null || die "needs mkfs.ext4"
+    local place
+    place=$(mktemp -d)
+    # shellcheck disable=SC2064
+    trap "rm -rf '$place'" EXIT
+    truncate -s 16M "$place/disk"
+    mkfs.ext4 -q "$place/disk"
+    mkdir "$place/data"
+    unshare --mount mount -t ext4 -o loop "$place/disk" "$place/data"
 }
 
 # Sends what is for a neighbour to an address that nobody has: it is lost in silence, as in a cable that was pulled.
@@ -192,7 +266,7 @@ stop() {
         while running "$name"; do sleep 0.05; done
         rm -rf "${home:?}/$name"
     done
-    rm -rf "$home/network" "$home/libs" "$home/clock.so"
+    rm -rf "$home/network" "$home/libs" "$home/clock.so" "$home/disks" "$home/power"
 }
 
 broker='^[1-3]$'
@@ -205,6 +279,8 @@ case ${1:-} in
     thaw) signal CONT "${2:?broker}" ;;
     cut | heal) [[ ${2:-} =~ $broker && ${3:-} =~ $broker && $2 != "$3" ]] || die "$1 wants two brokers"; "$1" "$2" "$3" ;;
     clock) clock "${2:?broker}" "${3:?seconds}" ;;
+    power) power "${2:?off or on}" ;;
+    can-lose-power) can_lose_power ;;
     data) echo "$home/${2:?broker}/data" ;;
-    *) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) sed -n '2,23s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

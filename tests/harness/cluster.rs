@@ -1,6 +1,7 @@
 //! Three real brokers on a network of their own (`tests/cluster.sh`), and a test that runs inside of it.
 
 use std::env;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -36,6 +37,22 @@ pub struct Inside {
 ///
 /// `test` is the test's name, `lag` the brokers' replica.lag.time.max.ms.
 pub fn inside(test: &str, lag: u32) -> Option<Inside> {
+    inside_with(test, lag, Disks::OfThisMachine)
+}
+
+/// The same on brokers whose power can fail: each has a disk of its own, which loses what was not synced.
+pub fn inside_on_disks(test: &str, lag: u32) -> Option<Inside> {
+    inside_with(test, lag, Disks::Own)
+}
+
+/// Where the brokers keep their data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disks {
+    OfThisMachine,
+    Own,
+}
+
+fn inside_with(test: &str, lag: u32, disks: Disks) -> Option<Inside> {
     if let Ok(place) = env::var(INSIDE) {
         let (home, servers) = place.split_once(' ').expect("a folder and addresses");
         return Some(Inside { home: home.to_owned(), servers: servers.to_owned() });
@@ -48,7 +65,18 @@ pub fn inside(test: &str, lag: u32) -> Option<Inside> {
     }
     let cluster = Cluster { home: tempfile::tempdir().expect("a folder") };
     let home = cluster.home.path();
-    let started = script(home, &["start"]).env("BERNSTREAM_CLUSTER_LAG", lag.to_string()).output().expect("it runs");
+    let mut start = script(home, &["start"]);
+    start.env("BERNSTREAM_CLUSTER_LAG", lag.to_string());
+    if disks == Disks::Own {
+        let can = script(home, &["can-lose-power"]).output().expect("it runs");
+        if !can.status.success() {
+            let why = String::from_utf8_lossy(&can.stderr);
+            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: disks of its own for each broker: {}", why.trim());
+            return None;
+        }
+        start.env("BERNSTREAM_CLUSTER_DISKS", "1");
+    }
+    let started = start.output().expect("it runs");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     let servers = String::from_utf8_lossy(&started.stdout).trim().to_owned();
     let this = env::current_exe().expect("this test");
@@ -71,6 +99,21 @@ impl Inside {
         let done = script(Path::new(&self.home), action).output().expect("the script runs");
         assert!(done.status.success(), "{action:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// The power of all brokers fails at once: what they had not synced is lost.
+    pub fn power_off(&self) {
+        self.ask(&["power", "off"]);
+    }
+
+    /// They start again, with what is left.
+    pub fn power_on(&self) {
+        self.ask(&["power", "on"]);
+    }
+
+    /// Whether each broker has a disk of its own, whose power can fail.
+    pub fn can_lose_power(&self) -> bool {
+        Path::new(&self.home).join("disks").exists()
     }
 
     /// A new topic on all brokers, led by the given one as long as that lives.

@@ -139,7 +139,7 @@ fn a_disk_that_never_syncs_is_found() {
 
 #[test]
 fn a_schedule_is_the_same_for_the_same_seed_and_is_read_as_it_is_written() {
-    for (seed, site) in (0..900).zip([Site::Shared, Site::Own, Site::Cluster].into_iter().cycle()) {
+    for (seed, site) in (0..900).zip([Site::Shared, Site::Own, Site::Cluster, Site::Powered].into_iter().cycle()) {
         let drawn = Schedule::draw(seed, site);
         assert_eq!(drawn, Schedule::draw(seed, site));
         assert_eq!(drawn.to_string().parse(), Ok(drawn));

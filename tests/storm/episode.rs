@@ -18,7 +18,7 @@ use super::schedule::{Grid, Schedule};
 use super::sender::Sender;
 use super::storm::Storm;
 use super::topics::{self, Lost};
-use super::worker::{Death, Shim, Worker};
+use super::worker::{Plan, Shim, Worker};
 
 /// The exit code of a command whose broker does not answer.
 const UNAVAILABLE: i32 = 69;
@@ -89,8 +89,8 @@ impl Episode {
         Episode { setup, rules, shim, lost: Mutex::default() }
     }
 
-    pub fn worker(&self, death: Option<Death>) -> Worker {
-        Worker::start(&self.setup, &self.shim, death)
+    pub fn worker(&self, plan: Plan) -> Worker {
+        Worker::start(&self.setup, &self.shim, plan)
     }
 
     /// Sends the records, and lets happen what is to happen; returns when the worker has done all its work.
@@ -104,6 +104,9 @@ impl Episode {
                 storm.strike(*fault);
             }
             storm.end();
+            if schedule.loses_power() {
+                storm.start_again();
+            }
         });
         // A broker that has just come back may not have the partition yet: the command then says so, and is given again.
         let verified = self.setup.wait_for("an answer of the broker", || {

@@ -26,8 +26,18 @@ pub enum Way {
     Lie,
 }
 
+/// With which error a system call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errno {
+    Eio,
+    Enospc,
+    Erofs,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
+    /// Fails, and kills nobody.
+    Read,
     Write,
     Sync,
     Truncate,
@@ -56,11 +66,24 @@ pub enum Harm {
     Behind,
 }
 
+/// What becomes of the worker where all brokers lose their power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// It has power of its own.
+    Lives,
+    /// It dies with them.
+    Dies,
+    /// It dies with them, and loses its disk.
+    LosesDisk,
+}
+
 /// One thing that happens. Times are in milliseconds; where no worker runs one is started first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A new worker dies at its `count`th call.
     Dies { way: Way, call: Call, count: u32, seed: u32 },
+    /// So many calls of a new worker fail, from the `count`th on, on files of its ledger.
+    Refused { error: Errno, call: Call, count: u32, times: u32 },
     /// It is killed from outside.
     Killed { after: u32 },
     /// It is stopped, and goes on.
@@ -71,6 +94,8 @@ pub enum Fault {
     Second { after: u32 },
     /// A broker has an accident for a while.
     Broker { harm: Harm, broker: i32, after: u32, lasts: u32 },
+    /// All brokers lose their power at once, and what they had not synced.
+    PowerCut { after: u32, lasts: u32, worker: Beside },
     /// `ledger verify`, an export that nobody reads, and slow readers of the endpoints, all at once.
     Readers { after: u32, lasts: u32 },
     /// A batch that no client can unpack comes to a partition of the input; the worker is started again without it.
@@ -88,7 +113,11 @@ pub struct Schedule {
 
 const WAYS: [(Way, &str); 5] =
     [(Way::Before, "before"), (Way::After, "after"), (Way::Torn, "torn"), (Way::Cut, "cut"), (Way::Lie, "lie")];
-const CALLS: [(Call, &str); 9] = [
+const ERRORS: [(Errno, &str); 3] = [(Errno::Eio, "eio"), (Errno::Enospc, "enospc"), (Errno::Erofs, "erofs")];
+const BESIDE: [(Beside, &str); 3] =
+    [(Beside::Lives, "lives"), (Beside::Dies, "dies"), (Beside::LosesDisk, "loses-disk")];
+const CALLS: [(Call, &str); 10] = [
+    (Call::Read, "read"),
     (Call::Write, "write"),
     (Call::Sync, "sync"),
     (Call::Truncate, "truncate"),
@@ -129,6 +158,18 @@ impl fmt::Display for Way {
     }
 }
 
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&ERRORS, self))
+    }
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&BESIDE, self))
+    }
+}
+
 impl fmt::Display for Harm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(name(&HARMS, self))
@@ -139,6 +180,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Dies { way, call, count, seed } => write!(f, "{way}:{call}:{count}:{seed}"),
+            Fault::Refused { error, call, count, times } => write!(f, "refused:{error}:{call}:{count}:{times}"),
+            Fault::PowerCut { after, lasts, worker } => write!(f, "power:{after}:{lasts}:{worker}"),
             Fault::Killed { after } => write!(f, "killed:{after}"),
             Fault::Frozen { after, lasts } => write!(f, "frozen:{after}:{lasts}"),
             Fault::Clock { after, seconds, lasts } => write!(f, "clock:{after}:{seconds}:{lasts}"),
@@ -160,6 +203,17 @@ impl FromStr for Fault {
             ["bomb", after, partition] => {
                 Some(Fault::Bomb { after: after.parse().ok()?, partition: partition.parse().ok()? })
             }
+            ["refused", error, call, count, times] => Some(Fault::Refused {
+                error: named(&ERRORS, error)?,
+                call: named(&CALLS, call)?,
+                count: count.parse().ok()?,
+                times: times.parse().ok()?,
+            }),
+            ["power", after, lasts, worker] => Some(Fault::PowerCut {
+                after: after.parse().ok()?,
+                lasts: lasts.parse().ok()?,
+                worker: named(&BESIDE, worker)?,
+            }),
             ["clock", after, seconds, lasts] => Some(Fault::Clock {
                 after: after.parse().ok()?,
                 seconds: seconds.parse().ok()?,
@@ -222,6 +276,8 @@ pub enum Site {
     Own,
     /// Three of its own.
     Cluster,
+    /// Three of its own, whose power can fail.
+    Powered,
 }
 
 impl Schedule {
@@ -231,16 +287,21 @@ impl Schedule {
         let grid = if random.random_bool(0.7) { Grid::Past } else { Grid::Live };
         let (windows, faults) = match (grid, site) {
             (Grid::Past, _) => (120, 24),
-            (Grid::Live, Site::Cluster) => (60, 14),
+            (Grid::Live, Site::Cluster | Site::Powered) => (60, 14),
             (Grid::Live, _) => (14, 12),
         };
         let faults = (0..faults).map(|_| fault(&mut random, grid, site)).collect();
         Schedule { grid, windows, seed, faults }
     }
 
+    /// Whether brokers lose their power.
+    pub fn loses_power(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault, Fault::PowerCut { .. }))
+    }
+
     /// Whether it needs a broker of its own.
     pub fn harms_the_broker(&self) -> bool {
-        self.faults.iter().any(|fault| matches!(fault, Fault::Broker { .. }))
+        self.faults.iter().any(|fault| matches!(fault, Fault::Broker { .. } | Fault::PowerCut { .. }))
     }
 }
 
@@ -252,14 +313,19 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
             let harm = if random.random_bool(0.5) { Harm::Killed } else { Harm::Frozen };
             return Fault::Broker { harm, broker: 1, after, lasts: lasts * 2 };
         }
-        Site::Cluster if random.random_bool(0.4) => {
+        Site::Powered if random.random_bool(0.2) => {
+            let worker = [Beside::Lives, Beside::Dies, Beside::LosesDisk][random.random_range(0..3)];
+            return Fault::PowerCut { after: after * 2, lasts, worker };
+        }
+        Site::Cluster | Site::Powered if random.random_bool(0.3) => {
             let (harm, _) = HARMS[random.random_range(0..HARMS.len())];
             return Fault::Broker { harm, broker: random.random_range(1..4), after, lasts: lasts * 8 };
         }
         _ => {}
     }
     match random.random_range(0..100) {
-        0..76 => dies(random),
+        0..56 => dies(random),
+        56..76 => refused(random),
         76..84 => Fault::Killed { after },
         84..90 => Fault::Frozen { after, lasts },
         90..92 => Fault::Bomb { after, partition: random.random_range(0..2) },
@@ -269,6 +335,20 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
         _ if grid == Grid::Past => Fault::Killed { after: after / 4 },
         _ => Fault::Clock { after, seconds: random.random_range(-30..30), lasts },
     }
+}
+
+fn refused(random: &mut ChaCha20Rng) -> Fault {
+    let (error, _) = ERRORS[random.random_range(0..ERRORS.len())];
+    let call = match random.random_range(0..100) {
+        0..35 => Call::Read,
+        35..60 => Call::Write,
+        60..85 => Call::Sync,
+        85..92 => Call::Unlink,
+        92..98 => Call::Create,
+        _ => Call::Truncate,
+    };
+    let times = if random.random_bool(0.7) { 1 } else { random.random_range(2..20) };
+    Fault::Refused { error, call, count: count(random, call), times }
 }
 
 fn dies(random: &mut ChaCha20Rng) -> Fault {
@@ -289,14 +369,17 @@ fn dies(random: &mut ChaCha20Rng) -> Fault {
         (_, 85..97) => Call::Receive,
         _ => Call::Log,
     };
-    // About as many windows in each case: a window syncs seldom, and sends often.
+    Fault::Dies { way, call, count: count(random, call), seed: random.random_range(0..1_000_000) }
+}
+
+/// At which call of its kind something happens: after about as many windows in each case, for a window syncs seldom, and sends often.
+fn count(random: &mut ChaCha20Rng, call: Call) -> u32 {
     let most: f64 = match call {
-        Call::Write | Call::Send | Call::Receive => 400.0,
+        Call::Read | Call::Write | Call::Send | Call::Receive => 400.0,
         Call::Sync => 160.0,
         Call::Unlink | Call::Create => 40.0,
         Call::Truncate | Call::Rename => 2.0,
         Call::Log => 12.0,
     };
-    let count = most.powf(random.random_range(0.0..1.0)) as u32;
-    Fault::Dies { way, call, count: count.max(1), seed: random.random_range(0..1_000_000) }
+    (most.powf(random.random_range(0.0..1.0)) as u32).max(1)
 }

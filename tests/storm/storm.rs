@@ -13,12 +13,18 @@ use crate::harness::PATIENCE;
 use super::counts::Counts;
 use super::episode::Episode;
 use super::place::Place;
-use super::schedule::Fault;
-use super::topics::Lost;
-use super::worker::{Death, Worker, was_killed};
+use super::schedule::{Beside, Fault};
+use super::topics::{self, Lost, Message};
+use super::worker::{Death, Plan, Refusal, Worker, was_killed};
 
 /// A worker that has read its input for so long and has not died where it should passes that place seldom, and goes on.
 const WAIT: Duration = Duration::from_secs(6);
+
+/// The exit code of a worker that its ledger stops.
+const STOPPED: i32 = 74;
+
+/// How long a leader takes to show again what it has, after all brokers have started.
+const SHOWN: Duration = Duration::from_secs(30);
 
 pub struct Storm<'a> {
     episode: &'a Episode,
@@ -45,16 +51,11 @@ impl<'a> Storm<'a> {
             return;
         }
         match fault {
-            Fault::Dies { way, call, count, seed } => {
-                self.kill("kills: a new worker was wanted");
-                self.start(Some(Death { way, call, count, seed }));
-                self.wait_words("reading the input");
-                let until = Instant::now() + WAIT;
-                while self.worker.is_some() && Instant::now() < until {
-                    sleep(Duration::from_millis(10));
-                    self.look();
-                }
+            Fault::Dies { way, call, count, seed } => self.planned(Plan::Dies(Death { way, call, count, seed })),
+            Fault::Refused { error, call, count, times } => {
+                self.planned(Plan::Refused(Refusal { error, call, count, times }));
             }
+            Fault::PowerCut { after, lasts, worker } => self.power_cut(after, millis(lasts), worker),
             Fault::Killed { after } => {
                 self.running(after);
                 self.kill("kills: from outside, at any time");
@@ -89,20 +90,59 @@ impl<'a> Storm<'a> {
         }
     }
 
+    /// A new worker, and time for what its system is to do to it.
+    fn planned(&mut self, plan: Plan) {
+        self.kill("kills: a new worker was wanted");
+        self.start(plan);
+        self.wait_words("reading the input");
+        let until = Instant::now() + WAIT;
+        while self.worker.is_some() && Instant::now() < until {
+            sleep(Duration::from_millis(10));
+            self.look();
+        }
+    }
+
+    /// All brokers lose their power at once. Every claim that the witness had is there afterwards.
+    fn power_cut(&mut self, after: u32, lasts: Duration, worker: Beside) {
+        self.running(after);
+        let (setup, brokers) = (&self.episode.setup, self.place.powered());
+        let claims = topics::read(&setup.servers, &setup.witness, "read_uncommitted");
+        brokers.power_off();
+        if worker != Beside::Lives {
+            self.kill("kills: with the power of the brokers");
+        }
+        if worker == Beside::LosesDisk && !self.is_over {
+            std::fs::remove_dir_all(setup.ledger()).expect("the disk is lost");
+        }
+        sleep(lasts);
+        brokers.power_on();
+        let lost = lost_claims(&setup.servers, &setup.witness, &claims);
+        self.counts.add(&format!("power cuts of three brokers: the worker {worker}"), 1);
+        self.counts.add("claims that were looked for after power cuts", claims.len() as u64);
+        assert_eq!(lost, 0, "of {} claims {lost} are gone after a power cut", claims.len());
+        self.look();
+    }
+
+    /// A worker that has done all its work is started again: it compares the output with its ledger.
+    pub fn start_again(&mut self) {
+        self.is_over = false;
+        self.end();
+    }
+
     /// A worker that runs and has done so for `after`; none where it has died or all is done.
     fn running(&mut self, after: u32) -> Option<&Worker> {
         self.look();
         if self.worker.is_none() && !self.is_over {
-            self.start(None);
+            self.start(Plan::Nothing);
         }
         sleep(millis(after));
         self.look();
         self.worker.as_ref()
     }
 
-    fn start(&mut self, death: Option<Death>) {
+    fn start(&mut self, plan: Plan) {
         self.logged = self.episode.setup.read_log().len();
-        self.worker = Some(self.episode.worker(death));
+        self.worker = Some(self.episode.worker(plan));
     }
 
     /// Waits until the running worker has said so, or has ended.
@@ -121,15 +161,37 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// A worker ends because it was killed, or because it has done all its work, and for no other reason.
+    /// A worker ends because it was killed, because its disk failed, or because it has done all its work, and for no other reason.
     fn has_ended(&mut self, status: ExitStatus) {
         let Some(worker) = self.worker.take() else { return };
-        match worker.death {
-            _ if status.success() => self.is_over = true,
-            Some(death) if was_killed(status) => {
+        match worker.plan {
+            plan if status.success() => {
+                self.is_over = true;
+                self.count_refusal(plan, "went on");
+            }
+            Plan::Dies(death) if was_killed(status) => {
                 self.counts.add(&format!("kills: {} {}", death.way, death.call), 1);
             }
+            plan @ Plan::Refused(_) if status.code() == Some(STOPPED) && self.is_told_of_the_disk() => {
+                self.count_refusal(plan, "stopped");
+            }
             _ => panic!("the worker ended with {status}: {}", self.last_words()),
+        }
+    }
+
+    /// Whether the worker's last words are about its disk, and not about a ledger that is lost.
+    fn is_told_of_the_disk(&self) -> bool {
+        let log = self.episode.setup.read_log();
+        let last = log[self.logged..].lines().rev().take(5).collect::<String>();
+        let of_the_disk = ["the disk fails, not the ledger", "says nothing about the ledger", "is full; make room"];
+        of_the_disk.iter().any(|words| last.contains(words)) && !last.contains("damaged")
+    }
+
+    fn count_refusal(&self, plan: Plan, then: &str) {
+        if let Plan::Refused(Refusal { error, call, .. }) = plan
+            && self.episode.shim.was_refused()
+        {
+            self.counts.add(&format!("system calls that failed: {error} of {call}, and the worker {then}"), 1);
         }
     }
 
@@ -145,6 +207,7 @@ impl<'a> Storm<'a> {
             let status = worker.child.wait().expect("it ends");
             if was_killed(status) {
                 self.counts.add(why, 1);
+                self.count_refusal(worker.plan, "went on");
             } else {
                 self.worker = Some(worker);
                 self.has_ended(status);
@@ -159,7 +222,7 @@ impl<'a> Storm<'a> {
         if self.worker.is_none() {
             return;
         }
-        let mut second = self.episode.worker(None);
+        let mut second = self.episode.worker(Plan::Nothing);
         let ended = second.ends_within(PATIENCE);
         self.look();
         match ended.and_then(|status| status.code()) {
@@ -244,6 +307,19 @@ impl<'a> Storm<'a> {
                 None => panic!("the worker does not come to its end within {PATIENCE:?}: {}", self.last_words()),
             }
         }
+    }
+}
+
+/// How many of these claims the witness does not show any more.
+fn lost_claims(servers: &str, witness: &str, claims: &[Message]) -> usize {
+    let until = Instant::now() + SHOWN;
+    loop {
+        let found = topics::read(servers, witness, "read_uncommitted");
+        let lost = claims.iter().filter(|claim| !found.contains(claim)).count();
+        if lost == 0 || Instant::now() > until {
+            return lost;
+        }
+        sleep(Duration::from_millis(500));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The worker that a storm is about: what is between it and its system, its life and its death.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::harness::preload::{Clock, build};
 use crate::harness::setup::Setup;
 
-use super::schedule::{Call, Way};
+use super::schedule::{Call, Errno, Way};
 
 /// What is preloaded into every worker of an episode.
 pub struct Shim {
@@ -26,6 +27,11 @@ impl Shim {
         fs::create_dir(&shim.kept).expect("a folder");
         Some(shim)
     }
+
+    /// Whether a call has failed since this was last asked.
+    pub fn was_refused(&self) -> bool {
+        fs::remove_file(self.kept.join("refused")).is_ok()
+    }
 }
 
 /// Where and how a worker dies.
@@ -37,10 +43,39 @@ pub struct Death {
     pub seed: u32,
 }
 
+/// Which calls of a worker fail, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    pub error: Errno,
+    pub call: Call,
+    pub count: u32,
+    pub times: u32,
+}
+
+/// What its system does to a worker.
+#[derive(Clone, Copy, Debug)]
+pub enum Plan {
+    Dies(Death),
+    Refused(Refusal),
+    Nothing,
+}
+
+impl fmt::Display for Plan {
+    /// As `faults.c` reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Plan::Dies(Death { way, call, count, seed }) => write!(f, "{way} {call} {count} {seed}"),
+            Plan::Refused(Refusal { error, call, count, times }) => write!(f, "{error} {call} {count} {times}"),
+            // Nothing is synced really in any of them.
+            Plan::Nothing => write!(f, "never none 0 0"),
+        }
+    }
+}
+
 /// A worker; it ends with the episode.
 pub struct Worker {
     pub child: Child,
-    pub death: Option<Death>,
+    pub plan: Plan,
 }
 
 impl Drop for Worker {
@@ -51,7 +86,7 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    pub fn start(setup: &Setup, shim: &Shim, death: Option<Death>) -> Self {
+    pub fn start(setup: &Setup, shim: &Shim, plan: Plan) -> Self {
         let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
         let mut command = setup.bernstream(&["run"]);
         let preloaded = format!("{}:{}", shim.faults.display(), shim.clock.library.display());
@@ -61,13 +96,9 @@ impl Worker {
             .env(Clock::SHIFT, &shim.clock.shift)
             .env("BERNSTREAM_STORM_FOLDER", setup.ledger())
             .env("BERNSTREAM_STORM_KEPT", &shim.kept);
-        // Nothing is synced really in any of them.
-        let fault = death.map_or("never none 0 0".to_owned(), |death| {
-            format!("{} {} {} {}", death.way, death.call, death.count, death.seed)
-        });
-        command.env("BERNSTREAM_STORM_FAULT", fault);
+        command.env("BERNSTREAM_STORM_FAULT", plan.to_string());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
-        Worker { child, death }
+        Worker { child, plan }
     }
 
     pub fn ended(&mut self) -> Option<ExitStatus> {
