@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use bernstream::clock::Timestamp;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::harness::kafka;
 use crate::harness::setup::Setup;
-use crate::harness::wait_for;
+use crate::harness::{PATIENCE, kafka, wait_for};
 use crate::ledger_log::{add_log, log_topic};
 use crate::standby::{Peer, create_topics};
 
@@ -37,8 +37,6 @@ fn ticking(own: &kafka::Own, has_log: bool) -> Setup {
 }
 
 /// Of how many batches how many are left.
-type Keeps = fn(usize) -> usize;
-
 fn all_but_two(batches: usize) -> usize {
     batches - 2
 }
@@ -61,19 +59,34 @@ impl<'s> Cut<'s> {
         let worker = Peer::new(setup, "first", None);
         fs::rename(setup.ledger(), worker.disk()).expect("its disk");
         let cut = Cut { own, setup, worker: worker.started(), seen: BTreeMap::new() };
-        cut.wait_published(WINDOWS);
+        cut.wait_more(WINDOWS);
         cut
     }
 
-    fn wait_published(&self, windows: usize) {
-        wait_for("windows", || self.worker.all_log(), || (self.setup.versions().len() >= 2 * windows).then_some(()));
+    /// More windows are published, so often one after another, and known to be.
+    fn wait_more(&self, times: usize) {
+        for _ in 0..times {
+            let before = self.setup.versions().len();
+            let is_more = || (self.setup.versions().len() > before).then_some(());
+            wait_for("windows", || self.worker.all_log(), is_more);
+        }
+        let known = self.worker.metric("synopses_published_total").unwrap_or_default();
+        let is_known = || self.worker.metric("synopses_published_total").filter(|now| *now > known).map(drop);
+        wait_for("marks", || self.worker.all_log(), is_known);
+    }
+
+    /// How many claims the witness has.
+    fn claims(&self) -> usize {
+        let client: BaseConsumer = kafka::at(&self.setup.servers).client_config().unwrap().create().unwrap();
+        let (_, end) = client.fetch_watermarks(&self.setup.witness, 0, PATIENCE).expect("an answer");
+        usize::try_from(end).expect("an offset")
     }
 
     /// The broker dies at once, and loses the newest batches of these topics.
-    fn loses_power(&mut self, topics: &[(&str, Keeps)]) {
+    fn loses_power(&mut self, topics: &[(&str, &dyn Fn(usize) -> usize)]) {
         self.seen = one_version(self.setup);
         self.own.ask("crash");
-        topics.iter().for_each(|(topic, keeps)| self.own.cut(topic, keeps));
+        topics.iter().for_each(|(topic, keeps)| self.own.cut(topic, *keeps));
         self.own.ask("restart");
     }
 
@@ -114,7 +127,9 @@ impl<'s> Cut<'s> {
     /// It stops with these words, and has published nothing more.
     #[track_caller]
     fn stops(&mut self, words: &str) {
-        let status = self.worker.end();
+        let log = self.worker.log();
+        let child = self.worker.child.as_mut().expect("it runs");
+        let status = wait_for("the end", || log.clone(), || child.try_wait().expect("it can be asked"));
         assert_eq!(status.code(), Some(74), "{}", self.worker.log());
         assert!(self.worker.log().contains(words), "{}", self.worker.log());
         assert_eq!(one_version(self.setup), self.seen, "nothing is published, and nothing is drawn");
@@ -141,7 +156,7 @@ fn a_worker_without_a_disk_claims_again_what_the_log_has() {
     let setup = ticking(&own, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    cut.loses_power(&[(&setup.witness, &all_but_two)]);
     cut.lose_disk();
     cut.worker.start();
     cut.goes_on();
@@ -155,7 +170,7 @@ fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
     let setup = ticking(&own, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, two), (&log_topic(&setup), half)]);
+    cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
     cut.lose_disk();
     cut.worker.start();
     cut.stops("the witness has lost claims, and nobody here has their rows");
@@ -169,7 +184,7 @@ fn a_disk_that_survives_claims_again_what_it_has() {
         let setup = ticking(&own, has_log);
         let mut cut = Cut::begun(&own, &setup);
         cut.worker.kill();
-        cut.loses_power(&[(&setup.witness, all_but_two)]);
+        cut.loses_power(&[(&setup.witness, &all_but_two)]);
         cut.worker.start();
         cut.goes_on();
         cut.tells();
@@ -185,10 +200,11 @@ fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
     cut.worker.kill();
     let old = setup.folder.path().join("old");
     copy(&cut.worker.disk(), &old);
+    let claims = cut.claims();
     cut.worker.start();
-    cut.wait_published(2 * WINDOWS);
+    cut.wait_more(WINDOWS);
     cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, half)]);
+    cut.loses_power(&[(&setup.witness, &|_| claims - 1)]);
     cut.lose_disk();
     fs::rename(&old, cut.worker.disk()).expect("the old copy");
     cut.worker.start();
@@ -203,7 +219,7 @@ fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the
     let mut cut = Cut::begun(&own, &setup);
     let mut second = Peer::new(&setup, "second", None);
     cut.worker.kill();
-    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    cut.loses_power(&[(&setup.witness, &all_but_two)]);
     second.start();
     cut.worker.start();
     cut.goes_on();
@@ -217,7 +233,7 @@ fn a_worker_that_runs_on_claims_again_what_it_has_published() {
     let own = kafka::Own::start();
     let setup = ticking(&own, true);
     let mut cut = Cut::begun(&own, &setup);
-    cut.loses_power(&[(&setup.witness, all_but_two)]);
+    cut.loses_power(&[(&setup.witness, &all_but_two)]);
     cut.goes_on();
     cut.tells();
 }
@@ -232,9 +248,9 @@ fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
             setup.edit("keep_published = \"1h\"", "keep_published = \"1s\"");
         }
         let mut cut = Cut::begun(&own, &setup);
-        cut.wait_published(2 * WINDOWS);
+        cut.wait_more(WINDOWS);
         cut.worker.kill();
-        cut.loses_power(&[(&setup.output, half)]);
+        cut.loses_power(&[(&setup.output, &half)]);
         assert!(one_version(&setup).len() < cut.seen.len(), "something is gone");
         let verified = cut.worker.said_by_verify();
         cut.worker.start();

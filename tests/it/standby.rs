@@ -500,7 +500,7 @@ impl<'s> Peer<'s> {
         }
     }
 
-    pub fn end(&mut self) -> ExitStatus {
+    fn end(&mut self) -> ExitStatus {
         self.child.take().expect("it runs").wait().expect("it ends")
     }
 
