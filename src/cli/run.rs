@@ -22,7 +22,7 @@ use crate::cli::{absorb, held, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::feed::FeedReader;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, private};
 use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
@@ -162,14 +162,14 @@ fn go(
     process: &Process,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
+    private::make_folder(&settings.ledger.path)
+        .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
     for warning in settings.warnings() {
         warn!("{warning}");
     }
     for kept in settings.releases.iter().filter_map(settings::kept) {
         info!("{kept}");
     }
-    fs::create_dir_all(&settings.ledger.path)
-        .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), origin == Origin::Simulation)?;
     let digest: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     let definition = settings.privacy.definition.name();
@@ -348,7 +348,7 @@ fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Ban
     info!(values = shape.values(), "simulated the noise band");
     // Only a cache: without it the same band is simulated again.
     if let Err(error) =
-        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&cached, bytes))
+        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| private::write(&cached, &bytes))
     {
         warn!("cannot cache the noise band in {}: {error}", cached.display());
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{Head, random};
 use super::error::Error;
-use super::store;
+use super::{private, store};
 use crate::clock::Timestamp;
 
 /// How long rows wait for a claim of the instance that made the last accepted one.
@@ -155,7 +155,7 @@ impl Maker {
         let earlier = self.first.and_then(|(_, before)| before).or(self.before.first().copied());
         let draft = folder.join("instance.new");
         let text = serde_json::json!(Record { instance: self.own, earlier, place }).to_string();
-        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(disk)?;
+        private::write(&draft, text.as_bytes()).and_then(|()| fs::rename(&draft, &path)).map_err(disk)?;
         self.is_kept = true;
         Ok(())
     }

@@ -39,6 +39,7 @@ mod open;
 mod outbox;
 mod outgoing;
 mod pages;
+pub mod private;
 mod read;
 mod replay;
 mod reread;

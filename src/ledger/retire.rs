@@ -1,6 +1,6 @@
 //! `ledger archive`: moves the rows that no worker needs any more.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::thread;
@@ -13,7 +13,7 @@ use super::chain::{Head, Link};
 use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
-use super::{checkpoint, pages, store};
+use super::{checkpoint, pages, private, store};
 
 /// How many rows are removed in one transaction.
 const ROWS: i64 = 1000;
@@ -84,7 +84,7 @@ impl Ledger {
 /// [`Error::Locked`] if another process does.
 fn lock(ledger: &Path) -> Result<File, Error> {
     let path = ledger.with_file_name("archive.lock");
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let open = private::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -107,7 +107,7 @@ fn write(
     let archive = Archive { first, last };
     let (path, draft) = (archive.path(ledger), ledger.with_file_name("archive.new"));
     let disk = |error: std::io::Error| Error::disk(&draft, &error);
-    let mut out = zstd::Encoder::new(BufWriter::new(File::create(&draft).map_err(disk)?), 0).map_err(disk)?;
+    let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0).map_err(disk)?;
     let mut written = 0;
     rows(&mut |entry| {
         writeln!(out, "{}", entry.secret_line()).map_err(disk)?;

@@ -5,7 +5,7 @@
 //! later windows continue; secret, because whoever knows the noise can subtract it), `checkpoints` (the account after some rows)
 //! `archives` (which rows were moved to which file) and `gap` (which rows it does not have). It must be on local block storage with a reliable `fsync`.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::chain::{Digest, Head};
 use super::error::Error;
+use super::private;
 
 pub(super) const FORMAT: i64 = 5;
 
@@ -76,20 +77,13 @@ pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
 }
 
-/// Creates the folder, durably, if it is missing.
+/// Creates the folder, durably, if it is missing, or closes it to everyone else.
 ///
 /// # Errors
 ///
 /// If the folder cannot be created.
 pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
-    let make = || {
-        if folder.is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(folder)?;
-        folder.canonicalize()?.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
-    };
-    make().map_err(|error| Error::disk(folder, &error))
+    private::make_folder(folder).map_err(|error| Error::disk(folder, &error))
 }
 
 /// Locks the folder until the returned file is dropped.
@@ -101,7 +95,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
 /// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
 pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let open = private::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
     // A child process that is being started holds the files of its parent for an instant, and whoever looks at a ledger after a
     // crash holds it until what was half written is rolled back.
@@ -153,7 +147,7 @@ pub(super) fn create(
             _ => {}
         }
     }
-    File::create_new(&draft).map_err(|error| Error::disk(&draft, &error))?;
+    private::create_new(&draft).map_err(|error| Error::disk(&draft, &error))?;
     let mut connection = connect(&draft, true)?;
     let write = || {
         connection.pragma_update(None, "user_version", FORMAT)?;

@@ -63,6 +63,7 @@ mod readers;
 mod running_sums;
 mod sample;
 mod schema;
+mod secrecy;
 mod shares;
 mod shares_lost;
 mod shares_model;

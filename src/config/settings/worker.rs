@@ -97,6 +97,7 @@ impl Settings {
     fn connection_warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
+        warnings.extend(ledger::private::warning(&self.ledger.path));
         warnings.extend(self.ledger_log.as_ref().and_then(ledger::log::Params::warning));
         warnings.extend(self.scale.as_ref().and_then(scale::Params::warning));
         warnings.dedup();

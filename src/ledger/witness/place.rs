@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::chain::{Digest, Head};
+use crate::ledger::private;
 
 /// An accepted claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ impl Memory {
         let text = serde_json::json!(place).to_string();
         let draft = self.path.with_extension("new");
         let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
-        fs::write(&draft, text)?;
+        private::write(&draft, text.as_bytes())?;
         fs::rename(&draft, &self.path)?;
         self.saved = Some(place.clone());
         Ok(())

@@ -1,0 +1,116 @@
+//! Files that only their owner can read, whatever the umask is: a ledger has exact counts of messages, and the noise of running sums.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// What everyone may do with a file, or in a folder.
+const OTHERS: u32 = 0o007;
+
+/// How every file of a ledger is opened that may be new. `SQLite` gives its journals the mode of the file that they are of.
+pub(super) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Creates a file that is not there, to be written.
+pub(super) fn create_new(path: &Path) -> io::Result<File> {
+    options().write(true).create_new(true).open(path)
+}
+
+/// Creates a file to be written, or empties the one that is there.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    options().write(true).create(true).truncate(true).open(path)
+}
+
+/// Writes a file that belongs to a ledger.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    create(path)?.write_all(content)
+}
+
+/// Creates the folder of a ledger, durably, for its owner alone; the folders above it are as the umask has them, because others use them.
+/// One that is there, from an older version or made by hand, is closed to everyone else, with the files in it, if it belongs to
+/// this user: nobody needs that access, and from what it shows the noise could be subtracted. What a group may do was somebody's decision.
+///
+/// # Errors
+///
+/// If the folder cannot be created.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        close(folder);
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    folder.canonicalize()?.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
+}
+
+/// Takes from others what they may do. Only the owner can, and whoever else cannot is warned by [`warning`].
+fn close(folder: &Path) {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in files.chain([folder.to_owned()]) {
+        if let Ok(about) = fs::symlink_metadata(&path)
+            && !about.is_symlink()
+            && about.mode() & OTHERS != 0
+        {
+            let _ = fs::set_permissions(&path, Permissions::from_mode(about.mode() & 0o7777 & !OTHERS));
+        }
+    }
+}
+
+/// That everyone can read something in the folder of a ledger, if they can.
+pub fn warning(folder: &Path) -> Option<String> {
+    let may = |path: &Path, what| fs::metadata(path).is_ok_and(|about| about.mode() & what != 0);
+    let mut files = fs::read_dir(folder).ok()?.flatten();
+    let is_open = may(folder, 0o001) && files.any(|file| may(&file.path(), 0o004));
+    let folder = folder.display();
+    is_open.then(|| {
+        format!(
+            "every user of this machine can read the ledger in {folder}, and with it exact counts of messages and the noise of running \
+             sums: chmod -R o= {folder}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_ledger_that_everyone_can_read_is_told_and_closed() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/ledger");
+        assert_eq!(warning(&folder), None, "there is none yet");
+        make_folder(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        let file = folder.join("ledger.sqlite");
+        write(&file, b"x").unwrap();
+        assert_eq!(mode(&file), 0o600);
+        for (of_folder, of_file, is_told) in
+            [(0o755, 0o644, true), (0o711, 0o604, true), (0o750, 0o644, false), (0o755, 0o640, false)]
+        {
+            fs::set_permissions(&folder, Permissions::from_mode(of_folder)).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
+            assert_eq!(warning(&folder).is_some(), is_told, "{of_folder:o} {of_file:o}");
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        make_folder(&folder).unwrap();
+        assert_eq!((mode(&folder), mode(&file), warning(&folder)), (0o750, 0o640, None));
+    }
+}
