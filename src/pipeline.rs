@@ -68,7 +68,7 @@ use crate::mechanism;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
-use crate::sink::deliver::{self, Progress};
+use crate::sink::deliver::{self, Ahead, Progress};
 use crate::source::{self, Event, Positions, Recorded, Source};
 use crate::synopsis::Sealed;
 use crate::synopsis::description::Entry;
@@ -78,6 +78,8 @@ use crate::window::{Window, Windows};
 const POLL: Duration = Duration::from_millis(100);
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
+/// So long before a window is due nothing else is begun: everything is prepared, and then it is waited for the moment.
+const LEAD: Duration = Duration::from_millis(250);
 
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
@@ -161,6 +163,7 @@ impl Worker<'_> {
             comparison: Comparison::default(),
             reports: PendingReports::default(),
             coming: None,
+            next_due: None,
             catch_up: CatchUp::new(next.start),
             held: None,
             is_waiting: false,
@@ -329,6 +332,8 @@ struct Releasing<'a> {
     reports: PendingReports,
     /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
     coming: Option<(Timestamp, Option<Timestamp>)>,
+    /// When the next accepted message is due.
+    next_due: Option<Timestamp>,
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
@@ -363,10 +368,6 @@ impl Releasing<'_> {
             match received {
                 Ok(first) => {
                     self.held = Some(first);
-                    // Where workers share a log, each looks before it draws whether another one has drawn.
-                    if !self.ledger.is_shared() && self.comparison.agrees() {
-                        self.release_all(&closed)?;
-                    }
                     next_step = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -377,11 +378,16 @@ impl Releasing<'_> {
                 }
                 Err(RecvTimeoutError::Disconnected) => stop.wait(pause),
             }
+            // Where workers share a log, each looks before it draws whether another one has drawn.
+            let may_release = self.held.is_some() && !self.ledger.is_shared() && self.comparison.agrees();
+            if may_release && self.release_all(&closed)? {
+                next_step = Instant::now();
+            }
             self.report();
             if Instant::now() < next_step {
                 continue;
             }
-            match self.step() {
+            match self.step(stop) {
                 Ok(progress) => {
                     self.delivered(&progress)?;
                     let is_waiting = self.ledger.is_shared() || self.held.is_some();
@@ -412,22 +418,30 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// Publishes and claims what is due; before that compares the witness with what was published, where that is to be done.
-    fn step(&mut self) -> Result<Progress, Error> {
+    /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
+    /// published, where that is to be done.
+    fn step(&mut self, stop: &Stop) -> Result<Progress, Error> {
+        self.next_due = None;
         self.look_at_output()?;
         let now = self.clock.now();
         let accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
         self.compare(accepted.head())?;
-        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now)?;
+        let clock = self.clock.clone();
+        let ahead = Ahead { lead: LEAD, wait: &|moment| turn::wait_for(moment, &clock, stop) };
+        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
+        self.next_due = progress.next_due;
         self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
         Ok(progress)
     }
 
-    /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. Windows that
-    /// another worker has released are dropped, and others wait for this worker's turn. Whether there was anything to write.
+    /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. What is
+    /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Whether
+    /// there was anything to write.
     fn release_all(&mut self, closed: &Receiver<Closed>) -> Result<bool, Error> {
         let (started, mut has_written) = (Instant::now(), false);
-        while let Some(next) = self.held.take().or_else(|| closed.try_recv().ok()) {
+        while !self.is_due_soon()
+            && let Some(next) = self.held.take().or_else(|| closed.try_recv().ok())
+        {
             if self.ledger.is_shared() && next.window.span.start < self.ledger.next_window() {
                 continue;
             }

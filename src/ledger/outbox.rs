@@ -48,6 +48,7 @@ pub struct Paid {
     sequence: i64,
     place: u32,
     window: Span,
+    publish_at: Timestamp,
     encoded: Encoded,
 }
 
@@ -58,6 +59,11 @@ impl Paid {
 
     pub fn window(&self) -> Span {
         self.window
+    }
+
+    /// When it is due on the output: not before.
+    pub fn publish_at(&self) -> Timestamp {
+        self.publish_at
     }
 }
 
@@ -276,7 +282,8 @@ impl Stored {
             return None;
         }
         let headers = serde_json::from_str(&headers).ok()?;
-        Some(Paid { sequence, place, window: row.window, encoded: Encoded { key, headers, bytes } })
+        let encoded = Encoded { key, headers, bytes };
+        Some(Paid { sequence, place, window: row.window, publish_at: row.publish_at, encoded })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Whose turn it is, where several workers share a log: how long this one waits, how far back it may go on, and how it leaves.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::{Error, Releasing, Stop};
-use crate::clock::Timestamp;
+use super::{Error, LEAD, Releasing, Stop};
+use crate::clock::{ScheduleClock, Timestamp};
 use crate::sink::deliver::{self, Progress};
 use crate::window::grid::Span;
 
@@ -15,7 +16,30 @@ const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 /// And at least, whatever is due.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
+/// The longest sleep before a moment, and so the delay with which a stop is noticed then.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Sleeps until `moment`, never shorter; `false` if a stop is requested before.
+pub(super) fn wait_for(moment: Timestamp, clock: &ScheduleClock, stop: &Stop) -> bool {
+    loop {
+        let left = moment.since(clock.now());
+        if left.is_zero() {
+            return true;
+        }
+        if stop.asked() {
+            return false;
+        }
+        thread::sleep(left.min(LONGEST_SLEEP));
+    }
+}
+
 impl Releasing<'_> {
+    /// Whether a moment is so near that nothing else is begun.
+    pub(super) fn is_due_soon(&self) -> bool {
+        let now = self.clock.now();
+        self.next_due.is_some_and(|due| due > now && due.minus(LEAD) <= now)
+    }
+
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
     pub(super) fn pause(&self, progress: &Progress) -> Duration {
         if progress.has_claimed || progress.published > 0 {
@@ -24,7 +48,8 @@ impl Releasing<'_> {
         // Nothing is drawn beside rows that wait for their moment.
         let held = self.held.as_ref().filter(|_| !progress.is_waiting);
         let turn = held.and_then(|held| self.ledger.draws_from(held.publish_at));
-        let next = [progress.next_due, progress.next_claim, turn].into_iter().flatten().min();
+        let prepared = progress.next_due.map(|due| due.minus(LEAD));
+        let next = [prepared, progress.next_claim, turn].into_iter().flatten().min();
         let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
         // At the moment itself everything is there to be done.
         next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))

@@ -1,6 +1,6 @@
 //! One step of delivery, which the worker repeats: read the witness, publish what it has accepted, claim the rest.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::error::Error as SinkError;
 use super::publish::Sink;
@@ -29,6 +29,15 @@ pub struct Progress {
     pub next_due: Option<Timestamp>,
 }
 
+/// How far a step looks ahead. Witness and output are asked, and messages read and checked, before the moment at which they are due:
+/// at the moment itself they are only sent, however busy the machine or the brokers are then.
+pub struct Ahead<'a> {
+    /// What is due so soon is prepared.
+    pub lead: Duration,
+    /// Returns at the given moment; `false` if that will not be waited for.
+    pub wait: &'a dyn Fn(Timestamp) -> bool,
+}
+
 /// Publishes what is paid for, accepted and due, and claims the rows that are not accepted yet.
 ///
 /// Nothing is published before the witness has accepted it, which only reading the witness shows. So a window is never published
@@ -43,8 +52,23 @@ pub fn step(
     sink: &mut dyn Sink,
     now: Timestamp,
 ) -> Result<Progress, Error> {
+    step_ahead(ledger, witness, sink, now, &Ahead { lead: Duration::ZERO, wait: &|_| true })
+}
+
+/// The same, which also publishes what is due soon, each window at its moment.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn step_ahead(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    now: Timestamp,
+    ahead: &Ahead<'_>,
+) -> Result<Progress, Error> {
     let read = read(ledger, witness, now)?;
-    act(ledger, witness, sink, &read, now)
+    act(ledger, witness, sink, &read, now, ahead)
 }
 
 /// What the witness has accepted, which the ledger has.
@@ -88,6 +112,7 @@ pub fn act(
     sink: &mut dyn Sink,
     read: &Accepted,
     now: Timestamp,
+    ahead: &Ahead<'_>,
 ) -> Result<Progress, Error> {
     let Accepted { newest, begun, has_followed } = *read;
     let accepted = read.head();
@@ -102,14 +127,17 @@ pub fn act(
     };
     if let Some(accepted) = &accepted {
         let until = ledger.publishes_until(now);
-        let due = ledger.deliverable(accepted, until, MESSAGES)?;
-        let (durable, published) = publish(&due, sink);
+        // Who follows publishes everything so much later.
+        let later = now.since(until);
+        let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
+        let (durable, published) = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
         let durable = due.get(..durable).unwrap_or(&due);
         // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
         // in the meantime, for then it is not known which of them are there.
         if !durable.is_empty() {
             sink.confirm().map_err(|error| Error::Sink { published: 0, error })?;
-            ledger.mark_published(durable, now)?;
+            let newest = durable.iter().map(|paid| paid.publish_at().plus(later)).max();
+            ledger.mark_published(durable, newest.map_or(now, |newest| newest.max(now)))?;
         }
         match ledger.mark_in_log(accepted) {
             // The next step tries again.
@@ -118,7 +146,7 @@ pub fn act(
         }
         published.map_err(|error| Error::Sink { published: durable.len(), error })?;
         progress.published = durable.len();
-        progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(now.since(until)));
+        progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(later));
     }
 
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
@@ -137,14 +165,17 @@ pub fn act(
     Ok(progress)
 }
 
-/// Publishes what is due, one window after the other, so that no synopsis of a key comes before an earlier one, whatever fails.
-/// Returns how many are durable.
-fn publish(due: &[Paid], sink: &mut dyn Sink) -> (usize, Result<(), SinkError>) {
+/// Publishes one window after the other, each when `wait` has come to its moment, so that no synopsis of a key comes before an earlier
+/// one, whatever fails. Returns how many are durable.
+fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> (usize, Result<(), SinkError>) {
     if let (false, Err(error)) = (due.is_empty(), sink.confirm()) {
         return (0, Err(error));
     }
     let mut durable = 0;
     for window in due.chunk_by(|one, next| one.window() == next.window()) {
+        if !window.first().is_none_or(|first| wait(first.publish_at())) {
+            break;
+        }
         if let Err(unpublished) = sink.publish(window) {
             return (durable + unpublished.durable, Err(unpublished.error));
         }

@@ -8,10 +8,13 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bernstream::ledger::{Closing, Configuration, Error, Ledger, Row, exists};
+use bernstream::clock::Timestamp;
+use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::ledger::{Closing, Configuration, Error, Ledger, Paid, Row, exists};
 use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
 use bernstream::mechanism::price::Price;
-use bernstream::sink::deliver::{self, step};
+use bernstream::sink::deliver::{self, Ahead, step, step_ahead};
+use bernstream::sink::{self, Sink};
 use bernstream::source::Positions;
 use bernstream::window::grid::Span;
 
@@ -43,17 +46,22 @@ pub fn sample(folder: &Path) -> Ledger {
 
 /// Everything that a ledger says.
 fn view(ledger: &Ledger) -> String {
+    read(ledger).unwrap()
+}
+
+/// The same, unless it is found to be damaged.
+fn read(ledger: &Ledger) -> Result<String, Error> {
     let head = ledger.head();
     let mut messages = vec![];
     let mut after = None;
-    while let Some(paid) = ledger.kept(head, after.as_ref(), 1).unwrap().pop() {
+    while let Some(paid) = ledger.kept(head, after.as_ref(), 1)?.pop() {
         messages.push(paid.encoded().clone());
         after = Some(paid);
     }
-    let blocks = ledger.blocks(usize::MAX).unwrap();
-    let (settings, states) = (ledger.settings(), ["a", "b"].map(|slot| ledger.state(slot).unwrap()));
+    let blocks = ledger.blocks(usize::MAX)?;
+    let (settings, states) = (ledger.settings(), [ledger.state("a")?, ledger.state("b")?]);
     let (genesis, next, ends) = (ledger.genesis(), ledger.next_window(), ledger.ends());
-    format!("{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}")
+    Ok(format!("{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}"))
 }
 
 fn edit(folder: &Path, sql: &str) {
@@ -362,7 +370,10 @@ fn a_flip_of_any_byte_of_the_file_is_noticed_or_without_meaning() {
         fs::write(&file, &bytes).unwrap();
         match Ledger::inspect(&params(folder.path())) {
             // Which messages are known to be published is not part of the chain: at worst they are published again.
-            Ok(ledger) if ledger.unpublished().unwrap() == 4 => assert_eq!(view(&ledger), before, "byte {place}"),
+            Ok(ledger) if ledger.unpublished().unwrap() == 4 => match read(&ledger) {
+                Err(Error::Damaged { .. }) => noticed += 1,
+                read => assert_eq!(read.unwrap(), before, "byte {place}"),
+            },
             Ok(_) => {}
             Err(_) => noticed += 1,
         }
@@ -460,6 +471,63 @@ fn nothing_is_published_before_the_witness_has_accepted_it() {
     let progress = world.step(&mut ledger).unwrap();
     assert_eq!((progress.published, progress.has_claimed, progress.next_due), (0, false, None));
     assert_eq!(world.output.borrow().0.len(), 2);
+}
+
+/// A witness, or a sink, that notes what it is asked.
+struct Noted<'a, T>(T, &'a RefCell<Vec<String>>);
+
+impl Witness for Noted<'_, MemoryWitness> {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.1.borrow_mut().push("the witness is read".into());
+        self.0.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.0.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        self.0.append(claim)
+    }
+}
+
+impl Sink for Noted<'_, MemorySink> {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        self.1.borrow_mut().push(format!("{} are sent", paid.len()));
+        self.0.publish(paid)
+    }
+
+    fn confirm(&mut self) -> Result<(), sink::Error> {
+        self.1.borrow_mut().push("the output is asked".into());
+        self.0.confirm()
+    }
+}
+
+/// What comes in at that moment, and how busy the machine is then, moves nothing but the sending itself.
+#[test]
+fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
+    let (folder, world, notes) = (folder(), World::new(), RefCell::<Vec<String>>::default());
+    let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
+    ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
+    let second = Duration::from_secs(1);
+    let mut step = |lead: Duration, is_waited_for: bool| {
+        let wait = |moment: Timestamp| {
+            notes.borrow_mut().push(format!("it is {moment}"));
+            is_waited_for
+        };
+        let mut witness = Noted(MemoryWitness::new(&world.topic), &notes);
+        let mut sink = Noted(MemorySink::new(&world.output), &notes);
+        let now = at(60).minus(second);
+        let progress = step_ahead(&mut ledger, &mut witness, &mut sink, now, &Ahead { lead, wait: &wait }).unwrap();
+        (progress.published, notes.take())
+    };
+    assert_eq!(step(2 * second, true), (0, vec!["the witness is read".into()]), "it is claimed");
+    let asked = ["the witness is read", "the output is asked"];
+    assert_eq!(step(second / 2, true), (0, asked.map(String::from).to_vec()), "it is not due soon");
+    let prepared = ["the witness is read", "the output is asked", "it is 1970-01-01T01:00:00Z"];
+    assert_eq!(step(second, false), (0, prepared.map(String::from).to_vec()), "the worker stops before");
+    let sent = ["2 are sent", "the output is asked"];
+    assert_eq!(step(second, true), (2, prepared.iter().chain(&sent).map(ToString::to_string).collect()));
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod probes;
 mod produce;
 mod produce_by_clock;
 mod proofs;
+mod publication;
 mod readers;
 mod running_sums;
 mod sample;

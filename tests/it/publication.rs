@@ -1,0 +1,86 @@
+//! When synopses leave: at their moment, however much there is to read then.
+
+use std::env;
+use std::thread;
+use std::time::Duration;
+
+use bernstream::clock::Timestamp;
+use bernstream::kafka::topic::create;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+
+use crate::harness::PATIENCE;
+use crate::harness::kafka;
+use crate::harness::setup::{Published, Setup};
+
+const LENGTH: Duration = Duration::from_secs(2);
+/// From the end of a window to the moment at which it is published.
+const LATER: Duration = Duration::from_millis(1700);
+/// Windows with a burst, and as many without.
+const WINDOWS: u32 = 30;
+/// Of a burst, unless `BERNSTREAM_TEST_BURST` says how many.
+const MESSAGES: usize = 200_000;
+
+/// A user's records, each a message, from shortly before the moment on.
+fn burst(producer: &ThreadedProducer<DefaultProducerContext>, topic: &str, moment: Timestamp, messages: usize) {
+    let payload = format!(r#"{{"time":"{}","key":"a","value":50.0}}"#, moment);
+    thread::sleep(moment.minus(Duration::from_millis(100)).since(Timestamp::now()));
+    for number in 0..messages {
+        let partition = i32::try_from(number % 2).expect("0 or 1");
+        let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+        if producer.send(record).is_err() {
+            break;
+        }
+    }
+}
+
+/// How late the first message of a window was appended, in milliseconds.
+fn lateness(published: &[Published], moment: Timestamp) -> Option<i64> {
+    let due = moment.to_string();
+    let of_window = published.iter().filter(|message| message.headers["ce_time"] == due);
+    let first = of_window.map(|message| message.stamp).min()?;
+    Some(first.micros().div_euclid(1000) - moment.micros().div_euclid(1000))
+}
+
+fn show(name: &str, mut late: Vec<i64>) {
+    late.sort_unstable();
+    let at = |part: f64| late[(part * (late.len() - 1) as f64).round() as usize];
+    println!("{name}: median {} ms, 95 % within {} ms, at most {} ms; {late:?}", at(0.5), at(0.95), at(1.0));
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture when_synopses_leave`
+#[test]
+#[ignore = "figures: minutes"]
+fn when_synopses_leave_with_and_without_a_burst_of_input() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::of_seconds(&servers, 0);
+    setup.edit("length = \"1s\"", "length = \"2s\"");
+    setup.edit("publish_delay = \"300ms\"", "publish_delay = \"700ms\"");
+    setup.edit("column = \"key\", ", "column = \"key\", type = \"text\", ");
+    setup.edit("topic = \"input", "format = \"json\"\ntopic = \"input");
+    create(&kafka::at(&servers), &setup.output, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).expect("a topic");
+    let made = setup.ledger_command(&["init"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut worker = setup.start();
+    let producer = setup.producer(&[("queue.buffering.max.messages", "1000000"), ("linger.ms", "5")]);
+    setup.wait_for("the first synopsis", || (!setup.published().is_empty()).then_some(()));
+    let since = Timestamp::now().since(setup.origin).as_micros() / LENGTH.as_micros();
+    let first = setup.origin.plus(LENGTH * u32::try_from(since + 2).expect("few windows")).plus(LATER);
+    let moments: Vec<Timestamp> = (0..2 * WINDOWS).map(|window| first.plus(LENGTH * window)).collect();
+    let messages = env::var("BERNSTREAM_TEST_BURST").ok().and_then(|count| count.parse().ok()).unwrap_or(MESSAGES);
+    for moment in moments.iter().step_by(2) {
+        burst(&producer, &setup.input, *moment, messages);
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+    setup.wait_for("the last window", || lateness(&setup.published(), *moments.last()?));
+    worker.kill().expect("it runs");
+    worker.wait().expect("it ends");
+    let published = setup.published();
+    let late = |from: usize| {
+        let every_other = moments.iter().skip(from).step_by(2);
+        every_other.map(|moment| lateness(&published, *moment).expect("every window is published")).collect::<Vec<_>>()
+    };
+    let (with, without) = (late(0), late(1));
+    assert!(with.iter().chain(&without).all(|late| *late >= 0), "nothing leaves before its moment");
+    show("with a burst", with);
+    show("without", without);
+}
