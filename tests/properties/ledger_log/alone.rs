@@ -12,14 +12,29 @@ use super::worker::{self, Arrival, Step, Violation};
 ///
 /// What it does not do.
 pub fn check(state: &State, worker: usize, setup: &Setup) -> Result<(), Violation> {
-    if state.witness_has_lost || (state.log_has_lost && !has_all(state, worker, setup)) {
+    if worker >= usize::from(setup.workers)
+        || (state.witness_has_lost && !setup.compares)
+        || (state.log_has_lost && !has_all(state, worker, setup))
+    {
         return Ok(());
     }
     let mut state = *state;
     state.workers[1 - worker].process = None;
+    if has_stopped(&state, worker) {
+        state.workers[worker].process = None;
+    }
+    // Messages in flight expire.
+    state.late_messages = 0;
+    let must_end = state.is_one_chain(known(&state, worker, setup));
     let setup = &Setup { draws: u8::MAX, ..*setup };
     state.faults = Faults { checkpoints: 9, ..Faults::default() };
     let settled = run(&state, worker, setup)?;
+    if has_stopped(&settled, worker) {
+        return match must_end {
+            true => Err(format!("worker {worker} alone stops, though nothing contradicts the witness")),
+            false => Ok(()),
+        };
+    }
     let windows = (1 << setup.windows) - 1;
     if settled.published() != windows {
         let missing = worker::missing(&settled, setup);
@@ -29,11 +44,26 @@ pub fn check(state: &State, worker: usize, setup: &Setup) -> Result<(), Violatio
     replaced.workers[worker].process = None;
     lose_disk(&mut replaced, worker);
     let replaced = run(&replaced, worker, setup)?;
+    if has_stopped(&replaced, worker) && !must_end {
+        return Ok(());
+    }
     let head = topics::accepted(&replaced, setup);
     match replaced.workers[worker].disk.ledger {
         Some(ledger) if ledger.head == head && ledger.account == replaced.chain(head) => Ok(()),
         _ => Err(format!("worker {worker} ran alone, lost its disk, and cannot go on")),
     }
+}
+
+/// What was published, what is accepted, and what the worker remembers.
+fn known(state: &State, worker: usize, setup: &Setup) -> Set {
+    let place = state.workers[worker].disk.place;
+    let lost = state.workers[worker].disk.lost.map_or(0, bit);
+    let remembered = lost | place.map_or(0, |place| bit(place.claim.head));
+    state.sink | state.chain(topics::accepted(state, setup)) | remembered
+}
+
+fn has_stopped(state: &State, worker: usize) -> bool {
+    state.workers[worker].process.is_some_and(|process| process.stopped)
 }
 
 /// Whether the bodies of the accepted chain are in the log or on the worker's disk.
@@ -52,6 +82,9 @@ fn run(state: &State, worker: usize, setup: &Setup) -> Result<State, Violation> 
     let mut state = *state;
     for _ in 0..200 {
         let is_down = state.workers[worker].process.is_none_or(|process| process.stopped);
+        if setup.compares && has_stopped(&state, worker) {
+            return Ok(state);
+        }
         if is_down {
             state.workers[worker].process = None;
             start(&mut state, worker, setup);
@@ -69,16 +102,17 @@ fn next(state: &State, worker: usize, setup: &Setup) -> Result<Option<State>, Vi
     let rank = |step: &Step| match step {
         Step::ReadWitness(_) => Some(0),
         Step::ReadLog => Some(1),
-        Step::Publish(_) => Some(2),
-        Step::Mark(_, true) => Some(3),
-        Step::Discard => Some(4),
-        Step::Append(_, Arrival::Now) => Some(5),
-        Step::Restore => Some(6),
-        Step::GiveUp => Some(7),
-        Step::Checkpoint(Arrival::Now) if needs_checkpoint(state, worker, setup) => Some(8),
-        Step::Draft if needs_checkpoint(state, worker, setup) => Some(9),
-        Step::Claim(Arrival::Now) => Some(10),
-        Step::Pay => Some(11),
+        Step::Compare => Some(2),
+        Step::Publish(_, Arrival::Now) => Some(3),
+        Step::Mark(_, true) => Some(4),
+        Step::Discard => Some(5),
+        Step::Append(_, Arrival::Now) => Some(6),
+        Step::Restore => Some(7),
+        Step::GiveUp => Some(8),
+        Step::Checkpoint(Arrival::Now) if needs_checkpoint(state, worker, setup) => Some(9),
+        Step::Draft if needs_checkpoint(state, worker, setup) => Some(10),
+        Step::Claim(Arrival::Now) => Some(11),
+        Step::Pay => Some(12),
         _ => None,
     };
     let mut steps: Vec<_> = worker::steps(state, worker).filter_map(|step| Some((rank(&step)?, step))).collect();

@@ -24,10 +24,10 @@ impl Run<'_> {
         let wanted = match self.process.view {
             UNREAD => return None,
             _ if self.is_recognised() => self.needed()?,
-            view if self.setup.holds(Clause::OldFile) => {
-                match topics::walk(self.state, view, self.process.seen, self.setup) {
+            _ if self.setup.holds(Clause::OldFile) => {
+                match topics::walk(self.state, self.goal(), self.process.seen, self.setup) {
                     Ok(_) => 0,
-                    Err(_) => self.state.chain(view) & !self.process.seen,
+                    Err(_) => self.state.chain(self.goal()) & !self.process.seen,
                 }
             }
             _ => return None,
@@ -163,34 +163,34 @@ impl Run<'_> {
     }
 
     pub fn restore(&mut self) -> Option<()> {
-        let view = self.process.view;
-        if view >= UNREAD || self.is_recognised() {
+        let goal = self.goal();
+        if goal >= UNREAD || self.is_recognised() {
             return None;
         }
         if !self.setup.holds(Clause::NewFile) && self.ledger().is_some() {
             return None;
         }
         let readable = self.process.seen & topics::whole(self.state, self.setup);
-        let restored = topics::walk(self.state, view, readable, self.setup).ok()?;
+        let restored = topics::walk(self.state, goal, readable, self.setup).ok()?;
         let account = restored.checkpoint.map_or(0, |(_, checkpoint)| checkpoint.account);
-        if restored.checkpoint.is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, view)) {
+        if restored.checkpoint.is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, goal)) {
             // What is not the noise that its row wrote is never gone on with.
             return None;
         }
         let marks = self.state.log_marks;
         self.disk().marks |= marks | account;
-        let ledger = Ledger { head: view, account: account | restored.rows, bytes: restored.rows };
+        let ledger = Ledger { head: goal, account: account | restored.rows, bytes: restored.rows };
         self.disk().ledger = Some(ledger);
         Some(())
     }
 
     /// Appends what others have claimed to its own file, if that follows its newest row.
     pub fn follow(&mut self) -> Option<()> {
-        let (view, ledger) = (self.process.view, self.ledger().filter(|ledger| ledger.head != NONE)?);
-        if view >= UNREAD || self.is_recognised() {
+        let (goal, ledger) = (self.goal(), self.ledger().filter(|ledger| ledger.head != NONE)?);
+        if goal >= UNREAD || self.is_recognised() {
             return None;
         }
-        let (accepted, own) = (self.state.chain(view), self.state.chain(ledger.head));
+        let (accepted, own) = (self.state.chain(goal), self.state.chain(ledger.head));
         if self.setup.holds(Clause::Follows) && accepted & bit(ledger.head) == 0 {
             return None;
         }
@@ -200,7 +200,7 @@ impl Run<'_> {
         }
         let marks = self.state.log_marks;
         self.disk().marks |= marks;
-        self.disk().ledger = Some(Ledger { head: view, account: ledger.account | rows, bytes: ledger.bytes | rows });
+        self.disk().ledger = Some(Ledger { head: goal, account: ledger.account | rows, bytes: ledger.bytes | rows });
         Some(())
     }
 

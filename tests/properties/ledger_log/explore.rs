@@ -109,6 +109,7 @@ fn alone_of(state: &State, worker: usize) -> State {
     alone.workers[1 - worker] = Worker::default();
     (alone.faults, alone.aside) = (Default::default(), None);
     alone.late_bodies = super::state::List::new();
+    alone.late_messages = 0;
     alone.late_claims = super::state::List::new();
     if worker == 1 { alone.mirrored() } else { alone }
 }

@@ -1,9 +1,9 @@
 //! What happens to the workers: crashes, disks, and topics.
 
 use super::setup::{Clause, Setup};
-use super::state::{Disk, Process, State, UNREAD, bit};
+use super::state::{Claim, Disk, Process, State, UNREAD, bit, each};
 use super::topics;
-use super::worker::{Violation, put_claim};
+use super::worker::{self, Violation, put_claim};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -22,6 +22,14 @@ pub enum Fault {
     LoseBody(u8),
     /// The witness loses its records from this one on.
     Election(u8),
+    /// The witness loses its records from this one on, published or not.
+    LoseClaims(u8),
+    /// The output loses a message.
+    LoseMessage(u8),
+    /// A late message arrives in the output, or never will.
+    MessageArrives(u8, bool),
+    /// Something that is no claim is appended to the witness.
+    StrayRecord,
     /// The log loses everything, because it is old; only without [`Clause::NoExpiry`].
     Expiry,
 }
@@ -42,7 +50,12 @@ pub fn faults(state: &State) -> impl Iterator<Item = Fault> {
         .flat_map(|place| [false, true].map(|twice| Fault::ClaimArrives(place, twice)));
     let lost = (0..32).map(Fault::LoseBody);
     let elections = (0..state.witness.items().len() as u8).map(Fault::Election);
-    of_workers.chain(bodies).chain(claims).chain(lost).chain(elections).chain([Fault::Expiry])
+    let losses = (0..state.witness.items().len() as u8).map(Fault::LoseClaims);
+    let messages = each(state.sink & !state.lost_messages).map(Fault::LoseMessage);
+    let late = each(state.late_messages).flat_map(|row| [true, false].map(|comes| Fault::MessageArrives(row, comes)));
+    let of_topics = losses.chain(messages).chain(late).chain([Fault::StrayRecord]);
+    let of_topics = of_topics.chain(bodies).chain(claims).chain(lost).chain(elections).chain([Fault::Expiry]);
+    of_workers.chain(of_topics)
 }
 
 /// The state after a fault; `None` if it cannot happen.
@@ -54,7 +67,7 @@ pub fn after(state: &State, fault: Fault, setup: &Setup) -> Option<Result<State,
             next.workers[worker].process.take()?;
         }
         Fault::Start(worker) => {
-            if state.workers[worker].process.is_some() {
+            if state.workers[worker].process.is_some() || worker >= usize::from(setup.workers) {
                 return None;
             }
             start(&mut next, worker, setup);
@@ -104,6 +117,25 @@ pub fn after(state: &State, fault: Fault, setup: &Setup) -> Option<Result<State,
             next.log_has_lost = true;
         }
         Fault::Election(length) => elect(&mut next, length, setup)?,
+        Fault::LoseClaims(length) => lose_claims(&mut next, length, setup)?,
+        Fault::LoseMessage(row) => {
+            next.faults.lost_messages = next.faults.lost_messages.checked_sub(1)?;
+            next.lost_messages |= bit(row);
+            is_evident(&next, setup).then_some(())?;
+        }
+        Fault::MessageArrives(row, comes) => {
+            next.late_messages &= !bit(row);
+            if comes && let Err(violation) = worker::arrive(&mut next, row) {
+                return Some(Err(violation));
+            }
+        }
+        Fault::StrayRecord => {
+            next.faults.stray_records = next.faults.stray_records.checked_sub(1)?;
+            if next.witness.is_full() {
+                return None;
+            }
+            next.witness.push(Claim::STRAY);
+        }
         Fault::Expiry => {
             if setup.holds(Clause::NoExpiry) || state.workers.iter().any(|worker| worker.process.is_some()) {
                 return None;
@@ -130,6 +162,31 @@ pub fn lose_disk(state: &mut State, worker: usize) -> Option<()> {
     }
     worker.disk = Disk::default();
     Some(())
+}
+
+/// All brokers of the witness lose power, or an unclean election: it loses its newest records.
+fn lose_claims(state: &mut State, length: u8, setup: &Setup) -> Option<()> {
+    state.faults.lost_claims = state.faults.lost_claims.checked_sub(1)?;
+    while state.witness.items().len() > usize::from(length) {
+        state.witness.remove(usize::from(length));
+    }
+    if setup.holds(Clause::TellsApart) {
+        let disks = state.workers.iter_mut().map(|worker| &mut worker.disk).chain(&mut state.aside);
+        let places = disks.filter_map(|disk| disk.place.as_mut());
+        places.filter(|place| place.offset >= length).for_each(|place| place.claim.maker = Claim::LOST);
+    }
+    state.witness_has_lost = true;
+    is_evident(state, setup).then_some(())
+}
+
+/// Whether the output or a mark in the log shows each published row that the witness does not show. Of a worker that has no other beside it
+/// the body in the log is enough. Everything else is the owner's word.
+fn is_evident(state: &State, setup: &Setup) -> bool {
+    let shown = match setup.workers {
+        1 => state.evident() | topics::whole(state, setup),
+        _ => state.evident(),
+    };
+    state.sink & !state.chain(topics::accepted(state, setup)) & !shown == 0
 }
 
 /// An unclean election of the witness. It is the owner's word where claims are lost whose rows are published, or about to be, by a

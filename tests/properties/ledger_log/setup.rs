@@ -44,6 +44,25 @@ pub enum Clause {
     Unmarked,
     /// 12: a process appends settings once, and stops at newer foreign ones.
     SettingsOnce,
+    /// 12a: a start compares the accepted head with the marks in the log.
+    ComparesMarks,
+    /// 12a: and with the messages in the output.
+    ComparesOutput,
+    /// 12a: and with what the disk remembers. Without: what the witness no longer shows is waited for, and what differs is final.
+    ComparesDisk,
+    /// 12a: bodies in the log that follow the accepted head are claimed. Without: something else is drawn beside them.
+    ClaimsBodies,
+    /// 12a: output and marks are compared once more before each publication.
+    ComparesAgain,
+    /// 12a: and not before messages in flight have arrived or expired.
+    WaitsForMessages,
+    /// 12a: the remembered record is compared before each publication too. Without: when the witness is read.
+    ComparesRecord,
+    /// 12a: a remembered record is told apart from the same one that was sent again. Without: that may come to stand at the remembered place,
+    /// behind another one that was accepted.
+    TellsApart,
+    /// 12b: a record that is no claim is void. Without: it stops whoever reads it.
+    VoidRecords,
     /// The fold: a claim names the head that it follows.
     NamesHead,
 }
@@ -69,6 +88,10 @@ pub struct Setup {
     pub settings: bool,
     /// Whether the worker deletes from the log.
     pub retention: bool,
+    /// How many workers there are, one or two.
+    pub workers: u8,
+    /// Whether claims that the witness loses are noticed and made again, as clause 12a says.
+    pub compares: bool,
     pub faults: Faults,
 }
 
@@ -94,6 +117,14 @@ pub struct Faults {
     /// Marks that do not come into the log.
     pub lost_marks: u8,
     pub checkpoints: u8,
+    /// Losses of the newest records of the witness, whatever was published.
+    pub lost_claims: u8,
+    /// Messages that the output loses after a reader has seen them.
+    pub lost_messages: u8,
+    /// Messages that arrive in the output later, or never.
+    pub late_messages: u8,
+    /// Records of the witness that are no claims.
+    pub stray_records: u8,
 }
 
 impl Setup {
@@ -113,6 +144,8 @@ pub const CALM: Setup = Setup {
     ordered: false,
     settings: false,
     retention: false,
+    workers: 2,
+    compares: false,
     faults: Faults {
         crashes: 0,
         lost_disks: 0,
@@ -125,5 +158,9 @@ pub const CALM: Setup = Setup {
         stale_reads: 0,
         lost_marks: 0,
         checkpoints: 0,
+        lost_claims: 0,
+        lost_messages: 0,
+        late_messages: 0,
+        stray_records: 0,
     },
 };

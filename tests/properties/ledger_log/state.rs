@@ -76,6 +76,13 @@ pub struct Claim {
     pub maker: u8,
 }
 
+impl Claim {
+    /// The maker of a remembered record that the witness has lost: no other record has it, not even the same one that was sent again.
+    pub const LOST: u8 = UNREAD;
+    /// A record that is no claim.
+    pub const STRAY: Claim = Claim { previous: FREE, head: NONE, maker: FREE };
+}
+
 /// The accepted record of the witness, and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
@@ -100,6 +107,8 @@ pub struct Disk {
     /// Rows that are known to be published.
     pub marks: Set,
     pub place: Option<Place>,
+    /// The accepted row that the witness has lost.
+    pub lost: Option<u8>,
     /// Bodies that are taken to be in the log; only without [`Clause::ReadTheLog`].
     pub in_log: Set,
 }
@@ -126,6 +135,10 @@ pub struct Process {
     pub draft: Option<Set>,
     /// It has found its settings in the ledger, or has put them there.
     pub settled: bool,
+    /// It has compared the accepted head with what is published.
+    pub is_compared: bool,
+    /// What was published then, by the marks in the log and by the output.
+    pub published: Set,
 }
 
 impl Process {
@@ -142,6 +155,8 @@ impl Process {
             half: NONE,
             draft: None,
             settled: false,
+            is_compared: !setup.compares,
+            published: 0,
         }
     }
 }
@@ -189,8 +204,12 @@ pub struct State {
     pub late_bodies: List<u8, 6>,
     pub witness: List<Claim, 8>,
     pub late_claims: List<Claim, 4>,
-    /// Published rows.
+    /// Published rows, which a reader has.
     pub sink: Set,
+    /// Those of them that the output has lost.
+    pub lost_messages: Set,
+    /// Messages that have not arrived in the output.
+    pub late_messages: Set,
     /// Faults that can still happen.
     pub faults: Faults,
     /// The log has lost a body.
@@ -203,10 +222,11 @@ impl State {
     pub fn new(setup: &Setup) -> Self {
         let disk = Disk::default();
         let worker = Worker { process: Some(Process::new(&disk, setup)), disk, starts: 1 };
+        let other = if setup.workers > 1 { worker } else { Worker::default() };
         State {
             rows: [NO_ROW; ROWS],
             checkpoints: [None; CHECKPOINTS],
-            workers: [worker; 2],
+            workers: [worker, other],
             aside: None,
             log: List::new(),
             log_marks: 0,
@@ -214,6 +234,8 @@ impl State {
             witness: List::new(),
             late_claims: List::new(),
             sink: 0,
+            lost_messages: 0,
+            late_messages: 0,
             faults: setup.faults,
             log_has_lost: false,
             witness_has_lost: false,
@@ -236,6 +258,16 @@ impl State {
 
     pub fn depth(row: u8) -> u8 {
         row / DRAWS as u8
+    }
+
+    /// Whether all rows are on one chain.
+    pub fn is_one_chain(&self, rows: Set) -> bool {
+        each(rows).max_by_key(|row| Self::depth(*row)).is_none_or(|newest| rows & !self.chain(newest) == 0)
+    }
+
+    /// The rows that the output and the marks in the log show to be published.
+    pub fn evident(&self) -> Set {
+        self.log_marks | (self.sink & !self.lost_messages)
     }
 
     /// The number of rows of a chain that ends with `head`.
@@ -283,7 +315,7 @@ impl State {
             if let Some(process) = &worker.process {
                 let half = if process.half == NONE { 0 } else { bit(process.half) };
                 let view = if process.view < UNREAD { bit(process.view) } else { 0 };
-                used |= process.draft.unwrap_or(0) | view;
+                used |= process.draft.unwrap_or(0) | view | process.published;
                 bodies |= half;
             }
         }
@@ -302,6 +334,7 @@ impl State {
             if let Some(ledger) = disk.ledger {
                 used |= ledger.account | ledger.bytes | if ledger.head == NONE { 0 } else { bit(ledger.head) };
             }
+            used |= disk.lost.map_or(0, bit);
             if let Some(Place { claim, .. }) = disk.place {
                 used |= Self::named(claim);
             }
@@ -309,7 +342,7 @@ impl State {
         for claim in self.witness.items().iter().chain(self.late_claims.items()) {
             used |= Self::named(*claim);
         }
-        used |= self.sink;
+        used |= self.sink | self.late_messages;
         for row in each(used) {
             used |= self.chain(row);
         }
@@ -337,7 +370,7 @@ impl State {
     }
 
     fn named(claim: Claim) -> Set {
-        let row = |row| if row == NONE { 0 } else { bit(row) };
+        let row = |row| if row >= FREE { 0 } else { bit(row) };
         row(claim.previous) | row(claim.head)
     }
 

@@ -32,7 +32,7 @@ pub fn read(claims: &[Claim], remembered: Option<Place>, setup: &Setup) -> Read 
     }
 }
 
-fn fold(claims: &[Claim], start: usize, known: Option<Place>, setup: &Setup) -> Option<Place> {
+pub fn fold(claims: &[Claim], start: usize, known: Option<Place>, setup: &Setup) -> Option<Place> {
     claims.iter().enumerate().skip(start).fold(known, |accepted, (offset, &claim)| {
         let head = accepted.map_or(NONE, |place| place.claim.head);
         let follows = claim.previous == head || !setup.holds(Clause::NamesHead);

@@ -1,7 +1,8 @@
 //! The steps of a worker.
 
+use super::lost::Lost;
 use super::setup::{Clause, Setup};
-use super::state::{Claim, Disk, Ledger, NONE, Process, Row, Set, State, UNREAD, bit, each};
+use super::state::{Claim, Disk, Ledger, NONE, Place, Process, Row, Set, State, UNREAD, bit, each};
 use super::topics::{self, Read};
 
 /// One step of the worker `0` or `1`.
@@ -10,12 +11,14 @@ pub enum Step {
     /// Reads so many records of the witness.
     ReadWitness(u8),
     ReadLog,
+    /// Compares the accepted head with what is published.
+    Compare,
     /// Pays for the next window, or appends its settings.
     Pay,
     /// Appends a piece of a body.
     Append(u8, Arrival),
     Claim(Arrival),
-    Publish(u8),
+    Publish(u8, Arrival),
     /// Marks a row as published: on its disk, and in the log or not.
     Mark(u8, bool),
     /// Reads the account for a checkpoint; only without [`Clause::OneSnapshot`].
@@ -52,8 +55,8 @@ pub fn steps(state: &State, worker: usize) -> impl Iterator<Item = Step> {
     (0..=length)
         .rev()
         .map(Step::ReadWitness)
-        .chain([Step::ReadLog])
-        .chain(each(ledger | rows).map(Step::Publish))
+        .chain([Step::ReadLog, Step::Compare])
+        .chain(each(ledger | rows).flat_map(move |row| arrivals.map(|arrival| Step::Publish(row, arrival))))
         .chain(each(ledger | rows).flat_map(|row| [true, false].map(|arrives| Step::Mark(row, arrives))))
         .chain([Step::Discard, Step::Follow, Step::Restore, Step::GiveUp])
         .chain(bodies.flat_map(move |body| arrivals.map(|arrival| Step::Append(body, arrival))))
@@ -100,7 +103,7 @@ pub fn after(state: &State, worker: usize, step: Step, setup: &Setup) -> Option<
 /// A worker at one of its steps.
 pub struct Run<'a> {
     pub state: &'a mut State,
-    worker: usize,
+    pub worker: usize,
     pub process: Process,
     pub setup: &'a Setup,
 }
@@ -114,20 +117,29 @@ impl Run<'_> {
         self.state.workers[self.worker].disk.ledger
     }
 
-    /// Whether the ledger continues from the accepted head, as it was read.
+    /// Whether the ledger continues from the accepted head, as it was read, or from what is to be claimed again.
     pub fn is_recognised(&self) -> bool {
-        let view = self.process.view;
-        view != UNREAD && (view == NONE || self.ledger().is_some_and(|ledger| ledger.account & bit(view) != 0))
+        let goal = self.goal();
+        goal != UNREAD && (goal == NONE || self.ledger().is_some_and(|ledger| ledger.account & bit(goal) != 0))
     }
 
     fn take(&mut self, step: Step) -> Option<Result<(), Violation>> {
+        let acts = matches!(step, Step::Pay | Step::Claim(_) | Step::Publish(..));
+        if acts && !self.process.is_compared {
+            return None;
+        }
+        if acts && self.lost() == Lost::Fork {
+            self.process.stopped = true;
+            return Some(Ok(()));
+        }
         match step {
             Step::ReadWitness(length) => self.read_witness(length),
             Step::ReadLog => self.read_log(),
+            Step::Compare => self.compare(),
             Step::Pay => self.pay(),
             Step::Append(body, arrival) => self.append(body, arrival),
             Step::Claim(arrival) => return self.claim(arrival),
-            Step::Publish(row) => return self.publish(row),
+            Step::Publish(row, arrival) => return self.publish(row, arrival),
             Step::Mark(row, arrives) => self.mark(row, arrives),
             Step::Draft => self.draft(),
             Step::Checkpoint(arrival) => self.checkpoint(arrival),
@@ -147,22 +159,37 @@ impl Run<'_> {
             self.state.faults.stale_reads = self.state.faults.stale_reads.checked_sub(1)?;
         }
         let claims = self.state.witness;
-        match topics::read(&claims.items()[..shown], self.disk().place, self.setup) {
+        let claims = &claims.items()[..shown];
+        if !self.setup.holds(Clause::VoidRecords) && claims.contains(&Claim::STRAY) {
+            self.process.stopped = true;
+            return Some(());
+        }
+        match topics::read(claims, self.disk().place, self.setup) {
+            Read::Shorter | Read::Differs if self.setup.compares && self.setup.holds(Clause::ComparesDisk) => {
+                self.read_anew(claims)
+            }
             Read::Shorter => None,
             Read::Differs => {
                 self.process.stopped = true;
                 Some(())
             }
             Read::Accepted(place) => {
-                let head = place.map_or(NONE, |place| place.claim.head);
-                let is_maker =
-                    place.is_some_and(|place| place.claim.maker == self.maker()) || self.setup.holds(Clause::Unmarked);
-                let is_news = (self.process.view, self.process.is_maker) != (head, is_maker);
-                (self.process.view, self.process.is_maker) = (head, is_maker);
                 self.disk().place = place;
-                is_news.then_some(())
+                self.see(place).then_some(())
             }
         }
+    }
+
+    /// The witness has accepted the claim at this place; whether that is news.
+    pub fn see(&mut self, place: Option<Place>) -> bool {
+        let head = place.map_or(NONE, |place| place.claim.head);
+        let is_maker =
+            place.is_some_and(|place| place.claim.maker == self.maker()) || self.setup.holds(Clause::Unmarked);
+        let is_news = (self.process.view, self.process.is_maker) != (head, is_maker);
+        (self.process.view, self.process.is_maker) = (head, is_maker);
+        let accepted = self.state.chain(head);
+        self.disk().lost = self.disk().lost.filter(|lost| accepted & bit(*lost) == 0);
+        is_news
     }
 
     /// Who this process is, where that is of consequence.
@@ -182,7 +209,7 @@ impl Run<'_> {
     }
 
     fn pay(&mut self) -> Option<()> {
-        if !self.is_recognised() {
+        if !self.is_recognised() || self.lost() != Lost::Nothing {
             return None;
         }
         let ledger = self.ledger().unwrap_or(Ledger { head: NONE, account: 0, bytes: 0 });
@@ -243,7 +270,7 @@ impl Run<'_> {
         put_claim(self.state, claim, self.setup)
     }
 
-    fn publish(&mut self, row: u8) -> Option<Result<(), Violation>> {
+    fn publish(&mut self, row: u8, arrival: Arrival) -> Option<Result<(), Violation>> {
         let ledger = self.ledger().filter(|_| self.is_recognised())?;
         let view = self.process.view;
         if view == NONE
@@ -263,19 +290,26 @@ impl Run<'_> {
         if self.process.acknowledged & bit(row) != 0 {
             return None;
         }
+        if !self.may_publish(row)? {
+            self.process.stopped = true;
+            return Some(Ok(()));
+        }
+        if arrival == Arrival::Late {
+            self.state.faults.late_messages = self.state.faults.late_messages.checked_sub(1)?;
+            self.state.late_messages |= bit(row);
+            return Some(Ok(()));
+        }
         // A row of settings has nothing to publish.
         if window != NONE {
-            let others = each(self.state.sink).filter(|other| *other != row && self.state.row(*other).window == window);
-            if others.count() > 0 {
-                return Some(Err(format!("two versions of window {window} are published")));
-            }
             if self.state.chain(topics::accepted(self.state, self.setup)) & bit(row) == 0 {
                 return Some(Err(format!("row {row} is published and not claimed")));
             }
             if ledger.account != self.state.chain(ledger.head) {
                 return Some(Err(format!("row {row} is published by a ledger whose account is not that of its chain")));
             }
-            self.state.sink |= bit(row);
+            if let Err(violation) = arrive(self.state, row) {
+                return Some(Err(violation));
+            }
         }
         match self.setup.holds(Clause::MarkAfter) {
             true => self.process.acknowledged |= bit(row),
@@ -311,6 +345,21 @@ impl Run<'_> {
     }
 }
 
+/// A message arrives in the output.
+///
+/// # Errors
+///
+/// If its window was published before with other bytes.
+pub fn arrive(state: &mut State, row: u8) -> Result<(), Violation> {
+    let window = state.row(row).window;
+    if each(state.sink).any(|other| other != row && state.row(other).window == window) {
+        return Err(format!("two versions of window {window} are published"));
+    }
+    state.sink |= bit(row);
+    state.lost_messages &= !bit(row);
+    Ok(())
+}
+
 /// A claim arrives at the witness.
 pub fn put_claim(state: &mut State, claim: Claim, setup: &Setup) -> Option<Result<(), Violation>> {
     if state.witness.is_full() {
@@ -319,7 +368,7 @@ pub fn put_claim(state: &mut State, claim: Claim, setup: &Setup) -> Option<Resul
     let before = topics::accepted(state, setup);
     state.witness.push(claim);
     let after = topics::accepted(state, setup);
-    if after == before && setup.faults.elections == 0 {
+    if after == before && setup.faults.elections == 0 && setup.faults.lost_claims == 0 {
         // It is void for ever, and only where records are lost is it of consequence that it has an offset.
         state.witness.remove(state.witness.items().len() - 1);
     }
