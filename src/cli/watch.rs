@@ -143,12 +143,12 @@ fn topics(settings: &Settings) -> Vec<Watched> {
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
-        let topic = sink.topic.clone();
+        let (params, topic) = (sink.clone(), sink.topic.clone());
         topics.push(Watched {
             role: "output",
             broker: sink.broker.clone(),
             name: sink.topic.clone(),
-            check: Box::new(|_| Ok(())),
+            check: Box::new(move |topic| Ok(sink::kafka::check(&params, topic)?)),
             gone: Box::new(move |gone| match gone {
                 Gone::Deleted => sink::Error::Deleted { topic: topic.clone() }.into(),
                 Gone::Recreated => sink::Error::Recreated { topic: topic.clone() }.into(),

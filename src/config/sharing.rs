@@ -20,6 +20,7 @@ impl Settings {
             broker: input.broker.clone(),
             topic: budget.topic.clone(),
             min_insync_replicas: witness.min_insync_replicas,
+            power_loss: witness.power_loss,
         })
     }
 

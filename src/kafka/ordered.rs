@@ -1,5 +1,8 @@
 //! A topic of one partition, whose records have one order for everyone and are never lost: read from an offset on, appended to,
 //! and checked to be set up so.
+//!
+//! Brokers acknowledge a record before it is on their disks, unless the topic has `flush.messages=1`. Without that all of them lose the
+//! newest records if all lose power at once, however many replicas there are.
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -14,7 +17,7 @@ use super::topic::{self, Topic};
 
 const PARTITION: i32 = 0;
 
-/// The settings with which the topic never loses a record.
+/// The settings with which the topic never loses a record, as long as not all its brokers lose power at once.
 pub const SETTINGS: [(&str, &str); 4] = [
     ("cleanup.policy", "delete"),
     ("retention.ms", "-1"),
@@ -22,15 +25,52 @@ pub const SETTINGS: [(&str, &str); 4] = [
     ("unclean.leader.election.enable", "false"),
 ];
 
+/// With it a record is on the disks of the in-sync replicas before it is acknowledged.
+pub const FLUSH: (&str, &str) = ("flush.messages", "1");
+
+/// How the brokers may lose power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerLoss {
+    /// All at once. The topic needs [`FLUSH`].
+    #[default]
+    Together,
+    /// Never all at once, as the operator says.
+    Separately,
+}
+
 #[derive(Clone, Debug)]
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
     /// The lowest allowed `min.insync.replicas` of the topic.
     pub min_insync_replicas: u32,
+    pub power_loss: PowerLoss,
 }
 
 impl Params {
+    /// The settings that the topic must have besides `min.insync.replicas`.
+    pub fn settings(&self) -> Vec<(&'static str, &'static str)> {
+        let flush = (self.power_loss == PowerLoss::Together).then_some(FLUSH);
+        SETTINGS.into_iter().chain(flush).collect()
+    }
+
+    /// What to do where the topic lacks `setting`.
+    fn remedy(&self, setting: &str, value: &str) -> String {
+        let command = format!(
+            "kafka-configs --bootstrap-server {} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
+            self.broker.servers, self.topic
+        );
+        match setting {
+            _ if setting == FLUSH.0 => {
+                format!(
+                    "{command}, or brokers_lose_power = \"separately\" in [output.kafka] if all brokers never lose it at once"
+                )
+            }
+            "min.insync.replicas" => format!("{command}, or witness_min_insync_replicas = 1 for a demonstration"),
+            _ => command,
+        }
+    }
+
     /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
     pub fn replication(&self) -> i32 {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
@@ -60,6 +100,7 @@ pub enum Fault {
         setting: String,
         found: String,
         needed: String,
+        remedy: String,
     },
 }
 
@@ -184,7 +225,8 @@ impl OrderedTopic {
 /// If the cluster cannot be reached or refuses.
 pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
     let replicas = params.min_insync_replicas.to_string();
-    let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
+    let mut settings: Vec<(&str, &str)> = params.settings();
+    settings.push(("min.insync.replicas", &replicas));
     Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
 }
 
@@ -222,23 +264,28 @@ fn one_partition(partitions: usize) -> Result<(), Fault> {
 ///
 /// If it has not the one partition or not the settings for that.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
-    let wrong =
-        |setting: &str, found: String, needed: String| Fault::Setting { setting: setting.into(), found, needed };
     one_partition(topic.partitions.len())?;
     if params.broker.is_mock {
         return Ok(());
     }
-    let found = |setting: &str| topic.settings.get(setting).cloned().unwrap_or_default();
-    for (setting, needed) in SETTINGS {
-        if found(setting) != needed {
-            return Err(wrong(setting, found(setting), needed.into()));
+    for (name, needed) in params.settings() {
+        let found = setting(topic, name);
+        if found != needed {
+            let (setting, found, remedy) = (name.to_owned(), found.to_owned(), params.remedy(name, needed));
+            return Err(Fault::Setting { setting, found, needed: needed.to_owned(), remedy });
         }
     }
-    let replicas = found("min.insync.replicas");
-    if replicas.parse::<u32>().is_ok_and(|replicas| replicas >= params.min_insync_replicas) {
+    let (name, least) = ("min.insync.replicas", params.min_insync_replicas);
+    let found = setting(topic, name);
+    if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
         return Ok(());
     }
-    Err(wrong("min.insync.replicas", replicas, format!("at least {}", params.min_insync_replicas)))
+    Err(Fault::Setting {
+        setting: name.to_owned(),
+        found: found.to_owned(),
+        needed: format!("at least {least}"),
+        remedy: params.remedy(name, &least.to_string()),
+    })
 }
 
 /// The same, one condition after the other, for whoever looks before anything runs.
@@ -250,7 +297,7 @@ pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
             format!("{name} has {key} = {value}"),
             setting(topic, key) == value,
             format!("it is {}", setting(topic, key)),
-            format!("set {key}={value}"),
+            params.remedy(key, value),
         )
     };
     let replicas = setting(topic, "min.insync.replicas");
@@ -261,12 +308,12 @@ pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
         format!("it has {partitions}"),
         "create a topic with one partition: only there its records have one order",
     )];
-    checks.extend(SETTINGS.map(is));
+    checks.extend(params.settings().into_iter().map(is));
     checks.push(Check::new(
         format!("{name} has min.insync.replicas of at least {needed}"),
         replicas.parse().is_ok_and(|count: u32| count >= needed),
         format!("it is {replicas}"),
-        format!("set min.insync.replicas={needed}, or witness_min_insync_replicas = 1 for a demonstration"),
+        params.remedy("min.insync.replicas", &needed.to_string()),
     ));
     checks
 }

@@ -108,8 +108,10 @@ pub enum Error {
     /// The share of the ledger, without which it claims nothing.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    #[error("the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record")]
-    Setting { name: String, setting: String, found: String, needed: String },
+    #[error(
+        "the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record: {remedy}"
+    )]
+    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
 }
 
 impl Error {

@@ -18,12 +18,21 @@ pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params
 
 fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
     let limit = setting(topic, "max.message.bytes");
-    vec![Check::new(
-        format!("{name} takes messages of {bytes} bytes"),
-        limit.parse().is_ok_and(|limit: usize| bytes <= limit),
-        format!("max.message.bytes is {limit}"),
-        "raise it, or take a smaller degree",
-    )]
+    let policy = setting(topic, "cleanup.policy");
+    vec![
+        Check::new(
+            format!("{name} takes messages of {bytes} bytes"),
+            limit.parse().is_ok_and(|limit: usize| bytes <= limit),
+            format!("max.message.bytes is {limit}"),
+            "raise it, or take a smaller degree",
+        ),
+        Check::new(
+            format!("{name} keeps every window"),
+            !topic_sink::is_compacted(policy),
+            format!("cleanup.policy is {policy}, and messages have the key of their release, not of their window"),
+            "set cleanup.policy=delete: windows that were published are deleted otherwise",
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -32,6 +41,8 @@ mod tests {
 
     use super::*;
     use crate::kafka::Broker;
+    use crate::kafka::ordered::{FLUSH, PowerLoss};
+    use crate::kafka::security::Security;
 
     fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
         Topic {
@@ -48,12 +59,18 @@ mod tests {
     #[test]
     fn every_setting_of_the_witness_is_asked_for() {
         let broker = Broker::mock("none".to_owned());
-        let witness = &witness::kafka::Params { broker, topic: "w".to_owned(), min_insync_replicas: 2 };
+        let witness = &witness::kafka::Params {
+            broker,
+            topic: "w".to_owned(),
+            min_insync_replicas: 2,
+            power_loss: PowerLoss::Together,
+        };
         let sound = [
             ("cleanup.policy", "delete"),
             ("retention.ms", "-1"),
             ("retention.bytes", "-1"),
             ("unclean.leader.election.enable", "false"),
+            ("flush.messages", "1"),
             ("min.insync.replicas", "2"),
         ];
         assert_eq!(faults(&ordered::checks(witness, &topic(1, &sound))), 0);
@@ -64,6 +81,40 @@ mod tests {
             assert_eq!(faults(&ordered::checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
         }
         assert_eq!(faults(&ordered::checks(witness, &topic(1, &[]))), sound.len());
+        let witness = witness::kafka::Params { power_loss: PowerLoss::Separately, ..witness.clone() };
+        assert_eq!(
+            faults(&ordered::checks(
+                &witness,
+                &topic(1, &sound.map(|(key, value)| if key == FLUSH.0 { (key, "100") } else { (key, value) }))
+            )),
+            0
+        );
+    }
+
+    #[test]
+    fn a_command_is_named_that_alters_the_setting() {
+        let broker = Broker::new("kafka:9092".to_owned(), Security::default());
+        let witness = &witness::kafka::Params {
+            broker,
+            topic: "w".to_owned(),
+            min_insync_replicas: 2,
+            power_loss: PowerLoss::Together,
+        };
+        let command =
+            "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name w --add-config";
+        for check in &ordered::checks(witness, &topic(1, &[]))[1..] {
+            let (_, remedy) = check.fault.as_ref().unwrap();
+            assert!(remedy.starts_with(command), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_deletes_windows_is_refused() {
+        let found = |policy| {
+            faults(&output_checks("t", &topic(1, &[("max.message.bytes", "3000"), ("cleanup.policy", policy)]), 1))
+        };
+        assert_eq!(found("delete"), 0);
+        assert_eq!(["compact", "compact,delete", "delete, compact"].map(found), [1; 3]);
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub enum Error {
          in privacy; a worker that is started again goes on with the next ones"
     )]
     Recreated { topic: String },
+    #[error(
+        "the output topic '{topic}' has cleanup.policy = {found}: a message has the key of its release, not of its window, so the \
+         brokers delete windows that were published. To keep them: kafka-configs --bootstrap-server {servers} --alter \
+         --entity-type topics --entity-name {topic} --add-config cleanup.policy=delete"
+    )]
+    Compacted { topic: String, found: String, servers: String },
     #[error("a synopsis was not written to {path}: {why}")]
     File { path: PathBuf, why: String },
     #[error(
@@ -44,6 +50,7 @@ impl Error {
             Error::Deleted { .. }
             | Error::Recreated { .. }
             | Error::TooLarge { .. }
+            | Error::Compacted { .. }
             | Error::Different { .. }
             | Error::Header(_) => false,
         }

@@ -1,5 +1,7 @@
 //! Publishing to a Kafka topic.
 
+use std::collections::BTreeMap;
+
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
@@ -12,7 +14,7 @@ use super::tail::{self, Tail};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
-use crate::kafka::topic;
+use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, ErrorContext};
 use crate::ledger::Paid;
 use crate::synopsis::Encoded;
@@ -36,22 +38,48 @@ pub struct KafkaSink {
 }
 
 impl KafkaSink {
-    /// Checks that the topic exists.
+    /// Checks that the topic exists and keeps every message.
     ///
     /// # Errors
     ///
-    /// If the topic is missing or cannot be reached.
+    /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         let inspector = params.broker.consumer(&[]).map_err(|error| params.broker.failed(&params.topic, &error))?;
         topic::partitions(&params.broker, &inspector, &params.topic)?;
         let id = topic::id(&params.broker, inspector.client(), &params.topic)?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
         let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
+        check_cleanup(params, &settings)?;
         let limit = settings.get("max.message.bytes").and_then(|limit| limit.parse().ok()).unwrap_or(1);
         let batch = usize::clamp(limit, 1, LARGEST_BATCH);
         let producer = Producer::with_batches(params.broker.clone(), params.topic.clone(), batch);
         Ok(KafkaSink { params: params.clone(), producer, id, inspector })
     }
+}
+
+/// Checks that the topic keeps the messages of all windows.
+///
+/// # Errors
+///
+/// If it is compacted.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    check_cleanup(params, &topic.settings)
+}
+
+fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
+    match settings.get("cleanup.policy").filter(|policy| is_compacted(policy)) {
+        None => Ok(()),
+        Some(found) => Err(Error::Compacted {
+            topic: params.topic.clone(),
+            found: found.clone(),
+            servers: params.broker.servers.clone(),
+        }),
+    }
+}
+
+/// Whether brokers keep the newest message of each key only.
+pub(super) fn is_compacted(policy: &str) -> bool {
+    policy.split(',').any(|policy| policy.trim() == "compact")
 }
 
 impl Sink for KafkaSink {

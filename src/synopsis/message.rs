@@ -28,7 +28,7 @@ const EVENT_TYPE: &str = "bernstream.synopsis.v1";
 /// A synopsis as the message that carries it, on its way or as it was found: whoever has one can read it and write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
-    /// Kafka message key: pipeline and group key, so that compaction keeps the newest.
+    /// Kafka message key: pipeline and group key, so that the messages of one curve stay in one partition, in order.
     pub key: String,
     /// CloudEvents and our own headers, in order.
     pub headers: Vec<(String, String)>,

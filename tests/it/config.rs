@@ -114,6 +114,7 @@ fn the_reference_says_what_the_defaults_are() {
         "reserve = 0",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
+        "brokers_lose_power = \"together\"",
         "keep_published = \"7d\"",
         "detail = \"safe\"",
     ];

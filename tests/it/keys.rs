@@ -6,6 +6,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
+use bernstream::kafka::ordered::PowerLoss;
 use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::witness::kafka::KafkaWitness;
 use bernstream::ledger::witness::{self, Claim, Witness};
@@ -223,7 +224,12 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
 
 fn witness_params(servers: &str) -> witness::kafka::Params {
     let broker = kafka::at(servers);
-    let params = witness::kafka::Params { broker, topic: kafka::fresh_name("witness"), min_insync_replicas: 1 };
+    let params = witness::kafka::Params {
+        broker,
+        topic: kafka::fresh_name("witness"),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    };
     KafkaWitness::create(&params, 1).unwrap();
     params
 }

@@ -5,6 +5,7 @@ use std::process::Output;
 
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::kafka::ordered::PowerLoss;
 use bernstream::kafka::topic;
 use bernstream::ledger::budget::entry::{BlockGrid, Holder, Shared};
 use bernstream::ledger::budget::guard::GuardedWitness;
@@ -318,7 +319,12 @@ fn made_anew(params: &Params) {
 }
 
 pub fn topic_of(servers: &str) -> Params {
-    Params { broker: kafka::at(servers), topic: kafka::fresh_name("budget"), min_insync_replicas: 1 }
+    Params {
+        broker: kafka::at(servers),
+        topic: kafka::fresh_name("budget"),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    }
 }
 
 pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
@@ -475,7 +481,12 @@ fn a_worker_whose_budget_topic_is_made_anew_claims_nothing_more() {
     let (budget, one) = first(&servers, "0.6");
     let mut worker = Running::start(&one);
     worker.wait_metric(&one, "synopses_published_total", 4.0);
-    let params = Params { broker: kafka::at(&servers), topic: budget.clone(), min_insync_replicas: 1 };
+    let params = Params {
+        broker: kafka::at(&servers),
+        topic: budget.clone(),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    };
     made_anew(&params);
     let claims = read_topic(&servers, &one.witness).len();
     // It may have asked in between, when there was none.

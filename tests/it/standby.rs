@@ -1045,8 +1045,12 @@ fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follo
     add_log(&setup, 1);
     create_topics(&setup);
     // The same pipeline with another witness: nothing was ever claimed there.
-    let settings =
-        [("retention.bytes", "-1"), ("cleanup.policy", "delete"), ("unclean.leader.election.enable", "false")];
+    let settings = [
+        ("retention.bytes", "-1"),
+        ("cleanup.policy", "delete"),
+        ("unclean.leader.election.enable", "false"),
+        ("flush.messages", "1"),
+    ];
     let (witness, log) = (kafka::fresh_topic(&servers, "witness", 1, &settings), log_topic(&setup));
     setup.edit(&setup.witness, &witness);
     setup.edit(&log, &kafka::fresh_topic(&servers, "ledger", 1, &settings));

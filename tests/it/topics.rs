@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bernstream::kafka::ordered::{FLUSH, SETTINGS};
 use bernstream::kafka::topic;
-use bernstream::ledger::witness::kafka::SETTINGS;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
@@ -88,7 +88,7 @@ fn settings_that_change_are_told_once_and_a_witness_that_may_lose_records_ends_t
     let words = format!("the input topic '{}' has unclean.leader.election.enable = true, which was false", setup.input);
     setup.wait_log(&words);
     assert_eq!(worker.get("/readyz").0, 200, "the promise does not rest on it");
-    let mut witness = [SETTINGS.as_slice(), &[("min.insync.replicas", "1")]].concat();
+    let mut witness = [SETTINGS.as_slice(), &[FLUSH, ("min.insync.replicas", "1")]].concat();
     witness[3].1 = "true";
     set(&setup, &setup.witness, &witness);
     let status = worker.end(&setup);

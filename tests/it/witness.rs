@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
+use bernstream::kafka::ordered::{FLUSH, PowerLoss};
 use bernstream::kafka::topic;
 use bernstream::ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
 use bernstream::ledger::witness::file::FileWitness;
@@ -451,7 +452,12 @@ fn a_witness_file_that_was_replaced_is_noticed() {
 // The witness as a topic of a real broker.
 
 fn witness_params(servers: &str) -> WitnessParams {
-    WitnessParams { broker: kafka::at(servers), topic: kafka::fresh_name("witness"), min_insync_replicas: 1 }
+    WitnessParams {
+        broker: kafka::at(servers),
+        topic: kafka::fresh_name("witness"),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    }
 }
 
 #[test]
@@ -479,13 +485,15 @@ fn a_witness_topic_says_what_was_appended() {
 #[test]
 fn a_witness_topic_that_could_lose_a_record_is_refused() {
     let Some(servers) = kafka::broker() else { return };
-    let good = [("retention.bytes", "-1"), ("unclean.leader.election.enable", "false"), ("min.insync.replicas", "1")];
+    let good =
+        [("retention.bytes", "-1"), ("unclean.leader.election.enable", "false"), ("min.insync.replicas", "1"), FLUSH];
     for bad in [
         ("cleanup.policy", "compact"),
         ("cleanup.policy", "compact,delete"),
         ("retention.ms", "1000"),
         ("retention.bytes", "1000"),
         ("unclean.leader.election.enable", "true"),
+        ("flush.messages", "2"),
     ] {
         let witness_topic = witness_params(&servers);
         let settings = [("retention.ms", "-1")].iter().chain(&good).filter(|(name, _)| *name != bad.0).copied();
@@ -494,6 +502,14 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
         let error = KafkaWitness::open(&witness_topic).err().unwrap();
         assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == bad.0), "{error}");
     }
+    let mut witness_topic = witness_params(&servers);
+    witness_topic.power_loss = PowerLoss::Separately;
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    assert!(KafkaWitness::open(&witness_topic).is_ok(), "as the operator says, not all brokers lose power at once");
+    witness_topic.power_loss = PowerLoss::Together;
+    let error = KafkaWitness::open(&witness_topic).err().unwrap().to_string();
+    let command = format!("--entity-name {} --add-config flush.messages=1", witness_topic.topic);
+    assert!(error.contains("has flush.messages = ") && error.contains(&command), "{error}");
     let mut witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     witness_topic.min_insync_replicas = 2;

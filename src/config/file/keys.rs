@@ -252,6 +252,7 @@ const AFTER: &[Key] = &[
     ("output.kafka.topic", r#"the name of a topic, such as "flights-synopses""#),
     ("output.kafka.witness", r#"the name of a topic of one partition, such as "flights-witness""#),
     ("output.kafka.witness_min_insync_replicas", "a whole number from 1, such as 2"),
+    ("output.kafka.brokers_lose_power", r#""together" or "separately""#),
     ("output.files", r#"a table such as { path = "out" }"#),
     ("output.files.path", "the path of a folder in quotes"),
     ("output.files.witness", "the absolute path of a file outside that folder in quotes"),

@@ -232,6 +232,14 @@ pub struct OutputKafka {
     pub topic: Field<String>,
     pub witness: Field<String>,
     pub witness_min_insync_replicas: Field<u32>,
+    pub brokers_lose_power: Field<PowerLoss>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PowerLoss {
+    Together,
+    Separately,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,6 +9,7 @@ use crate::config::file;
 use crate::config::read::security;
 use crate::config::text::{Checked, Document, values};
 use crate::kafka::Broker;
+use crate::kafka::ordered::PowerLoss;
 use crate::kafka::security::Security;
 use crate::ledger::witness;
 use crate::sink::{self, Output};
@@ -82,6 +83,10 @@ fn output_kafka(
     let topic = document.required(&place, "topic", written.topic, values::name);
     let witness = document.required(&place, "witness", written.witness, values::name);
     let replicas = document.optional(written.witness_min_insync_replicas, values::count);
+    let power_loss = match written.brokers_lose_power.map(Spanned::into_inner) {
+        Some(file::PowerLoss::Separately) => PowerLoss::Separately,
+        Some(file::PowerLoss::Together) | None => PowerLoss::Together,
+    };
     let (topic, witness) = (topic?, witness?);
     if topic.get_ref() == witness.get_ref() {
         document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
@@ -95,6 +100,7 @@ fn output_kafka(
                 broker: broker.clone(),
                 topic: witness.into_inner(),
                 min_insync_replicas: replicas?.map_or(MIN_INSYNC_REPLICAS, Spanned::into_inner),
+                power_loss,
             },
             sink: sink::kafka::Params { broker, topic: topic.into_inner() },
         },

@@ -32,8 +32,10 @@ pub enum Error {
          (`budget` in [privacy]), which `bernstream budget init` creates"
     )]
     Partitions { name: String, partitions: usize },
-    #[error("the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record")]
-    Setting { name: String, setting: String, found: String, needed: String },
+    #[error(
+        "the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record: {remedy}"
+    )]
+    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
     #[error(
         "the budget topic {name} was deleted and created anew, so that other pipelines may have taken what this one holds: nothing \
          is published until the owners of its pipelines have decided; a new ledger (`bernstream ledger init --replace`, in another \
@@ -107,7 +109,9 @@ impl Error {
             Fault::Damaged { what } => Error::Damaged { name, what },
             Fault::Cut => Error::Damaged { name, what: "records that were not read yet are gone".to_owned() },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
+            Fault::Setting { setting, found, needed, remedy } => {
+                Error::Setting { name, setting, found, needed, remedy }
+            }
         }
     }
 }

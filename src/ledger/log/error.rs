@@ -26,8 +26,8 @@ pub enum Error {
          appends every row that its ledger has"
     )]
     Partitions { name: String, partitions: usize },
-    #[error("the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost")]
-    Setting { name: String, setting: String, found: String, needed: String },
+    #[error("the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost: {remedy}")]
+    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
     #[error(
         "row {sequence} ({digest}), which the witness has accepted, is not whole in the ledger log {name}: a broker may be behind, or the \
          disk of another worker may still have it. Nothing is published before it is there; if it never comes, start a worker with \
@@ -71,7 +71,9 @@ impl Error {
             Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
             Fault::Cut => Error::Anew { name },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
+            Fault::Setting { setting, found, needed, remedy } => {
+                Error::Setting { name, setting, found, needed, remedy }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::kafka::ordered::{self, Fault, OrderedTopic};
 use crate::kafka::topic::Topic;
 use crate::ledger::chain::Head;
 
-pub use crate::kafka::ordered::{Params, SETTINGS};
+pub use crate::kafka::ordered::Params;
 
 /// After so long without a read brokers may have lost power and been started again: reading begins with the accepted record. After what
 /// has failed it begins at offset 0: a claim that is sent twice may stand where it was accepted, and be void.
@@ -218,6 +218,6 @@ fn of(name: &str, fault: Fault) -> Error {
         Fault::Damaged { what } => Error::Damaged { name, what },
         Fault::Cut => Error::Unavailable { name, why: "it was cut while it was read".to_owned() },
         Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-        Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
+        Fault::Setting { setting, found, needed, remedy } => Error::Setting { name, setting, found, needed, remedy },
     }
 }

@@ -1,6 +1,7 @@
 //! When an exclusion applies.
 
 use crate::config::settings::{Input, Period, Release, Settings, Unit};
+use crate::kafka::ordered::PowerLoss;
 use crate::metrics::Detail;
 use crate::sink::Output;
 use crate::source;
@@ -49,6 +50,11 @@ pub fn writes_topics(settings: &Settings) -> bool {
     matches!(settings.output, Output::Kafka { .. }) || settings.ledger_log.is_some() || settings.scale.is_some()
 }
 
+/// Claims are acknowledged before they are on the disks of brokers.
+pub fn does_not_flush(settings: &Settings) -> bool {
+    matches!(&settings.output, Output::Kafka { witness, .. } if witness.power_loss == PowerLoss::Separately)
+}
+
 /// A function of kept records is solved for, which takes a time that depends on them.
 pub fn solves(settings: &Settings) -> bool {
     let is_solved =
@@ -87,6 +93,7 @@ pub fn shows_operators(settings: &Settings) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::guarantee::not_protected;
 
     const USERS: &str = include_str!("../../../../config/users.toml");
 
@@ -100,5 +107,18 @@ mod tests {
         let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
         let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
         assert!(shows(&text));
+    }
+
+    #[test]
+    fn brokers_that_never_lose_power_together_are_a_condition_that_every_synopsis_states() {
+        let says = |text: &str| {
+            let settings = Settings::parse(text, "test").unwrap();
+            not_protected(&settings).iter().any(|line| line.contains("losing power at once"))
+        };
+        let saying = |power: &str| {
+            USERS.replace("[output.kafka]\n", &format!("[output.kafka]\nbrokers_lose_power = {power:?}\n"))
+        };
+        assert!(!says(USERS) && !says(&saying("together")));
+        assert!(says(&saying("separately")));
     }
 }

@@ -232,6 +232,17 @@ pub const ALL: &[Exclusion] = &[
         main_limit: None,
     },
     Exclusion {
+        title: "Brokers that lose power together",
+        applies_to: "with `brokers_lose_power = \"separately\"`",
+        applies: conditions::does_not_flush,
+        clause: "all brokers losing power at once: claims that are on no disk yet are lost, and windows can be published again with other noise",
+        details: "Brokers acknowledge a claim before it is on their disks, unless the topics of witness, ledger log and shared budget have \
+            `flush.messages=1`. Where all of them lose power without it, the newest claims are gone, and a worker without the ledger \
+            that knows them can draw windows again that were published. With `brokers_lose_power = \"separately\"` these topics need \
+            no such setting: you say that a loss of power never takes all brokers, as on independent supplies.",
+        main_limit: None,
+    },
+    Exclusion {
         title: "Producers that are trusted",
         applies_to: "with `trust_producer_time`",
         applies: conditions::trusts_producers,
