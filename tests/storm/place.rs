@@ -123,7 +123,10 @@ fn fit_to_power(setup: &mut Setup, brokers: &Inside, claims: Flush) {
     let synced = [ORDERED.as_slice(), &[AT_ONCE]].concat();
     let witness = match claims {
         Flush::AtOnce => brokers.topic("witness", 1, 3, &synced),
-        Flush::Sometime => brokers.topic("witness", 1, 3, &ORDERED),
+        Flush::Sometime => {
+            setup.edit("[output.kafka]\n", "[output.kafka]\nbrokers_lose_power = \"separately\"\n");
+            brokers.topic("witness", 1, 3, &ORDERED)
+        }
     };
     setup.witness = replaced(setup, &setup.witness, witness);
     let (log, key) = (brokers.topic("ledger", 1, 1, &synced), setup.folder.path().join("key"));
