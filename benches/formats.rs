@@ -60,10 +60,10 @@ fn main() {
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
-        time_format: None,
         key: Some("key".to_owned()),
         unit: Some("user".to_owned()),
         values: vec!["value".to_owned()],
+        ..Columns::default()
     }
 }
 

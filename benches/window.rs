@@ -30,6 +30,7 @@ fn batch(axes: usize) -> Batch {
         keys: None,
         units: None,
         values: (0..axes).map(|_| Float64Array::from(values(&mut random))).collect(),
+        found: None,
     }
 }
 

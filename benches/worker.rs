@@ -401,6 +401,7 @@ fn sealing() {
         keys: None,
         units: None,
         values: vec![Float64Array::from(values()), Float64Array::from(values())],
+        found: None,
     });
     let window = windows.close();
     let mut times: Vec<Duration> = (0..50)

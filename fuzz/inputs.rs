@@ -23,10 +23,10 @@ use bernstream::synopsis::query::{Query, example};
 pub fn message(bytes: &[u8]) {
     let columns = Columns {
         time: "t".to_owned(),
-        time_format: None,
         key: Some("k".to_owned()),
         unit: Some("u".to_owned()),
         values: vec!["x".to_owned()],
+        ..Columns::default()
     };
     let mut decoder = ArrowDecoder::new(columns);
     let Ok(batch) = decoder.decode(bytes, 0, 0, None) else { return };
@@ -59,10 +59,10 @@ pub fn record(bytes: &[u8]) {
     let form = &forms[usize::from(*first) % forms.len()];
     let columns = Columns {
         time: "at".to_owned(),
-        time_format: None,
         key: Some("ride.city".to_owned()),
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
+        ..Columns::default()
     };
     let declared = Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) };
     let mut reader = RecordReader::new(form, &columns, &declared).expect("all is declared");

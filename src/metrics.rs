@@ -62,6 +62,8 @@ pub struct Metrics {
 #[derive(Clone, Debug)]
 pub struct Operator {
     pub records: IntCounterVec,
+    /// By column.
+    pub unread: IntCounterVec,
     pub batches: IntCounter,
     pub seconds_to_seal: Gauge,
     pub read_until: Moment,
@@ -118,6 +120,8 @@ const PRICE: &str =
     "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
 
 const PARTIALS: &str = "partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none";
+const UNREAD: &str =
+    "messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have";
 const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
                          reads all of them";
 
@@ -185,6 +189,8 @@ impl Metrics {
             Detail::Operator => {
                 let records = IntCounterVec::new(Opts::new("records_total", "records by outcome"), &["fate"])?;
                 registry.register(Box::new(records.clone()))?;
+                let unread = IntCounterVec::new(Opts::new("unread_columns_total", UNREAD), &["column"])?;
+                registry.register(Box::new(unread.clone()))?;
                 let partials = IntCounterVec::new(Opts::new("partials_total", PARTIALS), &["absorber", "fate"])?;
                 registry.register(Box::new(partials.clone()))?;
                 let about = Opts::new("partial_bytes_total", "compressed bytes of partials that absorbers have sent");
@@ -195,6 +201,7 @@ impl Metrics {
                     partial_bytes,
                     read_here: whole(IntGauge::new("partitions_read_here", READ_HERE)?)?,
                     records,
+                    unread,
                     batches: count(IntCounter::new("batches_total", "messages read")?)?,
                     seconds_to_seal: add(Gauge::new(
                         "seal_seconds",
@@ -332,6 +339,7 @@ mod tests {
         });
         operator.for_each(|operator| {
             operator.records.with_label_values(&["taken"]).inc();
+            operator.unread.with_label_values(&["x"]).inc();
             operator.partials.with_label_values(&["a", "taken"]).inc();
             operator.partial_bytes.with_label_values(&["a"]).inc();
         });
@@ -415,5 +423,6 @@ bernstream_partitions_read_here{pipeline} gauge: partitions that the worker read
 bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of the last message read
 bernstream_records_total{fate,pipeline} counter: records by outcome
 bernstream_seal_seconds{pipeline} gauge: seconds from closing to sealing the last window
+bernstream_unread_columns_total{column,pipeline} counter: messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have
 ";
 }

@@ -24,6 +24,7 @@ use crate::ledger;
 use crate::ledger::log::{self, Key};
 use crate::source;
 use crate::source::files::Files;
+use crate::source::folder;
 use crate::source::record::Format;
 use crate::window::grid::Span;
 
@@ -278,6 +279,7 @@ fn online(settings: &Settings) -> Vec<Check> {
         let found = Files::open(params, settings.columns.clone());
         let why = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
         checks.push(Check::new(what, found.is_ok(), why, "correct `files` or the names of the columns"));
+        checks.extend(found.iter().flat_map(files_checks));
     }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
@@ -328,6 +330,22 @@ fn online(settings: &Settings) -> Vec<Check> {
 /// Whether there is a ledger. That a disk does not say is told by who looks at the ledger.
 fn has_ledger(settings: &Settings) -> bool {
     ledger::exists(&settings.ledger).unwrap_or(true)
+}
+
+/// What of a folder is not read as somebody may think that it is.
+fn files_checks(files: &Files) -> Vec<Check> {
+    let unread = files.unread().map(|(path, why)| {
+        let remedy = "give the file the column; until then it counts as null in all of its records";
+        Check::new(format!("the columns of {}", path.display()), false, why.to_string(), remedy)
+    });
+    let mut checks: Vec<Check> = unread.collect();
+    if files.passed_over().len() > 0 {
+        checks.push(Check::passed(format!("passed over in the folder: {}", folder::shown(files.passed_over()))));
+    }
+    if files.empty().next().is_some() {
+        checks.push(Check::passed(format!("empty, so without records: {}", folder::shown(files.empty()))));
+    }
+    checks
 }
 
 /// What `ledger init` creates is not missing before it was run.

@@ -22,6 +22,7 @@ use crate::pipeline::NoiseSeries;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::source::files::Files;
+use crate::source::folder;
 use crate::source::kafka::Kafka;
 
 /// What a worker knows of the settings in its ledger for as long as its process lives, however often it builds that again.
@@ -232,7 +233,13 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
             let shares = input.listing_broken(settings.detail == Detail::Operator).shared();
             Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect())
         }
-        Input::Files(params) => Ok(vec![Box::new(Files::open(params, columns)?)]),
+        Input::Files(params) => {
+            let files = Files::open(params, columns)?;
+            if files.passed_over().len() > 0 {
+                warn!("passed over in {}: {}", params.path.display(), folder::shown(files.passed_over()));
+            }
+            Ok(vec![Box::new(files)])
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::cli::produce_lines::LineMessages;
 use crate::cli::progress::{Progress, part};
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
-use crate::source::rows;
+use crate::source::cells::times;
 
 /// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -203,7 +203,7 @@ impl Replay {
     fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<Part>, Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
-        let times = rows::times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let times = times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
         if let Some(first) = times.iter().flatten().next() {
             self.begin(first);
         }

@@ -47,7 +47,7 @@ impl LineMessages {
             false => None,
         };
         let time = time.unwrap_or("time").to_owned();
-        let columns = Columns { time, time_format: None, key: None, unit: None, values: Vec::new() };
+        let columns = Columns { time, ..Columns::default() };
         let reader = RecordReader::new(&RecordForm::Json, &columns, &Declared::default()).map_err(|e| failed(&e))?;
         Ok(Some(LineMessages { path: path.to_owned(), lines, header, reader }))
     }

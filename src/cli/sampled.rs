@@ -1,5 +1,7 @@
 //! `check --sample`: whether the newest messages of the input can be read with this configuration.
 
+use std::collections::BTreeMap;
+
 use crate::cli::figures::counted;
 use crate::config::{Input, Settings};
 use crate::kafka::check::Check;
@@ -15,6 +17,7 @@ pub fn checks(settings: &Settings, most: u32) -> Vec<Check> {
     match sample(kafka, &settings.columns, most) {
         Ok(found) => {
             let mut checks = found_in(kafka, &found);
+            checks.extend(columns(&found));
             checks.extend(in_time(&settings.windows, &found));
             checks
         }
@@ -37,6 +40,32 @@ fn in_time(windows: &Rules, found: &Sample) -> Option<Check> {
         ),
         "correct input.time_format, the column of the event time, or the origin",
     ))
+}
+
+/// Whether all messages have the columns, with types that they may have, and each column with the same.
+fn columns(found: &Sample) -> Vec<Check> {
+    let unread = found.unread.iter().map(|(column, (count, why))| {
+        let all: u64 = found.kinds.get(column).into_iter().flat_map(BTreeMap::values).sum();
+        Check::new(
+            format!("messages in which {column:?} can be read: {} of {all}", all - count),
+            false,
+            format!("{why}; there it counts as null in every record"),
+            "correct the name of the column, or its type; a record must not decide which columns a message has",
+        )
+    });
+    let differ = found.kinds.iter().filter(|(_, kinds)| kinds.len() > 1).map(|(column, kinds)| {
+        let of_kind = |(kind, count): (&&str, &u64)| format!("{kind} in {}", counted(*count, "message"));
+        Check::new(
+            format!("the type of {column:?} is the same in all messages"),
+            false,
+            format!(
+                "it is {}: where a program takes the type of a column from the records in it, one record can change what others become",
+                kinds.iter().map(of_kind).collect::<Vec<_>>().join(", ")
+            ),
+            "give the producer a schema: pyarrow.schema, schema= of Polars, or the nullable types of pandas",
+        )
+    });
+    unread.chain(differ).collect()
 }
 
 fn found_in(kafka: &Params, found: &Sample) -> Vec<Check> {

@@ -15,7 +15,7 @@ use crate::config::{canonical, validate};
 use crate::ledger::Params;
 use crate::metrics::Detail;
 use crate::source::Columns;
-use crate::source::record::Format;
+use crate::source::record::{Declared, Format};
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
@@ -31,6 +31,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     let form_place = format::place(&file);
     let form = format::format(document, &mut file);
     let time_format = format::of_columns(&file, form.as_ref().ok());
+    let declared = form.as_ref().map_or_else(|_| Declared::default(), |(_, declared)| *declared);
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
@@ -135,7 +136,8 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
             values.push(column.clone());
         }
     }
-    let columns = Columns { time: input.time, time_format, key, unit, values };
+    let (key_type, unit_type) = (declared.key, declared.unit);
+    let columns = Columns { time: input.time, time_format, key, key_type, unit, unit_type, values };
     if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
         && let Format::Records { form, .. } = &kafka.format
     {

@@ -14,6 +14,7 @@ use crate::config::settings::{
 use crate::ledger::Digest;
 use crate::mechanism::calibrate::Rho;
 use crate::mechanism::price::Price;
+use crate::source::Columns;
 use crate::source::kafka::OnBadMessage;
 use crate::source::record::{Declared, Format, RecordForm};
 use crate::synopsis::description::{Definition, Implied};
@@ -109,7 +110,7 @@ pub fn membership(rules: &Rules) -> Value {
     })
 }
 
-/// Adds the form of records, and the types that are declared of their fields; there is nothing to add for Arrow.
+/// Adds the form of records, and the types that are declared of their fields; for Arrow, those that are declared of its columns.
 pub fn declared(settings: &Settings, normalised: &mut Value) {
     let (form, declared) = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
@@ -118,6 +119,7 @@ pub fn declared(settings: &Settings, normalised: &mut Value) {
                 if let Some(format) = settings.columns.time_format {
                     normalised["ledger"]["input"]["time_format"] = json!(format);
                 }
+                types(&settings.columns, normalised);
                 return;
             }
             Format::Records { form, declared } => (Some(form), declared),
@@ -138,10 +140,15 @@ pub fn declared(settings: &Settings, normalised: &mut Value) {
             normalised["ledger"]["fields"] = schemas::fields(&settings.columns, kind);
         }
     }
-    if let Some(unit) = declared.unit {
+    types(&settings.columns, normalised);
+}
+
+/// Adds the types that are declared of the key and the user.
+fn types(columns: &Columns, normalised: &mut Value) {
+    if let Some(unit) = columns.unit_type {
         normalised["ledger"]["unit"]["type"] = json!(unit);
     }
-    if let Some(key) = declared.key {
+    if let Some(key) = columns.key_type {
         normalised["keys"]["type"] = json!(key);
     }
 }

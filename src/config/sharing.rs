@@ -36,7 +36,7 @@ impl Settings {
                     Period::Ever => json!("ever"),
                 };
                 let mut unit = json!({ "column": column, "per": per });
-                if let Some(kind) = self.declared().and_then(|declared| declared.unit) {
+                if let Some(kind) = self.columns.unit_type {
                     unit["type"] = json!(kind);
                 }
                 unit

@@ -15,6 +15,9 @@ impl Reading<'_> {
         }
         operator.batches.inc();
         operator.read_until.set(batch.message_time);
+        for column in batch.found.iter().flat_map(|found| found.unread()) {
+            operator.unread.with_label_values(&[column.name()]).inc();
+        }
         for (fate, count) in counts.by_name() {
             operator.records.with_label_values(&[fate]).inc_by(count);
         }

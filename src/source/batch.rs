@@ -1,28 +1,13 @@
 //! Rows in one form, whatever they were read from.
 
 use std::fmt;
+use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
+use crate::source::found::FoundColumns;
 use crate::source::text::Text;
-use crate::source::times::TimeFormat;
-
-/// The columns named by the configuration; all others are ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Columns {
-    /// Event time; any Arrow timestamp or date.
-    pub time: String,
-    /// How a column of event times is written that has no type of its own for them, if that is declared; of records that are not
-    /// Arrow it stands with what else is declared of them.
-    pub time_format: Option<TimeFormat>,
-    /// Group key; text or integers.
-    pub key: Option<String>,
-    /// Privacy unit; text or integers.
-    pub unit: Option<String>,
-    /// The values, in the order of the axes of the domain; any number type.
-    pub values: Vec<String>,
-}
 
 /// The rows of one message, or of one batch of a file. `Debug` shows none of them.
 #[derive(Clone)]
@@ -39,6 +24,8 @@ pub struct Batch {
     pub units: Option<Text>,
     /// One array for each axis, as long as `times`; null if missing. NaN and infinities are kept.
     pub values: Vec<Float64Array>,
+    /// The columns as the table has them that the rows come from; `None` where each row is a record with fields of its own.
+    pub found: Option<Arc<FoundColumns>>,
 }
 
 impl fmt::Debug for Batch {

@@ -2,8 +2,9 @@
 //!
 //! A message is a schema, dictionaries if columns use them, any number of record batches, and the end-of-stream marker, which may
 //! be missing. The schema of the message is adapted before it is used: the needed columns by name and kind of type, text as bytes,
-//! everything nullable, other columns not at all. So a null or invalid UTF-8 affects one record only, and a message is rejected
-//! only if it cannot be read as a whole.
+//! everything nullable, other columns not at all; a needed column that is not there, or has a type that it may not have, is a column of
+//! nulls. So a null, invalid UTF-8 or a record that decides the type of its column affects no other record, and a message is
+//! rejected only if it cannot be read as a whole.
 //!
 //! The Arrow reader panics on some corrupt messages, and aborts the process on compressed buffers that claim a false length. So
 //! framing and buffer extents are checked first, and panics are caught. Compressed buffers are rejected in messages; in files, whose
@@ -22,16 +23,18 @@ use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::clock::Timestamp;
-use crate::source::batch::{Batch, Columns};
+use crate::source::batch::Batch;
 use crate::source::broken::{Broken, arrow, truncated};
-use crate::source::rows::{Place, as_bytes, batch, join, needed};
+use crate::source::columns::Columns;
+use crate::source::found::FoundColumns;
+use crate::source::rows::{Place, as_bytes, batch, join};
 
 /// Decodes one message; [`ArrowDecoder`] is for several. Never panics; uses memory in proportion to the message, whatever its
 /// dictionaries and views unfold to.
 ///
 /// # Errors
 ///
-/// If the message is not one complete Arrow stream with the needed columns.
+/// If the message is not one complete Arrow stream, or has a needed column twice.
 pub fn decode(
     payload: &[u8],
     columns: &Columns,
@@ -73,7 +76,7 @@ impl ArrowDecoder {
     ///
     /// # Errors
     ///
-    /// If the message is not one complete Arrow stream with the needed columns.
+    /// If the message is not one complete Arrow stream, or has a needed column twice.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -111,7 +114,7 @@ impl ArrowDecoder {
                 let body = body_of(message.body)?;
                 let had_shape = decoder.shape.is_some();
                 if let Some(records) = decoder.read(&message, &body, &self.columns)? {
-                    batches.push(batch(&records, &self.columns, place)?);
+                    batches.push(batch(&records, &self.columns, &decoder.shape()?.found, place)?);
                 }
                 if let Some(shape) = decoder.shape.as_ref().filter(|_| !had_shape && length <= LONGEST_KEPT) {
                     self.kept = Some(Kept { metadata: metadata.to_vec(), body: body.len(), shape: Arc::clone(shape) });
@@ -122,7 +125,10 @@ impl ArrowDecoder {
         }
         match batches.len() {
             1 => batches.pop().ok_or_else(|| truncated("its record batch")),
-            0 => batch(&RecordBatch::new_empty(decoder.shape()?.needed.clone()), &self.columns, place),
+            0 => {
+                let shape = decoder.shape()?;
+                batch(&RecordBatch::new_empty(shape.needed.clone()), &self.columns, &shape.found, place)
+            }
             _ => join(&batches, place),
         }
     }
@@ -200,9 +206,8 @@ pub(crate) struct Decoder {
 /// The adapted schema: text as bytes, everything nullable.
 pub(crate) struct Shape {
     all: SchemaRef,
-    pub needed: SchemaRef,
-    /// Where the needed columns are in `all`.
-    projection: Vec<usize>,
+    needed: SchemaRef,
+    pub found: Arc<FoundColumns>,
 }
 
 impl Decoder {
@@ -238,7 +243,7 @@ impl Decoder {
                 let header = message.message.header_as_record_batch();
                 let header = header.ok_or_else(|| arrow("a record batch without a header"))?;
                 check_extents(&header, body, self.unfolds)?;
-                let projection = Some(shape.projection.as_slice());
+                let projection = Some(shape.found.projection.as_slice());
                 read_record_batch(body, header, shape.all.clone(), &self.dictionaries, projection, &version)
                     .map(Some)
                     .map_err(arrow)
@@ -289,12 +294,12 @@ impl Decoder {
 
 impl Shape {
     fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
-        let needed = needed(schema, columns)?;
+        let found = FoundColumns::of(schema, columns)?;
         let ours = |field: &Field| field.clone().with_data_type(as_bytes(field.data_type())).with_nullable(true);
         let fields: Vec<_> = schema.fields().iter().map(|field| ours(field)).collect();
         let all = Arc::new(Schema::new(fields));
-        let needed_schema = all.project(&needed).map_err(arrow)?;
-        Ok(Shape { all, needed: Arc::new(needed_schema), projection: needed })
+        let needed = all.project(&found.projection).map_err(arrow)?;
+        Ok(Shape { all, needed: Arc::new(needed), found: Arc::new(found) })
     }
 }
 

@@ -20,13 +20,12 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::source::broken::{Broken, truncated};
 use crate::source::decode::{self, Decoder, Message};
+use crate::source::folder::{self, Equal, Listing};
+use crate::source::found::Contents;
 use crate::source::lines::{self, LineTable};
 use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
-use crate::source::{Batch, Columns, Error, Event, Positions, Recorded, Source};
-
-/// The extensions of the files that are read.
-const EXTENSIONS: [&str; 7] = ["parquet", "arrow", "feather", "arrows", "csv", "jsonl", "ndjson"];
+use crate::source::{Batch, Columns, Error, Event, FoundColumn, FoundColumns, Positions, Recorded, Source};
 
 /// A file, or a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +42,10 @@ pub struct Files {
     columns: Columns,
     declared: Declared,
     files: Vec<PathBuf>,
+    /// What else is in the folder.
+    passed_over: Vec<PathBuf>,
+    /// What is read of the columns of each.
+    contents: Vec<Contents>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
     open: Option<Table>,
@@ -51,32 +54,94 @@ pub struct Files {
 }
 
 impl Files {
-    /// Lists the files. The columns of Parquet files are checked now, so that a wrong name is reported before a ledger is
-    /// created; those of Arrow files are checked when they are read.
+    /// Lists the files and looks at their columns, so that a wrong name or type is reported before a ledger is created: a needed column
+    /// must be in one of the files, with a type that it may have. Where others lack it, their records have none.
     ///
     /// # Errors
     ///
-    /// If there is no such file, the folder contains none, or a file cannot be read or lacks a needed column.
+    /// If there is no such file, the folder contains none or belongs to a table of several versions, a file cannot be read, none has a
+    /// needed column, or two hold the same records.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
-        let failed = |error: std::io::Error| fault(path, &error);
-        let mut files = vec![path.clone()];
-        if path.metadata().map_err(failed)?.is_dir() {
-            let entries = path.read_dir().map_err(failed)?.map(|entry| entry.map(|e| e.path()));
-            files = entries.collect::<Result<_, _>>().map_err(failed)?;
-            files.retain(|file| file.extension().is_some_and(|e| EXTENSIONS.iter().any(|extension| e == *extension)));
-            files.sort();
+        let is_folder = path.metadata().map_err(|error| fault(path, &error))?.is_dir();
+        let Listing { files, passed_over } = match is_folder {
+            true => folder::list(path).map_err(|broken| fault(path, &broken))?,
+            false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
+        };
+        let contents = |file: &PathBuf| Table::open(file, &columns, &params.declared).map(|table| table.contents());
+        let contents = files.iter().map(contents).collect::<Result<_, _>>()?;
+        let (declared, at, open, batches) = (params.declared, 0, None, 0);
+        let files = Files { columns, declared, files, passed_over, contents, at, open, batches };
+        files.have_all_columns()?;
+        files.are_different(path)?;
+        Ok(files)
+    }
+
+    /// No two files have the same bytes, but those without a record: each record of a copied file would count twice.
+    fn are_different(&self, path: &Path) -> Result<(), Error> {
+        for Equal { first, second } in folder::equal(&self.files).map_err(|error| fault(path, &error))? {
+            if self.has_records(second)? {
+                let why = format!(
+                    "has the same content as {}, so each of its records would count twice; remove one of the two",
+                    first.display()
+                );
+                return Err(fault(second, &why));
+            }
         }
-        if files.is_empty() {
-            return Err(fault(
-                path,
-                &"the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file",
-            ));
+        Ok(())
+    }
+
+    fn has_records(&self, path: &Path) -> Result<bool, Error> {
+        let mut table = Table::open(path, &self.columns, &self.declared)?;
+        let place = Place { partition: 0, offset: 0, message_time: None };
+        while let Some(batch) = table.next(&self.columns, place).map_err(|broken| fault(path, &broken))? {
+            if !batch.times.is_empty() {
+                return Ok(true);
+            }
         }
-        for file in &files {
-            Table::open(file, &columns, &params.declared)?;
+        Ok(false)
+    }
+
+    /// What is in the folder and not read, such as hidden files, folders and files of other kinds.
+    pub fn passed_over(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.passed_over.iter().map(PathBuf::as_path)
+    }
+
+    /// Each needed column is in one of the files, unless records say themselves what they have, or there are none.
+    fn have_all_columns(&self) -> Result<(), Error> {
+        if self.contents.iter().any(|contents| matches!(contents, Contents::Records)) {
+            return Ok(());
         }
-        Ok(Files { columns, declared: params.declared, files, at: 0, open: None, batches: 0 })
+        let with_columns: Vec<(&PathBuf, &Arc<FoundColumns>)> = self.with_columns().collect();
+        let Some((path, first)) = with_columns.first() else { return Ok(()) };
+        for (at, column) in first.columns().iter().enumerate() {
+            let lacks = |(_, found): &(&PathBuf, &Arc<FoundColumns>)| {
+                found.columns().get(at).is_none_or(FoundColumn::is_unread)
+            };
+            if with_columns.iter().all(lacks) {
+                return Err(fault(path, &first.fault(column)));
+            }
+        }
+        Ok(())
+    }
+
+    fn with_columns(&self) -> impl Iterator<Item = (&PathBuf, &Arc<FoundColumns>)> {
+        self.files.iter().zip(&self.contents).filter_map(|(file, contents)| match contents {
+            Contents::Columns(found) => Some((file, found)),
+            Contents::Nothing | Contents::Records => None,
+        })
+    }
+
+    /// The files that lack a needed column, or have it with a type that it may not have, and why: what their records have there counts
+    /// as null.
+    pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
+        self.with_columns().flat_map(|(file, found)| found.unread().map(|column| (file.as_path(), found.fault(column))))
+    }
+
+    /// The files without a byte, or without a line of names: they have no records.
+    pub fn empty(&self) -> impl Iterator<Item = &Path> {
+        let contents = self.files.iter().zip(&self.contents);
+        contents.filter(|(_, contents)| matches!(contents, Contents::Nothing)).map(|(file, _)| file.as_path())
     }
 
     fn read(&mut self) -> Result<Option<Batch>, Error> {
@@ -131,8 +196,10 @@ fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
 
 /// A file that is being read.
 enum Table {
-    Parquet(ParquetRecordBatchReader),
-    Arrow(Stream),
+    /// A file without a byte.
+    Empty,
+    Parquet(ParquetRecordBatchReader, Arc<FoundColumns>),
+    Arrow(Stream, Arc<FoundColumns>),
     Lines(Box<LineTable>),
 }
 
@@ -145,52 +212,57 @@ impl Table {
             let lines = LineTable::open(file, is("csv"), columns, declared);
             return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| fault(path, &broken));
         }
-        if is("parquet") {
-            let open = || parquet(file, columns);
-            return decode::catch_panic(open).map(Table::Parquet).map_err(|broken| fault(path, &broken));
-        }
         let size = file.metadata().map_err(failed)?.len();
-        let mut input = BufReader::new(file).take(size);
-        // An IPC file is a stream between a zero-padded header and a footer.
-        let start = input.fill_buf().map_err(failed)?;
-        let is_file = start.starts_with(b"ARROW1");
-        if is_file {
-            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
-            input.consume(head);
+        if size == 0 {
+            return Ok(Table::Empty);
         }
-        Ok(Table::Arrow(Stream { input, decoder: Decoder::unfolding(), is_file }))
+        let open = || match is("parquet") {
+            true => parquet(file, columns).map(|(reader, found)| Table::Parquet(reader, found)),
+            false => Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found)),
+        };
+        decode::catch_panic(open).map_err(|broken| fault(path, &broken))
+    }
+
+    fn contents(&self) -> Contents {
+        match self {
+            Table::Empty => Contents::Nothing,
+            Table::Parquet(_, found) | Table::Arrow(_, found) => Contents::Columns(Arc::clone(found)),
+            Table::Lines(lines) => lines.contents.clone(),
+        }
     }
 
     fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
         decode::catch_panic(|| {
-            let records = match self {
-                Table::Parquet(reader) => reader.next().transpose().map_err(Broken::new)?,
-                Table::Arrow(stream) => stream.next(columns)?,
+            let (records, found) = match self {
+                Table::Empty => return Ok(None),
+                Table::Parquet(reader, found) => (reader.next().transpose().map_err(Broken::new)?, found),
+                Table::Arrow(stream, found) => (stream.next(columns)?, found),
                 Table::Lines(lines) => return lines.next(place.partition),
             };
-            records.map(|records| rows::batch(&records, columns, place)).transpose()
+            records.map(|records| rows::batch(&records, columns, found, place)).transpose()
         })
     }
 }
 
 /// A reader of the needed columns, text as bytes.
-fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Broken> {
+fn parquet(file: File, columns: &Columns) -> Result<(ParquetRecordBatchReader, Arc<FoundColumns>), Broken> {
     let failed = |error: ParquetError| Broken::new(error);
-    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    let needed = rows::needed(found.schema(), columns)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    let found = FoundColumns::of(metadata.schema(), columns)?;
     // As views a value that many rows share is there once.
     let kind = |kind: &DataType| match rows::as_bytes(kind) {
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         other => other,
     };
     let bytes = |field: &Field| field.clone().with_data_type(kind(field.data_type()));
-    let schema = Schema::new(found.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
-    let plain = without_text(found.parquet_schema().root_schema()).map_err(failed)?;
+    let schema = Schema::new(metadata.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
+    let plain = without_text(metadata.parquet_schema().root_schema()).map_err(failed)?;
     let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
     let options = options.with_schema(Arc::new(schema));
     let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
-    let mask = ProjectionMask::roots(reader.parquet_schema(), needed);
-    reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)
+    let mask = ProjectionMask::roots(reader.parquet_schema(), found.projection.iter().copied());
+    let reader = reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)?;
+    Ok((reader, Arc::new(found)))
 }
 
 /// The schema with text columns as byte columns, which are not checked for valid UTF-8.
@@ -220,26 +292,59 @@ struct Stream {
     is_file: bool,
 }
 
+/// What one message of a stream is.
+enum Step {
+    Batch(RecordBatch),
+    /// A schema or a dictionary.
+    Other,
+    End,
+}
+
 impl Stream {
+    /// Opens a file of `size` bytes and reads its schema.
+    fn open(file: File, size: u64, columns: &Columns) -> Result<(Self, Arc<FoundColumns>), Broken> {
+        let mut input = BufReader::new(file).take(size);
+        // An IPC file is a stream between a zero-padded header and a footer.
+        let start = input.fill_buf().map_err(Broken::new)?;
+        let is_file = start.starts_with(b"ARROW1");
+        if is_file {
+            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
+            input.consume(head);
+        }
+        let mut stream = Stream { input, decoder: Decoder::unfolding(), is_file };
+        // Anything before the schema is an error, and so is the end.
+        while stream.decoder.shape().is_err() {
+            stream.step(columns)?;
+        }
+        let found = Arc::clone(&stream.decoder.shape()?.found);
+        Ok((stream, found))
+    }
+
     fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
         loop {
-            if !self.is_file && self.input.limit() == 0 {
-                self.decoder.shape()?;
-                return Ok(None);
-            }
-            let mut head = [0; 8];
-            self.input.read_exact(&mut head).map_err(|e| read_failed(&e))?;
-            let Some(length) = decode::metadata_length(head)? else {
-                self.decoder.shape()?;
-                return Ok(None);
-            };
-            let metadata = self.take(length)?;
-            let message = Message::parse(&metadata)?;
-            let body = Buffer::from(self.take(message.body)?);
-            if let Some(records) = self.decoder.read(&message, &body, columns)? {
-                return Ok(Some(records));
+            match self.step(columns)? {
+                Step::Batch(records) => return Ok(Some(records)),
+                Step::Other => {}
+                Step::End => return Ok(None),
             }
         }
+    }
+
+    fn step(&mut self, columns: &Columns) -> Result<Step, Broken> {
+        if !self.is_file && self.input.limit() == 0 {
+            self.decoder.shape()?;
+            return Ok(Step::End);
+        }
+        let mut head = [0; 8];
+        self.input.read_exact(&mut head).map_err(|e| read_failed(&e))?;
+        let Some(length) = decode::metadata_length(head)? else {
+            self.decoder.shape()?;
+            return Ok(Step::End);
+        };
+        let metadata = self.take(length)?;
+        let message = Message::parse(&metadata)?;
+        let body = Buffer::from(self.take(message.body)?);
+        Ok(self.decoder.read(&message, &body, columns)?.map_or(Step::Other, Step::Batch))
     }
 
     fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {

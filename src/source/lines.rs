@@ -3,10 +3,13 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 
-use super::batch::{Batch, Columns};
+use super::batch::Batch;
 use super::broken::Broken;
-use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader};
+use super::columns::Columns;
+use super::found::{Contents, FoundColumns};
+use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader, split};
 
 /// What many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -82,28 +85,34 @@ pub(super) struct LineTable {
     lines: Lines,
     reader: Reader,
     gather: Gather,
+    pub contents: Contents,
 }
 
 impl LineTable {
+    /// A file without a line of names has no records.
+    ///
     /// # Errors
     ///
-    /// If the file cannot be read, lacks a needed column, or a type that it needs is not declared.
+    /// If the file cannot be read, names a needed column twice, or a type that it needs is not declared.
     pub fn open(file: File, is_csv: bool, columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
         let mut lines = Lines::new(file);
-        let reader = match is_csv {
-            true => {
-                let header = lines.next_line().map_err(Broken::new)?;
-                let header = header.ok_or_else(|| Broken::new("it is empty, and has no line of names"))?;
-                Reader::Csv(CsvReader::new(header, columns, declared)?)
-            }
-            false => Reader::Json(RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?),
+        if !is_csv {
+            let reader = RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
+            let (reader, contents) = (Reader::Json(reader), Contents::Records);
+            return Ok(LineTable { lines, reader, gather: Gather::new(columns), contents });
+        }
+        let header = lines.next_line().map_err(Broken::new)?.map(split).transpose()?;
+        let contents = match &header {
+            Some(header) => Contents::Columns(Arc::new(FoundColumns::of_names(header, columns))),
+            None => Contents::Nothing,
         };
-        Ok(LineTable { lines, reader, gather: Gather::new(columns) })
+        let reader = Reader::Csv(CsvReader::new(&header.unwrap_or_default(), columns, declared)?);
+        Ok(LineTable { lines, reader, gather: Gather::new(columns), contents })
     }
 
     /// The next records. A line that cannot be read is a row without a time, which is dropped.
     pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
-        let LineTable { lines, reader, gather } = self;
+        let LineTable { lines, reader, gather, .. } = self;
         loop {
             // By its line, so that the order of rows does not depend on where batches end.
             let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);

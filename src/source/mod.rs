@@ -2,18 +2,24 @@
 
 mod batch;
 mod broken;
+pub(crate) mod cells;
+mod columns;
 pub mod decode;
 #[cfg(feature = "worker")]
 mod error;
 #[cfg(feature = "worker")]
 pub mod files;
 #[cfg(feature = "worker")]
+pub mod folder;
+mod found;
+#[cfg(feature = "worker")]
 pub mod kafka;
 #[cfg(feature = "worker")]
 pub mod lines;
 #[cfg(feature = "worker")]
 pub mod record;
-pub(crate) mod rows;
+mod rows;
+mod scalar;
 mod text;
 mod times;
 
@@ -23,10 +29,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::batch::{Batch, Columns};
+pub use self::batch::Batch;
 pub use self::broken::Broken;
+pub use self::columns::Columns;
 #[cfg(feature = "worker")]
 pub use self::error::Error;
+pub use self::found::{FoundColumn, FoundColumns};
+pub use self::scalar::IdType;
 pub use self::text::Text;
 pub use self::times::TimeFormat;
 #[cfg(feature = "worker")]

@@ -11,8 +11,9 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use crate::source::broken::Broken;
+use crate::source::scalar::integer_part;
 
-/// A column of text as bytes, or of integers in decimal; invalid UTF-8 is kept. `Debug` shows none of it.
+/// A column of text as bytes, or of integers in decimal; invalid UTF-8 is kept where text is. `Debug` shows none of it.
 ///
 /// Dictionaries and views stay as they came: unfolded, a short message would take gigabytes, and with a limit on that, one row
 /// more could make the whole message unreadable.
@@ -30,14 +31,22 @@ enum Part {
     Fixed(FixedSizeBinaryArray),
     /// Indices into the values; what lies outside them is null.
     Dictionary(Int64Array, Box<Part>),
+    /// Text of which only integers count, each in its one form.
+    Integers(Box<Part>),
 }
 
 impl Text {
     /// # Errors
     ///
-    /// If the column is neither text nor integers.
+    /// If the column is neither text nor bytes.
     pub(crate) fn new(column: &ArrayRef) -> Result<Self, Broken> {
         Ok(Text { parts: vec![(column.len(), Part::new(column.as_ref())?)] })
+    }
+
+    /// The integers that are written in it; all other text is null.
+    pub(crate) fn of_integers(self) -> Self {
+        let of_integers = |(end, part)| (end, Part::Integers(Box::new(part)));
+        Text { parts: self.parts.into_iter().map(of_integers).collect() }
     }
 
     /// The columns one after another.
@@ -72,16 +81,8 @@ impl Text {
     /// What `of` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
     pub(crate) fn translated<T: Copy>(&self, of: impl Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         let mut all = Vec::with_capacity(self.len());
-        for (end, part) in &self.parts {
-            let rows = end - all.len();
-            match part {
-                Part::Dictionary(keys, values) if values.len() <= rows => {
-                    let entries: Vec<_> = (0..values.len()).map(|at| values.get(at).and_then(&of)).collect();
-                    let entry = |at: i64| usize::try_from(at).ok().and_then(|at| entries.get(at).copied().flatten());
-                    all.extend(keys.iter().map(|at| at.and_then(entry)));
-                }
-                part => all.extend((0..rows).map(|row| part.get(row).and_then(&of))),
-            }
+        for (_, part) in &self.parts {
+            all.extend(part.translated(&of));
         }
         all
     }
@@ -100,6 +101,18 @@ impl fmt::Debug for Text {
 }
 
 impl Part {
+    fn translated<T: Copy>(&self, of: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
+        match self {
+            Part::Dictionary(keys, values) if values.len() <= keys.len() => {
+                let entries: Vec<_> = (0..values.len()).map(|at| values.get(at).and_then(of)).collect();
+                let entry = |at: i64| usize::try_from(at).ok().and_then(|at| entries.get(at).copied().flatten());
+                keys.iter().map(|at| at.and_then(entry)).collect()
+            }
+            Part::Integers(rows) => rows.translated(&|text| of(integer_digits(text)?)),
+            part => (0..part.len()).map(|row| part.get(row).and_then(of)).collect(),
+        }
+    }
+
     fn new(column: &dyn Array) -> Result<Self, Broken> {
         Ok(match column.data_type() {
             DataType::Binary => Part::Short(column.as_binary().clone()),
@@ -115,10 +128,7 @@ impl Part {
                 };
                 Part::Dictionary(keys, Box::new(Part::new(dictionary.values().as_ref())?))
             }
-            _ => downcast_integer_array! {
-                column => Part::Short(column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect()),
-                other => return Err(Broken::new(format_args!("a column is {other}, but it must be text, bytes or integers"))),
-            },
+            other => return Err(Broken::new(format_args!("a column is {other}, but it must be text or bytes"))),
         })
     }
 
@@ -129,6 +139,7 @@ impl Part {
             Part::Views(rows) => rows.len(),
             Part::Fixed(rows) => rows.len(),
             Part::Dictionary(keys, _) => keys.len(),
+            Part::Integers(rows) => rows.len(),
         }
     }
 
@@ -144,6 +155,20 @@ impl Part {
             Part::Dictionary(keys, values) => {
                 valid(keys, row).then(|| usize::try_from(keys.value(row)).ok()).flatten().and_then(|at| values.get(at))
             }
+            Part::Integers(rows) => rows.get(row).and_then(integer_digits),
         }
     }
+}
+
+/// The integer that is written in a text, in its one form.
+fn integer_digits(text: &[u8]) -> Option<&[u8]> {
+    integer_part(short(text)?).map(str::as_bytes)
+}
+
+/// The longest text of a table that is read as a number or a time, in bytes: views of a message can have many rows of one long text.
+const LONGEST_READ: usize = 1024;
+
+/// A text that is read as a number or a time.
+pub(super) fn short(text: &[u8]) -> Option<&str> {
+    (text.len() <= LONGEST_READ).then(|| std::str::from_utf8(text).ok())?
 }

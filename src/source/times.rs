@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::scalar::{integer, integer_part};
 use crate::clock::Timestamp;
 
 /// How an event time is written.
@@ -35,42 +36,7 @@ impl TimeFormat {
     pub(super) fn of_text(self, text: &str) -> Option<i64> {
         match self {
             TimeFormat::Rfc3339 => Timestamp::parse(text).map(Timestamp::micros),
-            _ => self.micros(integer(text)?),
+            _ => self.micros(integer(integer_part(text)?)?),
         }
-    }
-}
-
-/// The integer that is written in its one form: no sign but `-`, no leading zero, no `-0`; from -2^63 to 2^64 - 1.
-pub(super) fn integer(text: &str) -> Option<i128> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_one_form = match digits.as_bytes() {
-        [b'0'] => text == "0",
-        [first, rest @ ..] => (b'1'..=b'9').contains(first) && rest.len() < 20 && rest.iter().all(u8::is_ascii_digit),
-        [] => false,
-    };
-    let within = i128::from(i64::MIN)..=i128::from(u64::MAX);
-    is_one_form.then(|| text.parse().ok()).flatten().filter(|integer| within.contains(integer))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_integer_has_one_form() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("-1", Some(-1)),
-            ("42", Some(42)),
-            ("18446744073709551615", Some(i128::from(u64::MAX))),
-            ("-9223372036854775808", Some(i128::from(i64::MIN))),
-        ] {
-            assert_eq!(integer(text), expected, "{text}");
-        }
-        let others =
-            ["", "-", "-0", "00", "02", "+2", " 2", "2 ", "2.0", "1e3", "18446744073709551616", "0x1", "\u{661}"];
-        assert_eq!(others.map(integer), [None; 13]);
-        assert_eq!(integer("-9223372036854775809"), None);
-        assert_eq!(integer(&"9".repeat(1_000_000)), None);
     }
 }

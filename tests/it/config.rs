@@ -8,6 +8,7 @@ use std::time::Duration;
 use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::source::record::IdType;
 use bernstream::synopsis::Synopsis;
 use bernstream::window::grid::{Blocks, Grid};
 
@@ -1294,16 +1295,24 @@ fn mechanism(settings: &Settings) -> Mechanism {
 
 const RIDES: &str = include_str!("../../config/rides.toml");
 
-/// The types of fields are declared where records are read, and nowhere else.
+/// The types of fields are declared where records are read; columns of Arrow have types, and one may be declared all the same.
 #[test]
 fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
+    let arrow = with(RIDES, "format = \"json\"", "format = \"arrow\"").replace("ride.city", "city");
+    let settings = |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
+    let declared = settings(&arrow);
+    assert_eq!(declared.columns.key_type, Some(IdType::Text));
+    assert_eq!(declared.columns.unit_type, Some(IdType::Integer));
+    let of_columns = settings(&arrow.replace(", type = \"text\"", "").replace(", type = \"integer\"", ""));
+    assert_eq!((of_columns.columns.key_type, of_columns.columns.unit_type), (None, None));
+    let other = settings(&arrow.replace("type = \"integer\"", "type = \"text\""));
+    assert!(![declared.digest(), other.digest()].contains(&of_columns.digest()) && declared.digest() != other.digest());
+
     let says = |old: &str, new: &str| faults(&with(RIDES, old, new)).join("\n");
     let key = says("\"ride.city\", type = \"text\",", "\"ride.city\",");
     assert!(key.contains("input.key.type: missing"), "{key}");
     let user = says("\"rider\", type = \"integer\",", "\"rider\",");
     assert!(user.contains("privacy.unit.user.type: missing"), "{user}");
-    let arrow = says("format = \"json\"", "format = \"arrow\"");
-    assert_eq!(arrow.matches("is not used with Arrow messages, whose columns have types").count(), 2, "{arrow}");
     let time = says("format = \"json\" ", "on_bad_message = \"skip\"\nskip = []\nformat = \"json\"");
     assert_eq!(time.matches("is for Arrow messages").count(), 2, "{time}");
     let listed =

@@ -189,11 +189,11 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }
 
-/// A message of one row and 5,000 columns, none of them needed, with names that would clear a terminal.
+/// A message of one row and 5,000 columns, with names that would clear a terminal; the only ones that are needed are there twice.
 fn wide() -> Vec<u8> {
     let names: Vec<String> = (0..5000).map(|column| format!("\u{1b}[2J{column}")).collect();
     let value: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
-    let columns = names.iter().map(|name| (name.as_str(), value.clone()));
+    let columns = names.iter().map(String::as_str).chain(["time", "time"]).map(|name| (name, value.clone()));
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
     writer.write(&batch).expect("it is written");
@@ -223,9 +223,8 @@ fn what_producers_write_fills_no_log() {
     let log = setup.read_log();
     let told: Vec<&str> = log.lines().filter(|line| line.contains("broken")).collect();
     assert!((1..=20).contains(&told.len()), "{} lines: {told:?}", told.len());
-    assert!(told[0].contains("it has no column 'time', only") && told[0].contains("and 4994 more"), "{}", told[0]);
+    assert!(told[0].contains("it has two columns 'time'"), "{}", told[0]);
     assert!(told.iter().all(|line| line.len() < 1500 && !line.contains('\u{1b}')), "{told:?}");
-    assert!(told[0].contains(r"\\u{1b}[2J0, "), "escaped: {}", told[0]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, RecordBatch, StringArray,
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, NullArray, RecordBatch, StringArray,
     TimestampSecondArray,
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
@@ -22,13 +22,7 @@ use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
 fn columns() -> Columns {
-    Columns {
-        time: "time".to_owned(),
-        time_format: None,
-        key: Some("key".to_owned()),
-        unit: None,
-        values: vec!["x".to_owned()],
-    }
+    Columns { time: "time".to_owned(), key: Some("key".to_owned()), values: vec!["x".to_owned()], ..Columns::default() }
 }
 
 fn table(key: ArrayRef, values: [f64; 2]) -> RecordBatch {
@@ -166,10 +160,175 @@ fn what_cannot_be_read_is_named() {
     write(path("1.arrow"), &whole[..whole.len() / 2]).unwrap();
     assert!(reason(folder.path()).ends_with("1.arrow: it ends within an Arrow message"), "{}", reason(folder.path()));
     write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0]).project(&[0, 1, 3]).unwrap()]);
-    assert!(reason(folder.path()).contains("1.arrow: it has no column 'key', only time, "));
-    std::fs::remove_file(path("1.arrow")).unwrap();
+    assert!(reason(&path("1.arrow")).contains("1.arrow: it has no column 'key', only time, "));
     write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
-    assert!(reason(folder.path()).contains("1.parquet: it has no column 'time', only "));
+    assert!(reason(&path("1.parquet")).contains("1.parquet: it has no column 'time', only "));
+}
+
+/// One record can decide the type of a column of its file, and whether there is one: a name that no file has is a mistake, and
+/// what one of several files lacks its records lack.
+#[test]
+fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let whole = table(text(["a", "b"]), [1.0, 2.0]);
+    let nulls: ArrayRef = Arc::new(NullArray::new(2));
+    let time = whole.column_by_name("time").unwrap();
+    let with = |x: ArrayRef| {
+        let columns = [("time", time.clone(), true), ("key", text(["a", "b"]), true), ("x", x, true)];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    };
+    let (of_nulls, of_dates) = (with(nulls), with(time.clone()));
+    let lacking = whole.project(&[0, 1, 2]).unwrap();
+    for (name, batch) in [("0", &whole), ("1", &of_nulls), ("2", &of_dates), ("3", &lacking)] {
+        write_parquet(&path(&format!("{name}.parquet")), batch);
+        write_arrow(&path(&format!("{name}.arrow")), std::slice::from_ref(batch));
+        write_stream(&path(&format!("{name}.arrows")), batch);
+    }
+    write(path("4.csv"), "time,key\n1970-01-01T00:00:01Z,a\n").unwrap();
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let mut files = Files::open(&Params { path: folder.path().to_owned(), declared }, columns()).unwrap();
+    let values: Vec<Option<f64>> =
+        read_all(&mut files).unwrap().iter().flat_map(|batch| batch.values[0].iter().collect::<Vec<_>>()).collect();
+    let known = [Some(1.0), Some(2.0)].repeat(3);
+    assert_eq!(values, [known, vec![None; 3 * 3 * 2 + 1]].concat());
+    let unread: Vec<String> =
+        files.unread().map(|(path, why)| format!("{}: {why}", path.file_name().unwrap().display())).collect();
+    assert_eq!(unread.len(), 3 + 3 + 1, "{unread:?}");
+    assert!(unread[0].starts_with("2.arrow: column 'x' is Timestamp(s), but a value must be a number"), "{unread:?}");
+    assert_eq!(unread[6], "4.csv: it has no column 'x', only time, key");
+    // A column of which nothing is known is no mistake.
+    read_all(&mut opened(&path("1.parquet"))).unwrap();
+    let why = reason(&path("2.parquet"));
+    assert!(why.ends_with("but a value must be a number, a boolean, or text that holds a number"), "{why}");
+}
+
+/// Whether the file of a day has one record or none must not decide whether the others are read.
+#[test]
+fn a_file_without_a_byte_has_no_records() {
+    let folder = TempDir::new().unwrap();
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let read = || {
+        let mut files = Files::open(&Params { path: folder.path().to_owned(), declared }, columns()).unwrap();
+        let empty: Vec<PathBuf> = files.empty().map(Path::to_path_buf).collect();
+        (read_all(&mut files).unwrap().len(), empty.len())
+    };
+    for (name, empty) in [("a.csv", 1), ("b.jsonl", 1), ("c.parquet", 2), ("d.arrow", 3), ("e.arrows", 4)] {
+        write(folder.path().join(name), "").unwrap();
+        assert_eq!(read(), (0, empty), "{name}");
+    }
+    write(folder.path().join("f.csv"), "\u{feff}\n \n").unwrap();
+    assert_eq!(read(), (0, 5));
+    write(folder.path().join("g.csv"), "time,key,x\n").unwrap();
+    assert_eq!(read(), (0, 5));
+    write_parquet(&folder.path().join("h.parquet"), &table(text(["a", "b"]), [1.0, 2.0]));
+    assert_eq!(read(), (1, 5));
+}
+
+/// `07` in one file is no other user than `7` in another, and none at all where integers are declared.
+#[test]
+fn a_declared_type_of_users_holds_for_files_of_every_kind() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let batch = table(text(["07", "7"]), [1.0, 2.0]);
+    write_parquet(&path("a.parquet"), &batch);
+    write_arrow(&path("b.arrow"), std::slice::from_ref(&batch));
+    write_parquet(&path("c.parquet"), &table(Arc::new(Float64Array::from(vec![Some(7.0), None])), [3.0, 4.0]));
+    write(path("d.csv"), "time,key,x\n1970-01-01T00:00:01Z,07,5\n1970-01-01T00:00:01Z,7.0,6\n").unwrap();
+    write(path("e.jsonl"), "{\"time\":\"1970-01-01T00:00:01Z\",\"key\":7.0,\"x\":7}\n").unwrap();
+    let integer = Some(IdType::Integer);
+    let declared = Declared { unit: integer, ..Declared::default() };
+    let columns = Columns { key: None, unit: Some("key".to_owned()), unit_type: integer, ..columns() };
+    let mut files = Files::open(&Params { path: folder.path().to_owned(), declared }, columns).unwrap();
+    let batches = read_all(&mut files).unwrap();
+    let users: Vec<Option<String>> = batches
+        .iter()
+        .flat_map(|batch| {
+            let user =
+                |row| batch.units.as_ref().unwrap().get(row).map(|user| String::from_utf8(user.to_vec()).unwrap());
+            (0..batch.times.len()).map(user).collect::<Vec<_>>()
+        })
+        .collect();
+    let seven = Some("7".to_owned());
+    let expected = [None, seven.clone(), None, seven.clone(), seven.clone(), None, None, seven.clone(), seven];
+    assert_eq!(users, expected);
+}
+
+/// A folder of a table keeps what the table has replaced.
+#[test]
+fn a_table_of_several_versions_is_refused_by_name() {
+    for (format, mark) in [
+        ("Delta Lake", "_delta_log/00000000000000000000.json"),
+        ("Hudi", ".hoodie/hoodie.properties"),
+        ("Iceberg", "metadata/v1.metadata.json"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let data = folder.path().join("day=1");
+        std::fs::create_dir(&data).unwrap();
+        for folder in [folder.path(), &data] {
+            write_parquet(&folder.join("a.parquet"), &table(text(["a", "b"]), [0.0, 1.0]));
+            read_all(&mut opened(folder)).unwrap();
+        }
+        std::fs::create_dir(folder.path().join(mark).parent().unwrap()).unwrap();
+        write(folder.path().join(mark), "{}").unwrap();
+        for folder in [folder.path(), &data] {
+            let why = reason(folder);
+            assert!(why.contains(&format!("this is a table of {format} (")), "{why}");
+        }
+        // One file of it was asked for by its name.
+        read_all(&mut opened(&data.join("a.parquet"))).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_input_is_passed_over_and_named() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let file = |x: f64| format!("time,key,x\n1970-01-01T00:00:01Z,a,{x}\n");
+    for (at, name) in [".a.csv", "._a.csv", "~$a.csv", "_a.csv", "a.csv.gz", "A.CSV"].iter().enumerate() {
+        write(path(name), file(at as f64)).unwrap();
+    }
+    std::fs::create_dir(path("b.csv")).unwrap();
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let open = |path: PathBuf| Files::open(&Params { path, declared }, columns());
+    let why = open(folder.path().to_owned()).err().unwrap().to_string();
+    assert!(why.ends_with("file, only ._a.csv, .a.csv, A.CSV, _a.csv, a.csv.gz, b.csv, and 1 more"), "{why}");
+    write(path("a.csv"), file(9.0)).unwrap();
+    let mut files = open(folder.path().to_owned()).unwrap();
+    assert_eq!(files.passed_over().len(), 7);
+    let batches = read_all(&mut files).unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.times.len()).sum::<usize>(), 1);
+    // A file that is asked for by its name is read.
+    assert_eq!(read_all(&mut open(path(".a.csv")).unwrap()).unwrap().len(), 1);
+}
+
+/// Each record of a copied file would count twice, for twice its epsilon.
+#[test]
+fn files_with_the_same_content_are_a_fault_that_names_both() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let open = || Files::open(&Params { path: folder.path().to_owned(), declared }, columns());
+    write(path("monday.csv"), "time,key,x\n1970-01-01T00:00:01Z,a,1\n").unwrap();
+    // Of the same size.
+    write(path("tuesday.csv"), "time,key,x\n1970-01-01T00:00:01Z,a,2\n").unwrap();
+    // Days without a record are alike.
+    for name in ["saturday.csv", "sunday.csv"] {
+        write(path(name), "time,key,x\n").unwrap();
+    }
+    assert_eq!(read_all(&mut open().unwrap()).unwrap().len(), 2);
+    std::fs::copy(path("monday.csv"), path("monday (copy).csv")).unwrap();
+    let why = open().err().unwrap().to_string();
+    let expected = format!(
+        "file {}: has the same content as {}, so each of its records would count twice",
+        path("monday.csv").display(),
+        path("monday (copy).csv").display()
+    );
+    assert!(why.starts_with(&expected), "{why}");
+    std::fs::remove_file(path("monday (copy).csv")).unwrap();
+    write_parquet(&path("a.parquet"), &table(text(["a", "b"]), [0.0, 1.0]));
+    write_parquet(&path("b.parquet"), &table(text(["a", "b"]), [0.0, 1.0]));
+    assert!(open().err().unwrap().to_string().contains("b.parquet: has the same content as "));
 }
 
 #[test]
@@ -236,10 +395,9 @@ fn a_parquet_file_whose_times_are_integers_is_read_where_their_unit_is_declared(
 fn the_flights_of_2013_are_read_whole() {
     let columns = Columns {
         time: "time".to_owned(),
-        time_format: None,
         key: Some("origin".to_owned()),
-        unit: None,
         values: vec!["dep_delay".to_owned(), "distance".to_owned()],
+        ..Columns::default()
     };
     let params = Params { path: "tests/data/flights.parquet".into(), declared: Declared::default() };
     let batches = read_all(&mut Files::open(&params, columns).unwrap()).unwrap();
@@ -284,7 +442,8 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
     }
     write(folder.path().join("b.csv"), "time,key\n").unwrap();
     let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
-    let error = Files::open(&Params { path: folder.path().to_owned(), declared }, columns()).err().unwrap().to_string();
+    let path = folder.path().join("b.csv");
+    let error = Files::open(&Params { path, declared }, columns()).err().unwrap().to_string();
     assert!(error.ends_with("b.csv: it has no column 'x', only time, key"), "{error}");
 }
 

@@ -362,11 +362,6 @@ const CONFIGURATION: &[Mistake] = &[
         made: |at| at.checked(&rides(), " type = \"text\",", ""),
     },
     Mistake {
-        what: "Arrow, and a type of the key",
-        verdict: IN_PLACE,
-        made: |at| at.checked(&rides(), "format = \"json\"", "format = \"arrow\""),
-    },
-    Mistake {
         what: "a format of messages that there is not",
         verdict: "mended: types of keys were called wrong first",
         made: |at| at.checked(&rides(), "format = \"json\"", "format = \"csv\""),
@@ -431,6 +426,24 @@ const INPUT: &[Mistake] = &[
             at.worked();
             fs::remove_file(at.path().join("flights/a.csv")).expect("it was there");
             at.write("flights/a.xlsx", "PK");
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "a file that was copied in its folder",
+        verdict: "good: both names, and what happens with the records",
+        made: |at| {
+            at.worked();
+            fs::copy(at.path().join("flights/a.csv"), at.path().join("flights/a (copy).csv")).expect("it is copied");
+            Some(at.said(&["check", "c.toml"]))
+        },
+    },
+    Mistake {
+        what: "the folder of a Delta table",
+        verdict: "good: the format, and what to do instead",
+        made: |at| {
+            at.worked();
+            at.write("flights/_delta_log/00000000000000000000.json", "{}");
             Some(at.said(&["check", "c.toml"]))
         },
     },

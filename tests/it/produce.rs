@@ -49,10 +49,10 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     };
     let columns = Columns {
         time: "time".to_owned(),
-        time_format: None,
         key: Some("origin".to_owned()),
         unit: Some("carrier".to_owned()),
         values: vec!["dep_delay".to_owned()],
+        ..Columns::default()
     };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
     source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
@@ -125,10 +125,10 @@ fn senseless_arguments_are_refused() {
 fn rides() -> Columns {
     Columns {
         time: "started_at".to_owned(),
-        time_format: None,
         key: Some("ride.city".to_owned()),
         unit: Some("rider".to_owned()),
         values: vec!["ride.kilometres".to_owned()],
+        ..Columns::default()
     }
 }
 

@@ -46,8 +46,7 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
         skip: BTreeSet::new(),
         lost: vec![],
     };
-    let columns =
-        Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec!["x".to_owned()] };
+    let columns = Columns { time: "time".to_owned(), values: vec!["x".to_owned()], ..Columns::default() };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
     source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
     let (ends, deadline) = (Positions([(0, count)].into()), Instant::now() + PATIENCE);

@@ -50,6 +50,7 @@ pub fn batch(record: &Record) -> Batch {
         keys: Some(BinaryArray::from(vec![record.key]).into()),
         units: Some(BinaryArray::from(vec![record.user.map(str::as_bytes)]).into()),
         values: vec![Float64Array::from(vec![record.value])],
+        found: None,
     }
 }
 

@@ -155,10 +155,10 @@ fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
     }
     let named = Columns {
         time: "time".to_owned(),
-        time_format: None,
         key: Some("key".to_owned()),
         unit: Some("user".to_owned()),
         values: ["x", "y", "label"].map(str::to_owned).to_vec(),
+        ..Columns::default()
     };
     let bytes = writer.into_inner().expect("it ends");
     let partition = random.random_range(0..5);

@@ -7,16 +7,16 @@ use arrow_array::types::{Float16Type, Int8Type, Int32Type};
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Date64Array,
     Decimal128Array, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array,
-    Int8Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray,
-    StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
-    TimestampSecondArray, UInt64Array,
+    Int8Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray, NullArray, RecordBatch,
+    StringArray, StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, i256};
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use bernstream::clock::Timestamp;
 use bernstream::source::decode::{ArrowDecoder, decode};
-use bernstream::source::record::TimeFormat;
+use bernstream::source::record::{IdType, TimeFormat};
 use bernstream::source::{Batch, Broken, Columns};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -26,10 +26,10 @@ use crate::memory;
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
-        time_format: None,
         key: Some("key".to_owned()),
         unit: Some("unit".to_owned()),
         values: vec!["x".to_owned(), "y".to_owned()],
+        ..Columns::default()
     }
 }
 
@@ -103,13 +103,7 @@ fn a_sound_message_is_read_column_by_column() {
 
 #[test]
 fn only_what_the_configuration_names_is_read() {
-    let named = Columns {
-        time: "time".to_owned(),
-        time_format: None,
-        key: None,
-        unit: None,
-        values: vec!["y".to_owned(), "y".to_owned()],
-    };
+    let named = Columns { time: "time".to_owned(), values: vec!["y".to_owned(), "y".to_owned()], ..Columns::default() };
     let batch = decode(&encode(&[sound(vec![])]), &named, 0, 0, None).unwrap();
     assert!(batch.keys.is_none() && batch.units.is_none());
     assert_eq!(batch.values[0], batch.values[1], "one column may serve two axes");
@@ -264,7 +258,12 @@ fn integers_and_text_are_times_where_that_is_declared_and_only_as_it_is() {
         assert_eq!(read(Some(Rfc3339), array).unwrap().times, expected, "{}", array.data_type());
     }
     let digits: ArrayRef = Arc::new(StringArray::from(vec!["7", "07", "7.0"]));
-    assert_eq!(read(Some(Seconds), &digits).unwrap().times, Int64Array::from(vec![Some(7_000_000), None, None]));
+    // As programs write integers of which one is missing.
+    let expected = Int64Array::from(vec![Some(7_000_000), None, Some(7_000_000)]);
+    assert_eq!(read(Some(Seconds), &digits).unwrap().times, expected);
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(7.0), None, Some(7.5)]));
+    let expected = Int64Array::from(vec![Some(7_000_000), None, None]);
+    assert_eq!(read(Some(Seconds), &floats).unwrap().times, expected);
 
     // A type that says what it is needs no declaration, and takes none.
     let typed: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, 2, 3]));
@@ -276,11 +275,17 @@ fn integers_and_text_are_times_where_that_is_declared_and_only_as_it_is() {
         (None, &long, "or input.time_format must say how it is written"),
         (Some(Rfc3339), &integers, "as input.time_format says, text"),
     ] {
-        let why_not = reason(read(declared, array));
+        let batch = read(declared, array).unwrap();
+        assert_eq!(batch.times.len(), 0, "without times no row is of use");
+        let [why_not] = unread(&batch).try_into().unwrap();
         assert!(why_not.starts_with("column 'time' is ") && why_not.ends_with(why), "{why_not}");
     }
-    let float: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
-    assert!(reason(read(Some(Seconds), &float)).ends_with("as input.time_format says, integers"));
+}
+
+/// Why columns count as null.
+fn unread(batch: &Batch) -> Vec<String> {
+    let found = batch.found.as_ref().expect("a message has columns");
+    found.unread().map(|column| found.fault(column).to_string()).collect()
 }
 
 #[test]
@@ -321,6 +326,110 @@ fn text_of_every_kind_becomes_the_same_bytes() {
     let whole: ArrayRef = Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]));
     let batch = read(&encode(&[sound(vec![("unit", whole)])])).unwrap();
     assert_eq!(units(&batch), bytes([Some("18446744073709551615"), None, Some("0")]));
+}
+
+/// Numbers that are integers, in every form that a column can have.
+fn numbers() -> Vec<(ArrayRef, [Option<&'static str>; 3])> {
+    let decimals = |n: [i128; 3], scale| -> ArrayRef {
+        Arc::new(Decimal128Array::from(n.to_vec()).with_precision_and_scale(38, scale).unwrap())
+    };
+    let halves = Float16Array::from_iter([Some(7.0), None, Some(2048.0)].map(|x| x.map(half)));
+    let of_integers = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), None, Some(0)]),
+        Arc::new(Int64Array::from(vec![-8, 7])),
+    );
+    let of_floats = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), Some(1), Some(0)]),
+        Arc::new(Float64Array::from(vec![0.5, 7.0])),
+    );
+    let wide = [7, -8, 5].map(|n| i256::from_i128(n));
+    let wide = Decimal256Array::from(wide.to_vec()).with_precision_and_scale(50, 0).unwrap();
+    let beyond = ((1_i64 << 53) + 2) as f64;
+    vec![
+        (Arc::new(Int8Array::from(vec![7, -8, 0])), [Some("7"), Some("-8"), Some("0")]),
+        (Arc::new(UInt64Array::from(vec![7, u64::MAX, 0])), [Some("7"), Some("18446744073709551615"), Some("0")]),
+        (Arc::new(Float64Array::from(vec![Some(7.0), None, Some(-8.0)])), [Some("7"), None, Some("-8")]),
+        (Arc::new(Float64Array::from(vec![7.5, f64::NAN, beyond])), [None; 3]),
+        (Arc::new(Float32Array::from(vec![7.0, 16_777_215.0, 16_777_216.0])), [Some("7"), Some("16777215"), None]),
+        (Arc::new(halves), [Some("7"), None, None]),
+        (decimals([7, -8, i128::from(u64::MAX)], 0), [Some("7"), Some("-8"), Some("18446744073709551615")]),
+        (decimals([700, -800, 750], 2), [Some("7"), Some("-8"), None]),
+        (decimals([7, 1 << 64, -(1 << 63)], 0), [Some("7"), None, Some("-9223372036854775808")]),
+        (Arc::new(wide), [Some("7"), Some("-8"), Some("5")]),
+        (Arc::new(of_integers), [Some("7"), None, Some("-8")]),
+        (Arc::new(of_floats), [Some("7"), Some("7"), None]),
+    ]
+}
+
+/// Text in every form that a column can have.
+fn texts_as_columns(text: [Option<&str>; 3]) -> Vec<ArrayRef> {
+    let raw: Vec<Option<&[u8]>> = text.iter().map(|t| t.map(str::as_bytes)).collect();
+    vec![
+        Arc::new(StringArray::from(text.to_vec())),
+        Arc::new(LargeStringArray::from(text.to_vec())),
+        Arc::new(StringViewArray::from(text.to_vec())),
+        Arc::new(BinaryArray::from(raw.clone())),
+        Arc::new(LargeBinaryArray::from(raw.clone())),
+        Arc::new(raw.iter().copied().collect::<BinaryViewArray>()),
+        Arc::new(text.into_iter().collect::<DictionaryArray<Int32Type>>()),
+    ]
+}
+
+/// One user is one, whatever the type of the column: `07` is no other form of 7.
+#[test]
+fn a_declared_type_of_keys_and_users_holds_for_every_type_of_column() {
+    let read = |declared: Option<IdType>, array: &ArrayRef| {
+        let named = Columns { key_type: declared, unit_type: declared, ..columns() };
+        let message = encode(&[sound(vec![("key", array.clone()), ("unit", array.clone())])]);
+        let batch = decode(&message, &named, 3, 17, None).unwrap();
+        assert_eq!(keys(&batch), units(&batch));
+        assert_eq!(batch.times, Int64Array::from(vec![Some(1), None, Some(-3)]), "nothing else is touched");
+        units(&batch)
+    };
+    for (array, integers) in numbers() {
+        let kind = array.data_type();
+        for declared in [None, Some(IdType::Integer)] {
+            assert_eq!(read(declared, &array), bytes(integers), "{declared:?}, {kind}");
+        }
+        assert_eq!(read(Some(IdType::Text), &array), bytes([None; 3]), "{kind}");
+    }
+    for (text, integers) in [
+        ([Some("7"), None, Some("07")], [Some("7"), None, None]),
+        ([Some("7.0"), Some("-8.00"), Some("7.5")], [Some("7"), Some("-8"), None]),
+        ([Some("x"), Some(" 7"), Some("18446744073709551615")], [None, None, Some("18446744073709551615")]),
+    ] {
+        for array in texts_as_columns(text) {
+            let kind = array.data_type();
+            assert_eq!(read(Some(IdType::Integer), &array), bytes(integers), "{kind}");
+            for declared in [None, Some(IdType::Text)] {
+                assert_eq!(read(declared, &array), bytes(text), "{declared:?}, {kind}");
+            }
+        }
+    }
+    let others: [ArrayRef; 3] = [
+        Arc::new(BooleanArray::from(vec![true; 3])),
+        Arc::new(Date32Array::from(vec![7; 3])),
+        Arc::new(TimestampSecondArray::from(vec![7; 3])),
+    ];
+    for (array, declared) in others.iter().flat_map(|array| [None, Some(IdType::Integer)].map(|kind| (array, kind))) {
+        assert_eq!(read(declared, array), bytes([None; 3]), "{declared:?}, {}", array.data_type());
+    }
+}
+
+/// A text counts for a value if it holds a number, as in JSON: one row of a table that is no number must not take the others along.
+#[test]
+fn text_is_a_number_where_it_holds_one() {
+    for array in texts_as_columns([Some("1.50"), Some("n/a"), Some("-2e3")]) {
+        let kind = array.data_type().clone();
+        let batch = read(&encode(&[sound(vec![("x", array)])])).unwrap();
+        assert_eq!(batch.values[0], Float64Array::from(vec![Some(1.5), None, Some(-2000.0)]), "{kind}");
+    }
+    let categories = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), None, Some(0)]),
+        Arc::new(Float64Array::from(vec![0.5, 7.0])),
+    );
+    let batch = read(&encode(&[sound(vec![("x", Arc::new(categories) as ArrayRef)])])).unwrap();
+    assert_eq!(batch.values[0], Float64Array::from(vec![Some(7.0), None, Some(0.5)]));
 }
 
 #[test]
@@ -442,43 +551,62 @@ fn truncated_empty_and_foreign_messages_are_broken() {
     assert_eq!(reason(read(&negative)), "an Arrow message has -5 bytes of metadata");
 }
 
+/// One record can decide the type of a column, and whether there is one: the others must not be lost with it.
 #[test]
-fn a_wrong_schema_is_refused_by_column_and_type() {
-    let dates: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+fn a_column_that_is_missing_or_of_an_unsuitable_type_is_a_column_of_nulls() {
+    let integers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
-    let words: ArrayRef = Arc::new(StringArray::from(vec!["1", "2", "3"]));
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true; 3]));
+    let nulls: ArrayRef = Arc::new(NullArray::new(3));
     let inner = Arc::new(Field::new("item", DataType::Float64, true));
     let nested: ArrayRef = Arc::new(ListArray::new(inner, OffsetBuffer::from_lengths([1, 1, 1]), floats.clone(), None));
-    let cases = [
-        (
-            "time",
-            dates,
-            "column 'time' is Int64, but the event time must be a timestamp or a date, or input.time_format must say how it is written",
-        ),
-        (
-            "time",
-            words.clone(),
-            "column 'time' is Utf8, but the event time must be a timestamp or a date, or input.time_format must say how it is written",
-        ),
-        ("key", floats.clone(), "column 'key' is Float64, but a key must be text, bytes or integers"),
-        ("unit", floats, "column 'unit' is Float64, but a privacy unit must be text, bytes or integers"),
-        ("unit", flags, "column 'unit' is Boolean, but a privacy unit must be text, bytes or integers"),
-        ("x", words, "column 'x' is Utf8, but a value must be a number or a boolean"),
-    ];
-    for (name, array, expected) in cases {
-        assert_eq!(reason(read(&encode(&[sound(vec![(name, array)])]))), expected);
+    let (none, plain) = (bytes([None; 3]), read(&encode(&[sound(vec![])])).unwrap());
+    let others = |batch: &Batch| (batch.times.clone(), batch.values[1].clone());
+    for (array, fault) in [
+        (&flags, Some("column 'unit' is Boolean, but a user must be integers, text or bytes")),
+        (&nested, Some("but a user must be integers, text or bytes")),
+        (&nulls, None),
+    ] {
+        let batch = read(&encode(&[sound(vec![("unit", array.clone())])])).unwrap();
+        assert_eq!((units(&batch), keys(&batch)), (none.clone(), keys(&plain)));
+        assert_eq!(others(&batch), others(&plain));
+        let told = unread(&batch);
+        assert_eq!(told.len(), usize::from(fault.is_some()), "{told:?}");
+        assert!(told.iter().zip(fault).all(|(told, fault)| told.ends_with(fault)), "{told:?}");
     }
-    let found = reason(read(&encode(&[sound(vec![("x", nested)])])));
-    assert!(
-        found.starts_with("column 'x' is List(") && found.ends_with("but a value must be a number or a boolean"),
-        "{found}"
-    );
-    // Before any record is read: a message without rows is refused too.
-    let missing = sound(vec![]).project(&[0, 1, 3, 4]).unwrap().slice(0, 0);
-    assert!(reason(read(&encode(&[missing]))).starts_with("it has no column 'unit', only "));
+    for array in [&nested, &nulls] {
+        let batch = read(&encode(&[sound(vec![("x", array.clone())])])).unwrap();
+        assert_eq!((batch.values[0].null_count(), units(&batch)), (3, units(&plain)));
+        assert_eq!(others(&batch), others(&plain));
+    }
+    // Without a time no row is of use, and none is made up.
+    for array in [&integers, &flags, &nested, &nulls] {
+        let batch = read(&encode(&[sound(vec![("time", array.clone())])])).unwrap();
+        assert_eq!((batch.times.len(), keys(&batch).len(), batch.values[0].len()), (0, 0, 0));
+    }
+    let without = |at: &[usize]| read(&encode(&[sound(vec![]).project(at).unwrap()])).unwrap();
+    let batch = without(&[0, 1, 3, 4]);
+    assert_eq!((units(&batch), others(&batch)), (none, others(&plain)));
+    assert_eq!(unread(&batch), ["it has no column 'unit', only time, key, x, y"]);
+    assert_eq!(without(&[1, 2, 3, 4]).times.len(), 0);
     let twice = sound(vec![]).project(&[0, 1, 2, 3, 4, 3]).unwrap();
     assert_eq!(reason(read(&encode(&[twice]))), "it has two columns 'x'");
+}
+
+/// A message of a few bytes may say that it has any number of rows, where no column bounds it.
+#[test]
+fn rows_that_only_the_message_counts_take_no_memory() {
+    let many = 1 << 40;
+    for message in [encode(&[table(vec![("time", Arc::new(NullArray::new(1 << 20)) as ArrayRef)])]), {
+        let schema = Arc::new(Schema::new(vec![Field::new("other", DataType::Null, true)]));
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(many));
+        let columns = vec![Arc::new(NullArray::new(many)) as ArrayRef];
+        encode(&[RecordBatch::try_new_with_options(schema, columns, &options).unwrap()])
+    }] {
+        let (batch, peak) = memory::peak_of(|| read(&message));
+        assert_eq!(batch.unwrap().times.len(), 0);
+        assert!(peak < 1 << 20, "{peak} bytes for a message of {}", message.len());
+    }
 }
 
 /// A message that Arrow compressed, with `length` as the uncompressed length of every buffer.

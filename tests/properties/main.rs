@@ -25,6 +25,7 @@ mod evaluators;
 mod form_error;
 mod fuzz;
 mod expression;
+mod inferred;
 mod kept;
 mod kernel_form;
 mod ledger_log;

@@ -14,10 +14,10 @@ use crate::memory::peak_of;
 fn columns() -> Columns {
     Columns {
         time: "at".to_owned(),
-        time_format: None,
         key: Some("ride.city".to_owned()),
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
+        ..Columns::default()
     }
 }
 
@@ -92,13 +92,29 @@ fn what_is_missing_or_mistyped_is_null_and_spoils_nothing_else() {
         one(PLAIN.replace(old, new))
     };
     for time in
-        ["null", "true", "1000.0", "1e3", "\"1970-01-01T00:00:01Z\"", "[1000]", "{\"at\": 1000}", "\"01000\"", "-0"]
+        ["null", "true", "1000.5", "1e300", "\"1970-01-01T00:00:01Z\"", "[1000]", "{\"at\": 1000}", "\"01000\"", "-0"]
     {
         let expected = Kept { 0: None, ..plain() };
         assert_eq!(with("1000", time), expected, "{time}");
     }
-    for rider in ["null", "7.0", "\"07\"", "\" 7\"", "[7]", "18446744073709551616", "-9223372036854775809", "false"] {
+    for rider in [
+        "null",
+        "7.5",
+        "\"7.\"",
+        "9007199254740992.0",
+        "\"07\"",
+        "\" 7\"",
+        "[7]",
+        "18446744073709551616",
+        "-9223372036854775809",
+        "false",
+    ] {
         assert_eq!(with("\"rider\": 7", &format!("\"rider\": {rider}")), Kept { 2: None, ..plain() }, "{rider}");
+    }
+    // As programs write integers where one of them is missing.
+    for (time, rider) in [("1000.0", "7.0"), ("1e3", "7e0"), ("\"1000.0\"", "\"7.0\"")] {
+        let written = PLAIN.replace("1000", time).replace("\"rider\": 7", &format!("\"rider\": {rider}"));
+        assert_eq!(one(written.clone()), plain(), "{written}");
     }
     for city in ["1", "null", "[\"Bern\"]", "{}"] {
         assert_eq!(with("\"Bern\"", city), Kept { 1: None, ..plain() }, "{city}");

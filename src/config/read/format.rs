@@ -16,17 +16,6 @@ use crate::source::{Columns, lines};
 /// How much is read of a file with a schema.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// What the form of the input is, as far as it is known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Typed {
-    /// Every column has a type.
-    Arrow,
-    /// Fields have the types that are declared.
-    Records,
-    /// Each file has a form of its own.
-    Files,
-}
-
 /// Where the file says how messages are written.
 pub fn place(file: &file::File) -> Option<Range<usize>> {
     let kafka = file.input.as_ref().and_then(|input| input.get_ref().kafka.as_ref());
@@ -40,19 +29,14 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
     let form = written.map_or(Ok(None), |written| form(document, written));
     let input = file.input.as_ref().map(Spanned::get_ref);
     let kafka = input.and_then(|input| input.kafka.as_ref()).map(Spanned::get_ref);
-    // Of a form that could not be read nothing more is known.
-    let is_misread = file.input.as_ref().and_then(|input| input.get_ref().kafka.as_ref()).map(Spanned::span);
-    let is_misread = is_misread.is_some_and(|place| document.reported_of(&place, "format").is_some());
-    let typed = match &form {
-        Ok(None) if is_misread => Typed::Files,
-        Ok(None) if kafka.is_some() => Typed::Arrow,
-        Ok(None) if input.is_some_and(names_lines) => Typed::Records,
-        Ok(None) => Typed::Files,
-        Ok(Some(_)) | Err(_) => Typed::Records,
+    // Columns of Arrow and Parquet have types of their own; what a folder holds is known when it is opened.
+    let needs_types = match &form {
+        Ok(None) => kafka.is_none() && input.is_some_and(names_lines),
+        Ok(Some(_)) | Err(_) => true,
     };
     let time = input.and_then(|input| input.time_format.clone());
     let key = input.and_then(|input| input.key.as_ref()).map(|key| {
-        let kind = kind(document, typed, key, |key| key.kind.clone());
+        let kind = kind(document, needs_types, key, |key| key.kind.clone());
         if let Ok(Some(IdType::Integer)) = kind {
             listed_keys_can_match(document, key.get_ref());
         }
@@ -60,7 +44,7 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
     });
     let unit = file.privacy.as_ref().and_then(|privacy| privacy.get_ref().unit.as_ref());
     let unit = match unit.map(Spanned::get_ref) {
-        Some(file::Unit::User(user)) => Some(kind(document, typed, user, |user| user.kind.clone())),
+        Some(file::Unit::User(user)) => Some(kind(document, needs_types, user, |user| user.kind.clone())),
         Some(file::Unit::Record) | None => None,
     };
     let declared = Declared {
@@ -81,7 +65,7 @@ pub fn of_columns(file: &file::File, form: Option<&(Format, Declared)>) -> Optio
     matches!(form, Some((Format::Arrow, _))).then(|| input.time_format.as_ref().map(|format| *format.get_ref()))?
 }
 
-/// Whether the input is one file of lines, by its name; what a folder holds is known when it is opened.
+/// Whether the input is one file of lines, by its name.
 fn names_lines(input: &file::Input) -> bool {
     let path = input.files.as_ref().and_then(|files| files.get_ref().path.as_ref());
     path.is_some_and(|path| lines::is_named_so(Path::new(path.get_ref())))
@@ -182,27 +166,17 @@ pub fn fields_can_be_there(
     found
 }
 
-/// The declared type of a key or a user.
+/// The declared type of a key or a user: needed where no column has one.
 fn kind<T>(
     document: &mut Document<'_>,
-    typed: Typed,
+    is_needed: bool,
     table: &Spanned<T>,
     field: impl Fn(&T) -> Field<IdType>,
 ) -> Checked<Option<IdType>> {
     let field = field(table.get_ref());
-    refuse_on_arrow(document, typed, field.as_ref());
-    match typed {
-        Typed::Records => document.required(&table.span(), "type", field, Ok).map(|kind| Some(kind.into_inner())),
-        Typed::Arrow | Typed::Files => Ok(field.map(Spanned::into_inner)),
-    }
-}
-
-fn refuse_on_arrow<T>(document: &mut Document<'_>, typed: Typed, field: Option<&Spanned<T>>) {
-    if let Some(field) = field
-        && typed == Typed::Arrow
-    {
-        let hint = "remove it, or set input.kafka.format to the form of the messages";
-        document.fault(field.span(), "is not used with Arrow messages, whose columns have types", hint);
+    match is_needed {
+        true => document.required(&table.span(), "type", field, Ok).map(|kind| Some(kind.into_inner())),
+        false => Ok(field.map(Spanned::into_inner)),
     }
 }
 

@@ -392,7 +392,7 @@ mod tests {
             skip: BTreeSet::new(),
             lost: vec![],
         };
-        let columns = Columns { time: "time".to_owned(), time_format: None, key: None, unit: None, values: vec![] };
+        let columns = Columns { time: "time".to_owned(), ..Columns::default() };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
         let ends = |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
         let started = Instant::now();

@@ -17,7 +17,7 @@ use crate::clock::Timestamp;
 use crate::kafka::topic;
 use crate::source::decode::ArrowDecoder;
 use crate::source::record::{Format, Gather, RecordReader};
-use crate::source::{Batch, Columns, Error};
+use crate::source::{Batch, Columns, Error, FoundColumn, FoundColumns};
 
 /// How many broken messages are listed.
 const SHOWN: usize = 20;
@@ -37,6 +37,10 @@ pub struct Sample {
     pub stamped: Option<Timestamp>,
     /// How many records lack a column that is read: the event time, the key, the user, the values.
     pub lacking: BTreeMap<String, u64>,
+    /// In how many messages each column is of which kind, for messages that say it.
+    pub kinds: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// In how many messages a column is missing or has a type that it may not have, and why in the first of them.
+    pub unread: BTreeMap<String, (u64, String)>,
     /// Why a batch of messages could not be unpacked, and nothing after it was looked at.
     pub unpacked: Option<String>,
     /// The partitions of which not all arrived in time.
@@ -145,7 +149,7 @@ impl Sample {
     /// What to do about them. Where none of several messages can be read, it is not they that are wrong.
     pub fn remedy(&self, format: &Format) -> String {
         if self.broken.len() as u64 == self.messages {
-            return "correct `format` and the names of columns first: no message fits them".to_owned();
+            return "correct `format` first: no message fits it".to_owned();
         }
         if !matches!(format, Format::Arrow) {
             return "nothing has to be done: each is one record, and is dropped by itself".to_owned();
@@ -203,8 +207,26 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Notes how a message has the columns.
+    fn note_columns(&mut self, found: &FoundColumns) {
+        // One that is needed for two things is one column.
+        let columns: BTreeMap<&str, &FoundColumn> =
+            found.columns().iter().map(|column| (column.name(), column)).collect();
+        for (name, column) in columns {
+            *self.found.kinds.entry(name.to_owned()).or_default().entry(column.cells()).or_default() += 1;
+        }
+        let unread: BTreeMap<&str, &FoundColumn> = found.unread().map(|column| (column.name(), column)).collect();
+        for (name, column) in unread {
+            let why = || (0, found.fault(column).to_string());
+            self.found.unread.entry(name.to_owned()).or_insert_with(why).0 += 1;
+        }
+    }
+
     fn count(&mut self, batch: &Batch) {
-        let Columns { time, time_format: _, key, unit, values } = self.columns;
+        if let Some(found) = &batch.found {
+            self.note_columns(found);
+        }
+        let Columns { time, key, unit, values, .. } = self.columns;
         let mut lacking = |column: &str, nulls: usize| {
             *self.found.lacking.entry(column.to_owned()).or_default() += nulls as u64;
         };

@@ -6,8 +6,8 @@ use super::declared::Declared;
 use super::fields::{Row, Scalar};
 use super::reader::LARGEST_RECORD;
 use super::tree::{Tree, whole};
-use crate::source::batch::Columns;
-use crate::source::broken::{Broken, names};
+use crate::source::broken::Broken;
+use crate::source::columns::Columns;
 
 /// Reads lines of one file.
 pub struct CsvReader {
@@ -18,22 +18,17 @@ pub struct CsvReader {
 }
 
 impl CsvReader {
+    /// A reader of the lines below a header; a needed column that it lacks is null in each of them.
+    ///
     /// # Errors
     ///
-    /// If the header lacks a needed column, or has it twice, or the type of a key or a user is not declared.
-    pub fn new(header: &[u8], columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
+    /// If the header has a needed column twice, or the type of a key or a user is not declared.
+    pub fn new(header: &[String], columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
         let tree = Tree::new(columns, declared, whole).map_err(Broken::new)?;
-        let known = split(header)?;
-        let nodes: Vec<Option<usize>> = known.iter().map(|name| tree.child(0, name)).collect();
+        let nodes: Vec<Option<usize>> = header.iter().map(|name| tree.child(0, name)).collect();
         for node in tree.children(0) {
-            let name = tree.name(node);
-            match nodes.iter().filter(|found| **found == Some(node)).count() {
-                1 => {}
-                0 => {
-                    let known = names(known.iter().map(String::as_str));
-                    return Err(Broken::new(format_args!("it has no column '{name}', only {known}")));
-                }
-                _ => return Err(Broken::new(format_args!("it has two columns '{name}'"))),
+            if nodes.iter().filter(|found| **found == Some(node)).count() > 1 {
+                return Err(Broken::new(format_args!("it has two columns '{}'", tree.name(node))));
             }
         }
         Ok(CsvReader { nodes, tree, row: Row::default() })

@@ -4,7 +4,8 @@ use arrow_array::builder::{BinaryBuilder, Float64Builder, Int64Builder};
 
 use super::fields::Row;
 use crate::clock::Timestamp;
-use crate::source::batch::{Batch, Columns};
+use crate::source::batch::Batch;
+use crate::source::columns::Columns;
 use crate::source::text::Text;
 
 /// The most rows of a batch.
@@ -89,6 +90,7 @@ impl Gather {
             keys: text(&mut self.keys),
             units: text(&mut self.units),
             values: self.values.iter_mut().map(Float64Builder::finish).collect(),
+            found: None,
         })
     }
 }

@@ -157,7 +157,7 @@ fn fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
             Value::I64(integer) => set(Scalar::Integer((*integer).into())),
             Value::U32(integer) => set(Scalar::Integer((*integer).into())),
             Value::U64(integer) => set(Scalar::Integer((*integer).into())),
-            Value::F32(number) => set(Scalar::Float((*number).into())),
+            Value::F32(number) => set(Scalar::Single(*number)),
             Value::F64(number) => set(Scalar::Float(*number)),
             Value::String(text) => set(Scalar::Text(text)),
             Value::Bytes(bytes) => set(Scalar::Bytes(bytes)),

@@ -5,8 +5,8 @@ use super::fields::Row;
 use super::form::RecordForm;
 use super::json;
 use super::tree::{Tree, Undeclared, steps};
-use crate::source::batch::Columns;
 use crate::source::broken::Broken;
+use crate::source::columns::Columns;
 
 /// The longest record that is read, in bytes. A longer one is dropped.
 pub const LARGEST_RECORD: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::declared::Declared;
 use super::fields::Role;
-use crate::source::batch::Columns;
+use crate::source::columns::Columns;
 
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
 pub(super) struct Tree {

@@ -153,10 +153,9 @@ fn the_needed_fields_are_found_in_any_order() {
 fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
     let columns = Columns {
         time: "started".to_owned(),
-        time_format: None,
         key: Some("kind".to_owned()),
-        unit: None,
         values: vec!["list".to_owned()],
+        ..Columns::default()
     };
     let declared = Declared { time: TimeFormat::Rfc3339, key: Some(IdType::Text), unit: None };
     let mut reader = RecordReader::new(&form(), &columns, &declared).expect("all is declared");

@@ -59,7 +59,7 @@ impl<'a> Input<'a> {
                 _ => return Err(Broken::new("a boolean is neither 0 nor 1")),
             },
             Type::Integer => set(Scalar::Integer(self.integer()?.into())),
-            Type::Float => set(Scalar::Float(f32::from_le_bytes(self.array()?).into())),
+            Type::Float => set(Scalar::Single(f32::from_le_bytes(self.array()?))),
             Type::Double => set(Scalar::Float(f64::from_le_bytes(self.array()?))),
             Type::Bytes => set(Scalar::Bytes(self.bytes()?)),
             Type::Text => {
