@@ -7,7 +7,9 @@ use prometheus::{
 };
 
 use crate::clock::Timestamp;
+use crate::ledger::witness::Strays;
 use crate::mechanism::price::Price;
+use crate::sink::deliver::Lost;
 
 /// How much the metrics reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,9 @@ pub struct Metrics {
     ledger: IntGaugeVec,
     /// One per part of the worker.
     pub ready: IntGaugeVec,
+    /// One per topic of the ledger.
+    strays: IntGaugeVec,
+    lost: IntGaugeVec,
     /// Only with [`Detail::Operator`].
     pub operator: Option<Operator>,
 }
@@ -124,6 +129,10 @@ const UNREAD: &str =
     "messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have";
 const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
                          reads all of them";
+
+const STRAYS: &str = "records of the witness and budget topics that were read and that no program of this kind has written: they count for \
+                      nothing";
+const LOST: &str = "1 while a witness or budget topic ends before what this worker has read of it";
 
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
@@ -268,6 +277,8 @@ impl Metrics {
                 "1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due",
                 "part",
             )?,
+            strays: labelled("stray_records", STRAYS, "topic")?,
+            lost: labelled("records_lost", LOST, "topic")?,
             operator,
             registry,
         })
@@ -284,6 +295,8 @@ impl Metrics {
     pub fn begin(&self, ledger: &str, total: Price, limit: Price) {
         self.ledger.with_label_values(&[ledger]).set(1);
         self.show_budget(total.zero(), total);
+        self.show_strays(Strays::default());
+        self.show_lost(None);
         if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
             self.reserve.set(reserve, &[]);
         }
@@ -292,6 +305,20 @@ impl Metrics {
     /// Shows what the newest window costs for `release`: by the schedule alone, whether it was withheld or not.
     pub fn show_price(&self, release: &str, price: Price) {
         self.price.set(price, &[release]);
+    }
+
+    /// Shows how many records somebody else has written to the topics of the ledger.
+    pub fn show_strays(&self, strays: Strays) {
+        for (topic, count) in [("witness", strays.witness), ("budget", strays.budget)] {
+            self.strays.with_label_values(&[topic]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Shows whether a topic of the ledger has lost what it had accepted.
+    pub fn show_lost(&self, lost: Option<Lost>) {
+        for (topic, of_topic) in [("witness", Lost::Claims), ("budget", Lost::Shares)] {
+            self.lost.with_label_values(&[topic]).set(i64::from(lost == Some(of_topic)));
+        }
     }
 
     /// Shows whether the newest window was withheld, and why.
@@ -410,6 +437,8 @@ bernstream_privacy_windows_price{release,pipeline} gauge: what the newest window
 bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
 bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due
+bernstream_records_lost{topic,pipeline} gauge: 1 while a witness or budget topic ends before what this worker has read of it
+bernstream_stray_records{topic,pipeline} gauge: records of the witness and budget topics that were read and that no program of this kind has written: they count for nothing
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
 bernstream_windows_released_total{pipeline} counter: windows paid for
 bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, their share had ended, or every release was over

@@ -62,7 +62,7 @@ use self::reader::{Reader, Seen};
 use self::reports::{Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::clock::{ScheduleClock, Timestamp};
-use crate::ledger::witness::Witness;
+use crate::ledger::witness::{Strays, Witness};
 use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
 use crate::mechanism::noise::Generator;
@@ -161,6 +161,7 @@ impl Worker<'_> {
             generators: self.generators,
             outage: Outage::default(),
             comparison: Comparison::default(),
+            strays: Strays::default(),
             reports: PendingReports::default(),
             coming: None,
             next_due: None,
@@ -327,8 +328,10 @@ struct Releasing<'a> {
     witness: Asked<'a, dyn Witness + Send + 'a>,
     sink: Asked<'a, dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
-    outage: Outage,
+    outage: Outage<deliver::Reason>,
     comparison: Comparison,
+    /// Records that somebody else has written to the topics of the ledger.
+    strays: Strays,
     reports: PendingReports,
     /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
     coming: Option<(Timestamp, Option<Timestamp>)>,
@@ -402,11 +405,7 @@ impl Releasing<'_> {
                 }
                 Err(Error::Deliver(error)) if error.is_transient() => {
                     self.comparison.begin_again();
-                    self.metrics.published.inc_by(error.published() as u64);
-                    self.health.publishing.store(false, Relaxed);
-                    if self.outage.fails() {
-                        warn!("cannot publish now: {error}; trying again with the same bytes");
-                    }
+                    self.undelivered(&error);
                     next_step = Instant::now() + RETRY;
                 }
                 Err(error) => return Err(error),

@@ -9,6 +9,7 @@ pub mod check;
 mod connection_failure;
 pub mod error;
 pub mod error_context;
+pub mod offsets;
 pub mod ordered;
 pub mod producer;
 pub mod replica_lag;

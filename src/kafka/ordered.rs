@@ -3,19 +3,28 @@
 //!
 //! Brokers acknowledge a record before it is on their disks, unless the topic has `flush.messages=1`. Without that all of them lose the
 //! newest records if all lose power at once, however many replicas there are.
+//!
+//! Everything is read, what open and aborted transactions have written too (`read_uncommitted`): so all readers see the same at all
+//! times, whoever writes there in a transaction holds nobody up, and the program itself uses none.
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::broker::{Broker, REQUEST_TIMEOUT};
 use super::check::{Check, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
+use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
 use super::topic::{self, Topic};
 
 const PARTITION: i32 = 0;
+/// How long to wait for a record before it is asked whether there is one.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// The settings with which the topic never loses a record, as long as not all its brokers lose power at once.
 pub const SETTINGS: [(&str, &str); 4] = [
@@ -93,6 +102,8 @@ pub enum Fault {
     },
     /// It ends before what was read, or did: its newest records are gone, or a broker is behind.
     Cut,
+    /// Another version of the program has written to it what this one cannot read.
+    OfAnotherVersion,
     Partitions {
         partitions: usize,
     },
@@ -102,6 +113,13 @@ pub enum Fault {
         needed: String,
         remedy: String,
     },
+}
+
+/// A record, and its offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub offset: i64,
+    pub payload: Vec<u8>,
 }
 
 /// Such a topic, read by an assigned consumer.
@@ -116,6 +134,8 @@ pub struct OrderedTopic {
     next: i64,
     /// Whether the consumer reads from `next` on.
     is_assigned: bool,
+    /// Offsets that are known to have transaction markers.
+    markers: BTreeSet<i64>,
 }
 
 impl OrderedTopic {
@@ -136,9 +156,10 @@ impl OrderedTopic {
             ("fetch.wait.max.ms", "100"),
         ];
         let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let inspector = params.broker.consumer(&[]).map_err(failed)?;
+        let inspector = params.broker.consumer(&[("isolation.level", "read_uncommitted")]).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        Ok(OrderedTopic { params: params.clone(), consumer, inspector, producer, next: 0, is_assigned: false })
+        let (params, markers) = (params.clone(), BTreeSet::new());
+        Ok(OrderedTopic { params, consumer, inspector, producer, next: 0, is_assigned: false, markers })
     }
 
     pub fn name(&self) -> &str {
@@ -170,32 +191,78 @@ impl OrderedTopic {
         let watermarks = self.inspector.fetch_watermarks(&self.params.topic, PARTITION, REQUEST_TIMEOUT);
         match watermarks.map_err(|error| explain(&self.params, &error))? {
             (0, end) => Ok(end),
-            (low, _) => Err(Fault::Damaged { what: format!("the records before offset {low} are gone") }),
+            _ => Err(Fault::Damaged { what: "its first records are gone".to_owned() }),
         }
     }
 
-    /// The record at the next offset, which must be there.
+    /// The next record before `end`, which is where the topic ended; `None` once everything before it was read. It may come from
+    /// behind `end`, if there are only transaction markers before that.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or if offsets have a gap.
-    pub fn read(&mut self) -> Result<Vec<u8>, Fault> {
-        let failed = |error| explain(&self.params, &error);
+    /// If it cannot be read, or if an offset has neither a record nor a transaction marker.
+    pub fn read(&mut self, end: i64) -> Result<Option<Stored>, Fault> {
+        if self.next >= end {
+            return Ok(None);
+        }
         if !self.is_assigned {
-            assign(&self.params, &self.consumer, self.next).map_err(failed)?;
+            offsets::assign(self.name(), &self.consumer, self.next).map_err(|error| self.failed(&error))?;
             self.is_assigned = true;
         }
-        let message = match self.consumer.poll(REQUEST_TIMEOUT) {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return Err(failed(error)),
-            None => return Err(Fault::Unavailable { why: format!("offset {} did not come", self.next) }),
-        };
-        if message.offset() != self.next {
-            let what = format!("offset {} follows {}", message.offset(), self.next - 1);
-            return Err(Fault::Damaged { what });
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        loop {
+            let polled = self.consumer.poll(WAIT).map(|polled| {
+                polled.map(|message| {
+                    let payload = message.payload().unwrap_or_default().to_vec();
+                    Stored { offset: message.offset(), payload }
+                })
+            });
+            match polled {
+                Some(Ok(stored)) => {
+                    if !self.has_markers_before(stored.offset)? {
+                        return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+                    }
+                    self.next = stored.offset + 1;
+                    return Ok(Some(stored));
+                }
+                Some(Err(error)) => return Err(self.failed(&error)),
+                // The client passes over markers, behind which nothing else may be.
+                None => {
+                    let passed = offsets::position(self.name(), &self.consumer).map_err(|error| self.failed(&error))?;
+                    if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
+                        self.next = end;
+                        return Ok(None);
+                    }
+                }
+            }
+            if Instant::now() > deadline {
+                return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+            }
         }
-        self.next += 1;
-        Ok(message.payload().unwrap_or_default().to_vec())
+    }
+
+    /// Whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
+    fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
+        let gone = |what: &str| Err(Fault::Damaged { what: what.to_owned() });
+        if to < self.next {
+            return gone("an offset came again");
+        }
+        if (self.next..to).all(|offset| self.markers.contains(&offset)) {
+            return Ok(true);
+        }
+        match offsets::look(&self.params.broker, self.name(), self.next, to).map_err(|error| self.failed(&error))? {
+            Found::Markers => {
+                self.markers.extend(self.next..to);
+                Ok(true)
+            }
+            Found::Record => Ok(false),
+            Found::Gone => gone("records are gone from between others"),
+            Found::Unanswered => Err(Fault::Unavailable { why: "a transaction marker did not come".to_owned() }),
+        }
+    }
+
+    fn failed(&self, error: &KafkaError) -> Fault {
+        explain(&self.params, error)
     }
 
     /// The id of the topic, which one made anew under its name does not share.
@@ -228,19 +295,6 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
     let mut settings: Vec<(&str, &str)> = params.settings();
     settings.push(("min.insync.replicas", &replicas));
     Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
-}
-
-/// Has `consumer` read the topic from `offset` on.
-///
-/// # Errors
-///
-/// If the topic cannot be asked for.
-pub fn assign(params: &Params, consumer: &BaseConsumer<ErrorContext>, offset: i64) -> Result<(), KafkaError> {
-    // The client looks for the leader of an assigned partition once a second, unless it knows it.
-    consumer.fetch_metadata(Some(&params.topic), REQUEST_TIMEOUT)?;
-    let mut start = TopicPartitionList::new();
-    start.add_partition_offset(&params.topic, PARTITION, Offset::Offset(offset))?;
-    consumer.assign(&start)
 }
 
 /// The id of the topic, asked for by `inspector`.

@@ -40,6 +40,40 @@ impl Claim {
     }
 }
 
+/// What a record of a witness is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    Claim(Claim),
+    /// It has the fields of a claim, and not as this program writes them. Whether it is accepted cannot be known here, and a program that
+    /// took it for void could follow another head than the one that wrote it.
+    OfAnotherVersion,
+    /// No program of any version has written it: void forever, as it is for everyone.
+    Stray,
+}
+
+/// The fields that claims of all versions have.
+const FIELDS: [&str; 3] = ["previous", "head", "last_block_end"];
+
+impl Record {
+    pub fn decode(text: &[u8]) -> Self {
+        if let Some(claim) = Claim::decode(text) {
+            return Record::Claim(claim);
+        }
+        let fields: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(text).ok();
+        match fields.is_some_and(|fields| FIELDS.iter().all(|field| fields.contains_key(*field))) {
+            true => Record::OfAnotherVersion,
+            false => Record::Stray,
+        }
+    }
+}
+
+/// How many records were read that somebody else has written to the topics of a ledger, and that count for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strays {
+    pub witness: u64,
+    pub budget: u64,
+}
+
 /// The accepted claim after reading `next`, where `current` was the accepted one before.
 ///
 /// The first accepted claim has no previous head; each later one names the current head and has a higher sequence number. All
@@ -83,6 +117,11 @@ pub trait Witness {
 
     /// The accepted claim covers what was remembered.
     fn settle(&mut self) {}
+
+    /// The stray records of everything that was read.
+    fn strays(&self) -> Strays {
+        Strays::default()
+    }
 }
 
 /// Why a witness cannot be used.
@@ -90,6 +129,11 @@ pub trait Witness {
 pub enum Error {
     #[error("the witness {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
+    #[error(
+        "the witness {name} has a claim of another version of this program, which this one cannot read: start the newest version that \
+         this pipeline has had; nothing is lost"
+    )]
+    OfAnotherVersion { name: String },
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error("the witness {name} is missing; it is never created anew for an existing ledger: restore it")]
@@ -174,6 +218,24 @@ mod tests {
     fn a_void_claim_stays_void() {
         // It names a head that comes later than it does.
         assert_eq!(newest(&[claim(None, 0), claim(Some(3), 4), claim(Some(0), 3)]), Some(3));
+    }
+
+    #[test]
+    fn what_is_no_claim_is_void_and_what_another_version_claims_is_not() {
+        let whole = claim(Some(3), 4).encode();
+        let with = |from: &str, to: &str| whole.replacen(from, to, 1).into_bytes();
+        for newer in [
+            with("{", r#"{"more":1,"#),
+            with(r#""digest""#, r#""hash""#),
+            with(r#""last_block_end":"#, r#""last_block_end":[1],"x":"#),
+        ] {
+            assert_eq!(Record::decode(&newer), Record::OfAnotherVersion, "{}", String::from_utf8_lossy(&newer));
+        }
+        let half = &whole.as_bytes()[..whole.len() / 2];
+        for stray in [b"".as_slice(), b"\x00", b"\xff\xfe", b"no claim", b"{}", b"null", b"[]", b"{\"head\":1}", half] {
+            assert_eq!(Record::decode(stray), Record::Stray, "{}", String::from_utf8_lossy(stray));
+        }
+        assert_eq!(Record::decode(whole.as_bytes()), Record::Claim(claim(Some(3), 4)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Witness and sink, with their answers timed: a request that hangs is seen by the readiness probe before it fails.
 
 use super::health::Health;
-use crate::ledger::witness::{self, Claim, Witness};
+use crate::ledger::witness::{self, Claim, Strays, Witness};
 use crate::ledger::{Head, Paid};
 use crate::sink::{self, Sink, Tail};
 
@@ -39,6 +39,10 @@ impl<T: Witness + ?Sized> Witness for Asked<'_, T> {
 
     fn settle(&mut self) {
         self.inner.settle();
+    }
+
+    fn strays(&self) -> Strays {
+        self.inner.strays()
     }
 }
 

@@ -3,16 +3,54 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::plan::Plan;
 use super::reports::{LedgerStatus, Outcome, PendingReports};
 use super::{Error, Releasing};
 use crate::clock::Timestamp;
-use crate::sink::deliver::Progress;
+use crate::ledger::witness::Witness;
+use crate::sink::deliver::{self, Progress};
 use crate::window::grid::Span;
 
 impl Releasing<'_> {
+    /// A step of delivery has failed, and is tried again.
+    pub(super) fn undelivered(&mut self, why: &deliver::Error) {
+        self.metrics.published.inc_by(why.published() as u64);
+        self.health.publishing.store(false, Relaxed);
+        let lost = why.lost();
+        if lost.is_some() {
+            self.metrics.show_lost(lost);
+        }
+        if !self.outage.fails(why.reason()) {
+            return;
+        }
+        match lost {
+            Some(_) => error!("nothing is published: {why}"),
+            None => warn!("cannot publish now: {why}; trying again with the same bytes"),
+        }
+    }
+
+    /// Tells of records that somebody else has written to the topics of the ledger, and that count for nothing.
+    fn show_strays(&mut self) {
+        let strays = self.witness.strays();
+        if strays == self.strays {
+            return;
+        }
+        self.metrics.show_strays(strays);
+        for (topic, before, now) in
+            [("witness", self.strays.witness, strays.witness), ("budget", self.strays.budget, strays.budget)]
+        {
+            if now > before {
+                warn!(
+                    "the {topic} topic has records that no program of this kind has written; they count for nothing, but whoever wrote \
+                     them may write there: find out who it is, and revoke that right"
+                );
+            }
+        }
+        self.strays = strays;
+    }
+
     pub(super) fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
         let is_first = !self.health.witnessed.swap(true, Relaxed);
         if is_first {
@@ -45,6 +83,8 @@ impl Releasing<'_> {
             self.accepted.store(self.ledger.next_window().micros(), Relaxed);
         }
         self.health.publishing.store(true, Relaxed);
+        self.metrics.show_lost(None);
+        self.show_strays();
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
         let is_unaccepted = progress.has_claimed || progress.is_waiting;
         match is_acting || is_unaccepted {

@@ -1,5 +1,6 @@
 //! The loop of a thread that reads, and what the log and the probes see of it.
 
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::joining::{Handover, Share};
 use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
-use crate::source;
+use crate::{kafka, source};
 
 /// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
@@ -49,7 +50,7 @@ pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, sto
             }
             (Ok(_), _) => {}
             (Err(error), _) if error.is_transient() => {
-                reader.seen().fails(&format!("cannot read the input: {error}; trying again"));
+                reader.seen().fails(Unread::of(&error), &format!("cannot read the input: {error}; trying again"));
                 stop.wait(RETRY);
             }
             (Err(error), _) => return Err(error.into()),
@@ -58,9 +59,26 @@ pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, sto
     Ok(())
 }
 
+/// Why the input is not read for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    Disconnected,
+    Kafka(Discriminant<kafka::Error>),
+    Other(Discriminant<source::Error>),
+}
+
+impl Unread {
+    fn of(error: &source::Error) -> Self {
+        match error {
+            source::Error::Kafka(error) => Unread::Kafka(discriminant(error)),
+            error => Unread::Other(discriminant(error)),
+        }
+    }
+}
+
 /// What the log and the probes see of a reader.
 pub(super) struct Seen<'a> {
-    outage: &'a CommonOutage,
+    outage: &'a CommonOutage<Unread>,
     health: Arc<ReaderHealth>,
     /// What the probes see of all readers.
     all: &'a Health,
@@ -73,7 +91,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn new(outage: &'a CommonOutage, health: Arc<ReaderHealth>, all: &'a Health) -> Self {
+    pub fn new(outage: &'a CommonOutage<Unread>, health: Arc<ReaderHealth>, all: &'a Health) -> Self {
         Seen { outage, health, all, stuck: None, skipped: Repeated::default(), behind: Repeated::default() }
     }
 
@@ -82,9 +100,9 @@ impl<'a> Seen<'a> {
         self.health.beat();
     }
 
-    fn fails(&mut self, why: &str) {
+    fn fails(&mut self, reason: Unread, why: &str) {
         self.health.reading.store(false, Relaxed);
-        if self.outage.fails() {
+        if self.outage.fails(reason) {
             warn!("{why}");
         }
     }
@@ -93,7 +111,7 @@ impl<'a> Seen<'a> {
     pub fn reads(&mut self, is_connected: bool) {
         // One broker of several may go on sending while another cannot be reached.
         if !is_connected {
-            self.fails("the brokers of the input cannot be reached; waiting for them");
+            self.fails(Unread::Disconnected, "the brokers of the input cannot be reached; waiting for them");
         } else if self.stuck.is_none() {
             self.health.reading.store(true, Relaxed);
             if self.outage.works(|| self.all.is_reading()) {

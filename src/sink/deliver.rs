@@ -1,13 +1,15 @@
 //! One step of delivery, which the worker repeats: read the witness, publish what it has accepted, claim the rest.
 
+use std::mem::{Discriminant, discriminant};
 use std::time::{Duration, Instant};
 
 use super::error::Error as SinkError;
 use super::publish::Sink;
 use crate::clock::Timestamp;
 use crate::ledger;
+use crate::ledger::budget::error::Error as BudgetError;
 use crate::ledger::witness::{self, Claim, Witness};
-use crate::ledger::{Head, Ledger, Paid};
+use crate::ledger::{Head, Ledger, Paid, log};
 
 /// The most messages of one step, and so the most that are published again after a crash.
 pub const MESSAGES: usize = 512;
@@ -196,7 +198,44 @@ pub enum Error {
     Sink { published: usize, error: SinkError },
 }
 
+/// What an error is about, whatever its words are. Two errors with one reason are one outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Ledger(Discriminant<ledger::Error>),
+    Log(Discriminant<log::Error>),
+    Witness(Discriminant<witness::Error>),
+    Budget(Discriminant<BudgetError>),
+    Sink(Discriminant<SinkError>),
+}
+
+/// A topic of the ledger that has lost what it had accepted, or a broker that shows less of it than was read before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    Claims,
+    Shares,
+}
+
 impl Error {
+    /// What it is about.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Error::Ledger(ledger::Error::Log(error)) => Reason::Log(discriminant(error)),
+            Error::Ledger(error) => Reason::Ledger(discriminant(error)),
+            Error::Witness(witness::Error::Budget(error)) => Reason::Budget(discriminant(error)),
+            Error::Witness(error) => Reason::Witness(discriminant(error)),
+            Error::Sink { error, .. } => Reason::Sink(discriminant(error)),
+        }
+    }
+
+    /// What is lost, if it is not only out of reach.
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
+            Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => Some(Lost::Shares),
+            _ => None,
+        }
+    }
+
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -73,6 +73,7 @@ mod source;
 mod spending;
 mod standby;
 mod standby_faults;
+mod strays;
 mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;

@@ -228,8 +228,10 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path
     assert bernstream.verify(documents, ledger=path, witness=[*witness[:3], witness[1], other, witness[3]])
     torn = [b"{", b"[]", b'{"previous":null}', witness[3][:-1], b"\0\0"]
     for text in torn:
-        said = faults(documents, ledger=path, witness=[*witness[:3], text, witness[3]])
-        assert "the witness: message 3 is no claim, and no program goes on with it" in said
+        assert bernstream.verify(documents, ledger=path, witness=[*witness[:3], text, witness[3]])
+    newer = witness[3].replace(b"{", b'{"more":1,', 1)
+    said = faults(documents, ledger=path, witness=[*witness[:3], newer, witness[3]])
+    assert "the witness: message 3 is a claim of another version, and no program goes on with it" in said
     said = faults(documents, ledger=path, witness=[witness[0], other, *witness[1:]])
     assert "the witness has accepted another row 16, with the digest cdcd" in said
     # As a file: the first line is its identity, and the last one is not complete.

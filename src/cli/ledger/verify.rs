@@ -25,6 +25,9 @@ pub struct Verified {
     pub definition: String,
     /// The newest row that the witness has accepted; `None` before the first.
     pub witness_row: Option<u64>,
+    /// Records of the witness that no program of this kind has written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stray_records: u64,
     /// Messages on the output that were paid for, byte for byte.
     pub published: usize,
     /// Messages that were paid for and are not there.
@@ -72,10 +75,17 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if let Some(missing) = missing_rows {
         tell(not_here(missing))?;
     }
-    let (head, behind) = recognised_or_behind(settings, &ledger, &mut *settings.output.open_witness()?)?;
+    let mut witness = settings.output.open_witness()?;
+    let (head, behind) = recognised_or_behind(settings, &ledger, &mut *witness)?;
     let witness_row = head.map(|head| head.sequence);
     let accepted = witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
     tell(format!("the witness has accepted {accepted}"))?;
+    let strays = witness.strays().witness;
+    if strays > 0 {
+        tell(format!(
+            "the witness has {strays} records that no program of this kind has written, which count for nothing"
+        ))?;
+    }
     if behind > 0 {
         tell(format!(
             "this ledger is {behind} rows behind another worker: all of them are in the ledger log, from which its own worker takes them"
@@ -166,6 +176,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         digest: ledger.head().digest.to_string(),
         definition: promised(genesis),
         witness_row,
+        stray_records: strays,
         published: paid.found(),
         missing,
         missing_at_end,

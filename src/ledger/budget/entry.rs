@@ -92,6 +92,12 @@ impl Record {
     pub fn decode(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
     }
+
+    /// Whether a record that cannot be decoded has the name of a share or of its end: another version may have written it.
+    pub fn is_of_another_version(text: &[u8]) -> bool {
+        let fields: Option<serde_json::Map<String, Value>> = serde_json::from_slice(text).ok();
+        fields.is_some_and(|fields| ["share", "end"].iter().any(|name| fields.contains_key(*name)))
+    }
 }
 
 impl Shared {

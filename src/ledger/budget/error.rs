@@ -10,11 +10,15 @@ pub enum Error {
     #[error("the budget topic {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
     #[error(
-        "the budget topic {name} ends before offset {offset}, which was read before: a broker that is behind shows the rest again; \
-         if it does not, an unclean election has lost shares, and nothing may be published before the owners of its pipelines have \
-         decided"
+        "the budget topic {name} ends before a record that was read before: a broker that is behind shows the rest again; if it does \
+         not, an unclean election has lost shares, and nothing may be published before the owners of its pipelines have decided"
     )]
-    Shorter { name: String, offset: i64 },
+    Shorter { name: String },
+    #[error(
+        "the budget topic {name} has a record of another version of this program, which this one cannot read: start the newest version \
+         that its pipelines have had; nothing is lost"
+    )]
+    OfAnotherVersion { name: String },
     #[error("the budget topic {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error(
@@ -107,6 +111,7 @@ impl Error {
             Fault::Refused { why } => Error::Refused { name, why },
             Fault::Missing => Error::Missing { name },
             Fault::Damaged { what } => Error::Damaged { name, what },
+            Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
             Fault::Cut => Error::Damaged { name, what: "records that were not read yet are gone".to_owned() },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
             Fault::Setting { setting, found, needed, remedy } => {

@@ -19,6 +19,8 @@ pub struct Shares(Vec<Held>);
 /// Why a record changes nothing, for ever.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Void {
+    #[error("no program of this kind has written it")]
+    Stray,
     #[error("it is not of the same budget: {0}")]
     Other(String),
     #[error("it was there before, or a later one of the same pipeline was")]

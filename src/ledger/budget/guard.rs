@@ -5,7 +5,7 @@ use super::error::Error;
 use super::fold::Held;
 use super::topic::BudgetTopic;
 use crate::ledger::chain::Head;
-use crate::ledger::witness::{self, Claim, Witness};
+use crate::ledger::witness::{self, Claim, Strays, Witness};
 
 /// The witness of a ledger that holds a share.
 ///
@@ -46,6 +46,10 @@ impl Witness for GuardedWitness {
 
     fn settle(&mut self) {
         self.witness.settle();
+    }
+
+    fn strays(&self) -> Strays {
+        Strays { budget: self.topic.strays(), ..self.witness.strays() }
     }
 }
 

@@ -60,6 +60,11 @@ impl BudgetTopic {
         &self.void
     }
 
+    /// How many records were read that somebody else has written.
+    pub fn strays(&self) -> u64 {
+        self.void.iter().filter(|(_, void)| *void == Void::Stray).count() as u64
+    }
+
     /// Reads everything from the first record on, and before that asks whether it is still the same topic.
     ///
     /// All of it each time: of a topic that an unclean election has cut and others have filled again, a reader that goes on from
@@ -67,7 +72,7 @@ impl BudgetTopic {
     ///
     /// # Errors
     ///
-    /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one that is none of a budget.
+    /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
     pub fn read(&mut self) -> Result<&Shares, Error> {
         let failed = |fault| Error::of(self.topic.name(), fault);
         let end = self.topic.end().map_err(failed)?;
@@ -75,22 +80,23 @@ impl BudgetTopic {
             return Err(Error::Remade { name: self.name().to_owned() });
         }
         if end < self.end {
-            return Err(Error::Shorter { name: self.name().to_owned(), offset: self.end - 1 });
+            return Err(Error::Shorter { name: self.name().to_owned() });
         }
         self.end = end;
         self.topic.start_at(0);
         self.shares = Shares::default();
         self.void.clear();
-        while self.topic.next() < end {
-            let offset = self.topic.next();
-            let payload = self.topic.read().map_err(|fault| Error::of(self.topic.name(), fault))?;
-            // A record that is not understood may be a share.
-            let record = Record::decode(&payload).ok_or_else(|| Error::Damaged {
-                name: self.name().to_owned(),
-                what: format!("the record at offset {offset} is none of a budget, or one of a newer program"),
-            })?;
-            if let Err(void) = self.shares.take(record) {
-                self.void.push((offset, void));
+        while let Some(stored) = self.topic.read(end).map_err(|fault| Error::of(self.topic.name(), fault))? {
+            let taken = match Record::decode(&stored.payload) {
+                Some(record) => self.shares.take(record),
+                // It may be a share.
+                None if Record::is_of_another_version(&stored.payload) => {
+                    return Err(Error::OfAnotherVersion { name: self.name().to_owned() });
+                }
+                None => Err(Void::Stray),
+            };
+            if let Err(void) = taken {
+                self.void.push((stored.offset, void));
             }
         }
         Ok(&self.shares)

@@ -70,6 +70,7 @@ impl Error {
             Fault::Missing => Error::Missing { name },
             Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
             Fault::Cut => Error::Anew { name },
+            Fault::OfAnotherVersion => Error::Refused { name, why: "another version has written to it".to_owned() },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
             Fault::Setting { setting, found, needed, remedy } => {
                 Error::Setting { name, setting, found, needed, remedy }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::place::{Memory, Place};
 use super::seal::{self, Compared};
-use super::{Claim, Error, Witness, fold};
+use super::{Claim, Error, Record, Witness, fold};
 use crate::ledger::chain::{Digest, Head, random};
 use crate::ledger::instance::FilePlace;
 
@@ -161,18 +161,21 @@ impl Witness for FileWitness {
         let mut accepted = self.place.as_ref().and_then(|place| Claim::decode(place.record.as_bytes()));
         let mut offset = from;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            // A line without its line break is not complete.
-            if let Some(line) = line.strip_suffix(b"\n")
-                && let Some(claim) = Claim::decode(line)
-            {
-                let newest = fold(accepted, claim);
-                if newest != accepted {
-                    let record = String::from_utf8_lossy(line).into_owned();
-                    self.place = Some(Place { identity: identity.clone(), offset, record, remembered: None });
-                    accepted = newest;
-                }
-            }
+            let start = offset;
             offset += line.len() as u64;
+            // A line without its line break is not complete.
+            let Some(line) = line.strip_suffix(b"\n") else { continue };
+            let claim = match Record::decode(line) {
+                Record::Claim(claim) => claim,
+                Record::OfAnotherVersion => return Err(Error::OfAnotherVersion { name: self.name() }),
+                Record::Stray => continue,
+            };
+            let newest = fold(accepted, claim);
+            if newest != accepted {
+                let record = String::from_utf8_lossy(line).into_owned();
+                self.place = Some(Place { identity: identity.clone(), offset: start, record, remembered: None });
+                accepted = newest;
+            }
         }
         if self.is_bound {
             self.sealed(&identity, accepted.map(|claim| claim.head))?;

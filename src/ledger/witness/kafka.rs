@@ -1,11 +1,12 @@
 //! The witness as a topic of one partition.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::place::{Memory, Place};
-use super::{Claim, Error, Witness, fold};
-use crate::kafka::ordered::{self, Fault, OrderedTopic};
+use super::{Claim, Error, Record, Strays, Witness, fold};
+use crate::kafka::ordered::{self, Fault, OrderedTopic, Stored};
 use crate::kafka::topic::Topic;
 use crate::ledger::chain::Head;
 
@@ -32,6 +33,8 @@ pub struct KafkaWitness {
     answered: Option<Instant>,
     /// The last read or append has failed.
     has_failed: bool,
+    /// The offsets of records that somebody else has written.
+    strays: BTreeSet<i64>,
 }
 
 impl KafkaWitness {
@@ -51,6 +54,7 @@ impl KafkaWitness {
             remembered: None,
             answered: None,
             has_failed: false,
+            strays: BTreeSet::new(),
         };
         witness.identity = witness.identity()?;
         Ok(witness)
@@ -93,10 +97,8 @@ impl KafkaWitness {
         if end < read {
             return Err(Fault::Cut);
         }
-        while self.topic.next() < end {
-            let offset = self.topic.next();
-            let payload = self.topic.read()?;
-            self.take(offset, &payload)?;
+        while let Some(stored) = self.topic.read(end)? {
+            self.take(&stored)?;
         }
         Ok(())
     }
@@ -120,14 +122,26 @@ impl KafkaWitness {
         }
     }
 
-    /// Folds the record `payload`, that at `offset`.
-    fn take(&mut self, offset: i64, payload: &[u8]) -> Result<(), Fault> {
+    /// Folds a record.
+    ///
+    /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
+    /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
+    fn take(&mut self, Stored { offset, payload }: &Stored) -> Result<(), Fault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
-        if place.is_some_and(|place| place.record.as_bytes() != payload) {
+        let is_there = |place: &Place| {
+            i64::try_from(place.offset).ok() == Some(*offset) && place.record.as_bytes() == payload.as_slice()
+        };
+        if place.is_some_and(|place| !is_there(place)) {
             return Err(Fault::Cut);
         }
-        let no_claim = || Fault::Damaged { what: format!("the record at offset {offset} is no claim") };
-        let claim = Claim::decode(payload).ok_or_else(no_claim)?;
+        let claim = match Record::decode(payload) {
+            Record::Claim(claim) => claim,
+            Record::OfAnotherVersion => return Err(Fault::OfAnotherVersion),
+            Record::Stray => {
+                self.strays.insert(*offset);
+                return Ok(());
+            }
+        };
         let accepted = if place.is_some() { Some(claim) } else { fold(self.accepted, claim) };
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
@@ -194,6 +208,10 @@ impl Witness for KafkaWitness {
         // The file is brought up to date by the next read.
         self.remembered = None;
     }
+
+    fn strays(&self) -> Strays {
+        Strays { witness: self.strays.len() as u64, budget: 0 }
+    }
 }
 
 /// Checks that the topic can be a witness.
@@ -216,6 +234,7 @@ fn of(name: &str, fault: Fault) -> Error {
         Fault::Refused { why } => Error::Refused { name, why },
         Fault::Missing => Error::Missing { name },
         Fault::Damaged { what } => Error::Damaged { name, what },
+        Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
         Fault::Cut => Error::Unavailable { name, why: "it was cut while it was read".to_owned() },
         Fault::Partitions { partitions } => Error::Partitions { name, partitions },
         Fault::Setting { setting, found, needed, remedy } => Error::Setting { name, setting, found, needed, remedy },

@@ -50,9 +50,10 @@ def accepted(witness: Witness, found: Findings) -> list[Claim]:
             found.wrong(f"the witness: {'line' if is_file else 'message'} {number} cannot be read")
             continue
         except ValueError as error:
-            # A crash leaves torn lines in a file; in a topic nothing but claims can be, and no program goes on with it.
-            if not is_file:
-                found.wrong(f"the witness: message {number} is no claim, and no program goes on with it: {error}")
+            # Void: what a crash has torn, and what somebody else has written.
+            if _is_of_another_version(text):
+                what = "line" if is_file else "message"
+                found.wrong(f"the witness: {what} {number} is a claim of another version, and no program goes on with it: {error}")
             continue
         if previous == (claims[-1].head if claims else None) and (previous is None or head[0] > previous[0]):
             claims.append(Claim(head, until))
@@ -84,6 +85,15 @@ def _claim(text: bytes) -> tuple[Optional[Head], Head, Optional[datetime]]:
         raise ValueError("its maker is not 16 lower-case hexadecimal digits")
     previous = said.get("previous")
     return (None if previous is None else _head(previous)), _head(said["head"]), time(said["last_block_end"])
+
+
+def _is_of_another_version(text: bytes) -> bool:
+    """Whether what is no claim here has the fields of one."""
+    try:
+        said = json.loads(text.decode("utf-8"), parse_int=_whole, parse_constant=_refuse)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and set(_CLAIM[:3]) <= set(said)
 
 
 def _head(found: Any) -> Head:

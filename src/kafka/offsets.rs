@@ -1,0 +1,112 @@
+//! Offsets of a topic of one partition: where a consumer is, and which of those without a record are transaction markers.
+//!
+//! Whoever writes to a topic in a transaction leaves a marker behind, which has an offset and is never shown. Compaction, and a
+//! damaged disk, leave offsets without records too. The client passes over both, but differently: its position stands behind a marker once
+//! the marker has come, without a message, and jumps over what is gone only together with the message behind it. So each offset counts as
+//! a marker only if a client that fetches one batch at a time has been seen to stop right behind it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use super::broker::{Broker, REQUEST_TIMEOUT};
+use super::error_context::ErrorContext;
+
+const PARTITION: i32 = 0;
+
+/// One batch a fetch, and none fetched ahead of one that was not looked at: a marker is a batch of its own.
+const SETTINGS: [(&str, &str); 7] = [
+    ("group.id", "bernstream-markers"),
+    ("enable.auto.commit", "false"),
+    ("auto.offset.reset", "error"),
+    ("isolation.level", "read_uncommitted"),
+    ("max.partition.fetch.bytes", "1"),
+    ("queued.min.messages", "1"),
+    ("fetch.queue.backoff.ms", "20"),
+];
+
+/// How often a marker is looked for: the batch behind it may come while the client passes it.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What offsets have that came without a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing but transaction markers.
+    Markers,
+    /// A record after all.
+    Record,
+    /// The records that were there are gone.
+    Gone,
+    /// It did not answer in time.
+    Unanswered,
+}
+
+/// Has `consumer` read `topic` from `offset` on.
+///
+/// # Errors
+///
+/// If the topic cannot be asked for.
+pub fn assign(topic: &str, consumer: &BaseConsumer<ErrorContext>, offset: i64) -> Result<(), KafkaError> {
+    // The client looks for the leader of an assigned partition once a second, unless it knows it.
+    consumer.fetch_metadata(Some(topic), REQUEST_TIMEOUT)?;
+    let mut start = TopicPartitionList::new();
+    start.add_partition_offset(topic, PARTITION, Offset::Offset(offset))?;
+    consumer.assign(&start)
+}
+
+/// The offset behind everything that `consumer` has been given or has passed over: transaction markers are passed over. `None` before
+/// the first.
+///
+/// # Errors
+///
+/// If the client has no positions.
+pub fn position(topic: &str, consumer: &BaseConsumer<ErrorContext>) -> Result<Option<i64>, KafkaError> {
+    let positions = consumer.position()?;
+    let position = positions.find_partition(topic, PARTITION).map(|partition| partition.offset());
+    Ok(if let Some(Offset::Offset(offset)) = position { Some(offset) } else { None })
+}
+
+/// What the offsets `from..to` of `topic` have.
+///
+/// # Errors
+///
+/// If the topic cannot be read.
+pub(super) fn look(broker: &Broker, topic: &str, from: i64, to: i64) -> Result<Found, KafkaError> {
+    let consumer = broker.consumer(&SETTINGS)?;
+    let found = pass(topic, &consumer, from, to);
+    // Closing may wait for the broker.
+    thread::spawn(move || drop(consumer));
+    found
+}
+
+fn pass(topic: &str, consumer: &BaseConsumer<ErrorContext>, from: i64, to: i64) -> Result<Found, KafkaError> {
+    let mut at = from;
+    for _ in 0..TRIES {
+        assign(topic, consumer, at)?;
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        loop {
+            // Without waiting: then at most one batch is passed.
+            if let Some(message) = consumer.poll(Duration::ZERO) {
+                if message?.offset() < to {
+                    return Ok(Found::Record);
+                }
+                break;
+            }
+            let passed = position(topic, consumer)?.unwrap_or(at);
+            match passed - at {
+                1 => at = passed,
+                2.. => break,
+                _ if Instant::now() > deadline => return Ok(Found::Unanswered),
+                _ => thread::sleep(PAUSE),
+            }
+            if at >= to {
+                return Ok(Found::Markers);
+            }
+        }
+    }
+    Ok(Found::Gone)
+}
