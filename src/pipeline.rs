@@ -124,7 +124,7 @@ impl Worker<'_> {
         let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
         let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
         let begun = health.begin(readers.len() + here + usize::from(absorbed.is_some()));
-        let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health));
+        let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health, metrics.operator.is_some()));
         let backfill_until = ledger.genesis().backfill_until;
         let windows = || Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
         let cutoff = |window| plan.rules.cutoff(window, backfill_until);

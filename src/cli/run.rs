@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::cli::components::{Components, Process};
 use crate::cli::dashboard;
@@ -26,7 +26,7 @@ use crate::ledger::{Ledger, private};
 use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
-use crate::metrics::Metrics;
+use crate::metrics::{Detail, Metrics};
 use crate::pipeline::{self, Absorbed, Health, Plan, Stop, Worker};
 use crate::sink::Output;
 use crate::sink::output::Location;
@@ -206,7 +206,15 @@ fn go(
                     Opened::Stopped => None,
                 };
             }
-            done => done?,
+            done => {
+                // The exit message is for everyone.
+                if let Err(pipeline::Error::Source(failure)) = &done
+                    && let Some(in_full) = failure.in_full().filter(|_| settings.detail == Detail::Operator)
+                {
+                    error!("{in_full}");
+                }
+                done?;
+            }
         }
     }
     if let Some(failure) = watch.failure() {

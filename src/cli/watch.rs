@@ -123,7 +123,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                     Gone::Deleted => "it is not there any more",
                     Gone::Recreated => "it has another id",
                 };
-                source::Error::Recreated { topic: topic.clone(), why: why.to_owned() }.into()
+                source::Error::Recreated { topic: topic.clone(), why: why.to_owned().into() }.into()
             }),
             is_missing: false,
             last: None,

@@ -13,6 +13,7 @@ use super::joining::{Handover, Share};
 use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
+use crate::source::Told;
 use crate::{kafka, source};
 
 /// The pause before a transient failure is retried.
@@ -82,8 +83,10 @@ pub(super) struct Seen<'a> {
     health: Arc<ReaderHealth>,
     /// What the probes see of all readers.
     all: &'a Health,
+    /// Whether the log may tell what follows from records.
+    is_for_operators: bool,
     /// Why a partition is not read: a broken message blocks it. The others are still read, but no window can close.
-    stuck: Option<String>,
+    stuck: Option<Told>,
     /// Broken messages that were skipped.
     skipped: Repeated,
     /// Records that turned up behind the end of their window.
@@ -91,8 +94,14 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn new(outage: &'a CommonOutage<Unread>, health: Arc<ReaderHealth>, all: &'a Health) -> Self {
-        Seen { outage, health, all, stuck: None, skipped: Repeated::default(), behind: Repeated::default() }
+    pub fn new(
+        outage: &'a CommonOutage<Unread>,
+        health: Arc<ReaderHealth>,
+        all: &'a Health,
+        is_for_operators: bool,
+    ) -> Self {
+        let (skipped, behind) = (Repeated::default(), Repeated::default());
+        Seen { outage, health, all, is_for_operators, stuck: None, skipped, behind }
     }
 
     /// Records a heartbeat.
@@ -121,10 +130,10 @@ impl<'a> Seen<'a> {
     }
 
     /// A partition has stopped at a broken message; told once.
-    pub fn sticks(&mut self, why: String) {
+    pub fn sticks(&mut self, why: Told) {
         self.health.reading.store(false, Relaxed);
         if self.stuck.as_ref() != Some(&why) {
-            error!("reading has stopped: {why}");
+            error!("reading has stopped: {}", why.shown(self.is_for_operators));
             self.stuck = Some(why);
         }
     }
@@ -134,8 +143,8 @@ impl<'a> Seen<'a> {
         self.stuck = None;
     }
 
-    pub fn skips(&mut self, why: String) {
-        self.skipped.add(1, why);
+    pub fn skips(&mut self, why: Told) {
+        self.skipped.add(1, why.shown(self.is_for_operators).to_owned());
     }
 
     /// So many records have turned up behind the end of their window. How many there are shows something of the records: only for
@@ -148,7 +157,10 @@ impl<'a> Seen<'a> {
     pub fn tell(&mut self) {
         match self.skipped.due() {
             Some((1, why)) => warn!("{why}; it is skipped"),
-            Some((count, why)) => warn!("{count} more broken messages were skipped; the last: {why}"),
+            Some((count, why)) if self.is_for_operators => {
+                warn!("{count} more broken messages were skipped; the last: {why}");
+            }
+            Some((_, why)) => warn!("more broken messages were skipped; the last: {why}"),
             None => {}
         }
         if let Some((count, _)) = self.behind.due() {

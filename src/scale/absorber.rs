@@ -14,7 +14,7 @@ use super::pulse::Pulse;
 use super::topic::ScaleTopic;
 use super::wire::{Keys, Message};
 use crate::source::kafka::{self, Stretches};
-use crate::source::{Columns, Error};
+use crate::source::{Columns, Error, Told};
 use crate::window::{Form, Rules, VERSION};
 
 /// The longest wait for records or announcements.
@@ -69,7 +69,7 @@ pub struct Absorber {
     is_failing: bool,
     is_skip_told: bool,
     is_loss_told: bool,
-    stuck: Option<String>,
+    stuck: Option<Told>,
 }
 
 impl Absorber {
@@ -134,7 +134,9 @@ impl Absorber {
                     self.pulse.reads(true);
                 }
                 Err(failure @ Error::Deleted { partition, .. }) => {
-                    warn!("{failure}; partition {partition} is left to the worker");
+                    let in_full = failure.in_full().filter(|_| self.is_for_operators);
+                    let why = in_full.unwrap_or_else(|| failure.to_string());
+                    warn!("{why}; partition {partition} is left to the worker");
                     self.absorbing.give_up(partition);
                 }
                 Err(failure) if failure.is_transient() => {
@@ -200,7 +202,7 @@ impl Absorber {
         if let Some(why) = step.skipped
             && !std::mem::replace(&mut self.is_skip_told, true)
         {
-            warn!("{why}; it is skipped, and others like it are without a word");
+            warn!("{}; it is skipped, and others like it are without a word", why.shown(self.is_for_operators));
         }
         let is_loss = step.behind > 0 && self.is_for_operators;
         if is_loss && !std::mem::replace(&mut self.is_loss_told, true) {
@@ -212,7 +214,7 @@ impl Absorber {
         if let Some(why) = step.stuck
             && self.stuck.as_ref() != Some(&why)
         {
-            error!("a partition is left to the worker: {why}");
+            error!("a partition is left to the worker: {}", why.shown(self.is_for_operators));
             self.stuck = Some(why);
         }
         for partition in self.absorbing.stopped() {

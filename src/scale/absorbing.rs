@@ -9,7 +9,7 @@ use tracing::warn;
 use super::announcement::Announcement;
 use crate::clock::Timestamp;
 use crate::source::kafka::Stretches;
-use crate::source::{Batch, Error, Event, Positions};
+use crate::source::{Batch, Error, Event, Positions, Told};
 use crate::window::{Form, Rules, Windows};
 
 /// How many windows of a partition wait to be answered: of more, the oldest are left to the worker.
@@ -30,9 +30,9 @@ pub struct Partial {
 pub struct Step {
     pub finished: Vec<Partial>,
     /// Why a partition has stopped.
-    pub stuck: Option<String>,
+    pub stuck: Option<Told>,
     /// Why a message was skipped.
-    pub skipped: Option<String>,
+    pub skipped: Option<Told>,
     /// How many records have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
     pub behind: u64,
 }

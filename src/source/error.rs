@@ -1,5 +1,6 @@
 //! Why the input cannot be read.
 
+use super::told::{HOW, Told};
 use crate::kafka;
 
 /// Why the input cannot be read.
@@ -19,13 +20,13 @@ pub enum Error {
     Compacted { topic: String },
 
     #[error(
-        "the broker has deleted input that may be needed: topic '{topic}', partition {partition}, offsets {from} to {to}; \
-         to continue without it, add {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
+        "the broker has deleted input that may be needed: topic '{topic}', partition {partition}; to continue without it, add its offsets \
+         to 'lost' ({HOW})"
     )]
     Deleted { topic: String, partition: i32, from: i64, to: i64 },
 
     #[error("topic '{topic}' was deleted and created again since it was last read: {why}")]
-    Recreated { topic: String, why: String },
+    Recreated { topic: String, why: Told },
 
     #[error(transparent)]
     Undeclared(#[from] crate::source::record::Undeclared),
@@ -35,6 +36,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same, with the numbers that follow from records; `None` if there are none in it.
+    pub fn in_full(&self) -> Option<String> {
+        match self {
+            Error::Deleted { topic, partition, from, to } => Some(format!(
+                "topic '{topic}', partition {partition}: offsets {from} to {to} were deleted; to continue without them, add \
+                 {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
+            )),
+            Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
+            _ => None,
+        }
+    }
+
     /// Whether trying again later may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Kafka(error) if error.is_transient())

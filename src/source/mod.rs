@@ -22,6 +22,8 @@ mod rows;
 mod scalar;
 mod text;
 mod times;
+#[cfg(feature = "worker")]
+pub mod told;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "worker")]
@@ -38,6 +40,8 @@ pub use self::found::{FoundColumn, FoundColumns};
 pub use self::scalar::IdType;
 pub use self::text::Text;
 pub use self::times::TimeFormat;
+#[cfg(feature = "worker")]
+pub use self::told::Told;
 #[cfg(feature = "worker")]
 use crate::clock::{ScheduleClock, Timestamp};
 
@@ -65,16 +69,16 @@ pub enum Event {
     Idle,
     /// A broken message was skipped, as configured.
     Skipped {
-        why: String,
+        why: Told,
     },
     /// What was read so far may have gaps or duplicates: drop all state and [`Source::rewind`].
     Reset {
-        why: String,
+        why: Told,
     },
     /// A partition has stopped at a broken message until the configuration skips it; the other partitions are read on. Repeated
     /// whenever there is nothing else to return.
     Stuck {
-        why: String,
+        why: Told,
     },
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
@@ -37,6 +39,35 @@ pub struct Setup {
     windows: u32,
     /// Whether another window comes that is not over when the test is.
     is_live: bool,
+    /// Whether some of the log is for operators.
+    shows_operators: AtomicBool,
+}
+
+/// Whatever a test does to a worker, no line of its log counts records: that is for operators.
+impl Drop for Setup {
+    fn drop(&mut self) {
+        let text = fs::read_to_string(self.configuration()).unwrap_or_default();
+        let is_for_operators = self.shows_operators.load(Relaxed) || text.contains("detail = \"operator\"");
+        let log = self.read_log();
+        let counts = counted_in(&log);
+        if !is_for_operators && !thread::panicking() {
+            assert!(counts.is_empty(), "what follows from records is in the log: {counts:?}");
+        }
+    }
+}
+
+/// The lines that tell an offset, or how many records or messages there are.
+pub fn counted_in(log: &str) -> Vec<&str> {
+    let before = ["offset ", "offsets ", "offset = ", "from = ", "read up to ", "end at "];
+    let after = [" records", " messages", " rows of the input", " broken"];
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let tells = |line: &&str| {
+        before
+            .iter()
+            .any(|word| line.match_indices(word).any(|(at, _)| is_digit(line[at + word.len()..].chars().next())))
+            || after.iter().any(|word| line.match_indices(word).any(|(at, _)| is_digit(line[..at].chars().next_back())))
+    };
+    log.lines().filter(tells).collect()
 }
 
 /// A record of a setup, in the order of its topic.
@@ -91,6 +122,7 @@ impl Setup {
             length,
             windows,
             is_live,
+            shows_operators: AtomicBool::new(false),
         };
         fs::write(setup.configuration(), setup.text()).expect("the configuration is written");
         setup
@@ -160,6 +192,15 @@ keep_published = "1h"
             end = self.start_of(self.windows + u32::from(self.is_live)),
             ledger = self.ledger().display(),
         )
+    }
+
+    /// Has the log and the metrics show what only operators may see.
+    pub fn show_operators(&self) {
+        let text = fs::read_to_string(self.configuration()).expect("the configuration");
+        let kept = text.split("\n[serve]").next().unwrap_or_default();
+        let serve = "[serve]\nlisten = \"127.0.0.1:0\"\ndetail = \"operator\"\n";
+        fs::write(self.configuration(), format!("{kept}\n{serve}")).expect("the configuration is written");
+        self.shows_operators.store(true, Relaxed);
     }
 
     /// Changes the configuration's text.

@@ -137,8 +137,10 @@ fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
     before.add_partition_offset(&setup.input, 0, Offset::Offset(1)).expect("a partition");
     administer(&setup, async |admin, options| admin.delete_records(&before, options).await);
     setup.begin(Duration::ZERO);
-    let words = ["the broker has deleted input", "partition 0, offsets 0 to 1", "from = 0, to = 1", "to 'lost'"];
-    Running::start(&setup).refuses(&setup, &words);
+    Running::start(&setup).refuses(&setup, &["the broker has deleted input", "partition 0;", "to 'lost'"]);
+    setup.show_operators();
+    Running::start(&setup)
+        .refuses(&setup, &["partition 0: offsets 0 to 1 were deleted", "from = 0, to = 1", "to 'lost'"]);
     setup.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
     assert_ends(&setup);
     assert_counted(&setup, 2000.0);
@@ -157,8 +159,12 @@ fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost()
     send_to(&setup, 1, &message(&crowd(&setup, 1000)));
     setup.begin(Duration::from_secs(1));
     let mut worker = Running::start(&setup);
-    setup.wait_log("at offset 1 of partition 0");
-    assert!(setup.read_log().contains("add { partition = 0, offset = 1 } to 'skip'"), "{}", setup.read_log());
+    setup.wait_log("a message of partition 0");
+    assert!(
+        setup.read_log().contains("detail = \\\"operator\\\" in [serve] has the log say where"),
+        "{}",
+        setup.read_log()
+    );
     thread::sleep(Duration::from_millis(2000));
     let words = worker.get("/readyz");
     assert!(words.0 == 503 && words.1.contains("reading the input"), "{words:?}");
@@ -184,7 +190,7 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     setup.begin(Duration::ZERO);
     assert_ends(&setup);
     assert_counted(&setup, 2000.0);
-    assert!(setup.read_log().contains("offset 0 of partition 0 is broken"), "{}", setup.read_log());
+    assert!(setup.read_log().contains("a message of partition 0 is broken"), "{}", setup.read_log());
     let said = described(&setup);
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }

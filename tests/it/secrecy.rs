@@ -1,4 +1,4 @@
-//! The files of a ledger are for its user alone.
+//! Nothing that follows from records is there for others: not in the files of a ledger, and not in what is said at the default level.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use crate::harness::kafka;
-use crate::harness::setup::Setup;
+use crate::harness::setup::{Setup, counted_in};
 
 /// Runs the program under a umask that forbids nothing.
 fn unmasked(setup: &Setup, arguments: &str) -> Output {
@@ -59,4 +59,24 @@ fn nobody_else_can_read_a_ledger_whatever_the_umask() {
     unmasked(&setup, "run \"$1\"");
     assert!(!check());
     assert!(modes(&setup.ledger()).iter().all(|(_, mode)| mode & 0o007 == 0), "{:?}", modes(&setup.ledger()));
+}
+
+/// The log of every worker that a test starts is read when the test ends: for these.
+#[test]
+fn lines_that_count_records_are_found() {
+    for line in [
+        "the message at offset 178 of partition 0",
+        "offsets 3 to 7 were deleted",
+        "add { partition = 0, offset = 1 } to 'skip'",
+        "it was read up to 6",
+        "17 records turned up",
+        "2 more broken messages were skipped, and 5 messages",
+    ] {
+        assert_eq!(counted_in(line), [line]);
+    }
+    for line in
+        ["a message of partition 0 of topic 't9' is broken", "row 5 of the ledger", "window 2025-01-01T00:00:00Z"]
+    {
+        assert!(counted_in(line).is_empty(), "{line}");
+    }
 }

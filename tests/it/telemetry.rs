@@ -434,3 +434,14 @@ fn a_broken_message_shows() {
     assert!(end.contains("ready{part=\"output\",pipeline=\"telemetry\"} 1"), "{end}");
     assert!(seen.log.iter().any(|line| line.contains("reading has stopped")), "{:?}", seen.log);
 }
+
+/// How many messages come before it is an exact count: the log says nothing of it, and neither does anything else.
+#[test]
+fn where_a_broken_message_is_does_not_show() {
+    let broken = |place| with(place, Message { seconds: 100, records: Vec::new() });
+    let seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "safe");
+    assert!(seen[0].log.iter().any(|line| line.contains("reading has stopped")), "{:?}", seen[0].log);
+    assert_eq!(seen[0].log, seen[1].log);
+    let seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "operator");
+    assert_ne!(seen[0].log, seen[1].log, "operators are told where it is");
+}

@@ -46,6 +46,7 @@ fn send(setup: &Setup, producer: &ThreadedProducer<DefaultProducerContext>, payl
 
 /// The worker stops at offsets `from` to `last` of partition 0, unready and alive, and says so once; then it goes on without.
 fn stops_there_and_goes_on(setup: &Setup, from: i64, last: i64, expected: f64) {
+    setup.show_operators();
     let mut worker = Running::start(setup);
     let words =
         format!("the batch at offsets {from} to {last} of partition 0 of topic '{}' cannot be read", setup.input);

@@ -35,7 +35,7 @@ use crate::kafka;
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
-use crate::source::{Columns, Error, Event, Positions, Recorded, Source};
+use crate::source::{Columns, Error, Event, Positions, Recorded, Source, Told};
 
 /// The wait for records where the end offsets of a window may be known at any moment.
 const ENDS: Duration = Duration::from_millis(5);
@@ -137,7 +137,7 @@ impl Kafka {
     }
 
     /// Adds to why a partition has stopped what else is broken, where it has just done so.
-    fn stuck(&mut self, why: String) -> Event {
+    fn stuck(&mut self, why: Told) -> Event {
         let Some(consumer) = &mut self.consumer else { return Event::Stuck { why } };
         let Some((partition, offset, from)) = consumer.behind_the_broken() else { return Event::Stuck { why } };
         // Without an answer there is what is known.
@@ -148,11 +148,16 @@ impl Kafka {
             return Event::Stuck { why };
         }
         let (reasons, remedy) = (found.reasons(), found.remedy(&self.params.format));
-        let why = if found.broken.len() as u64 == found.messages {
-            format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {why}")
-        } else {
-            format!("{why}; of the next messages, {reasons}; {remedy}")
+        let (is_all, first) = (found.broken.len() as u64 == found.messages, why.in_full());
+        let in_full = match is_all {
+            true => format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"),
+            false => format!("{first}; of the next messages, {reasons}; {remedy}"),
         };
+        let words = match is_all {
+            true => format!("{remedy}; if it is only they that are wrong: {why}"),
+            false => format!("{why}; others of the next messages are broken too"),
+        };
+        let why = Told::new(words, in_full);
         consumer.stop(partition, offset, why.clone());
         Event::Stuck { why }
     }
@@ -167,9 +172,9 @@ impl Kafka {
                 Ok(Event::Stuck { why })
             }
             // A connection corrupted it.
-            Ok(None) => {
-                Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", self.params.topic) })
-            }
+            Ok(None) => Ok(Event::Reset {
+                why: format!("messages of topic '{}' were missed: {error}", self.params.topic).into(),
+            }),
             // The client may have passed messages over: without it reading starts again.
             Err(error) => {
                 let failed = self.consumer.take();
@@ -233,9 +238,9 @@ impl Kafka {
     /// known.
     fn follows(&self, partition: i32, end: i64, (low, high): (i64, i64)) -> Result<(), Error> {
         if end > high {
-            return Err(
-                self.recreated(format!("partition {partition} ends at offset {high}, but was read up to {end}"))
-            );
+            let words = format!("partition {partition} ends before what was read of it");
+            let in_full = format!("partition {partition} ends at offset {high}, but was read up to {end}");
+            return Err(self.recreated(Told::new(words, in_full)));
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
         let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
@@ -255,7 +260,7 @@ impl Kafka {
         self.tracker.changed(&[]).map(drop)
     }
 
-    fn recreated(&self, why: String) -> Error {
+    fn recreated(&self, why: Told) -> Error {
         Error::Recreated { topic: self.params.topic.clone(), why }
     }
 }
@@ -321,7 +326,7 @@ impl Source for Kafka {
 
     fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
         if let Some(why) = self.tracker.changed(&self.partitions)? {
-            return Ok(Event::Reset { why });
+            return Ok(Event::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
         let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
@@ -332,7 +337,7 @@ impl Source for Kafka {
                 Found::Event(event) => Ok(event),
                 Found::Unreadable(error) => self.unreadable(&error),
             },
-            None => Ok(Event::Reset { why: "reading has not started".to_owned() }),
+            None => Ok(Event::Reset { why: "reading has not started".to_owned().into() }),
         }
     }
 

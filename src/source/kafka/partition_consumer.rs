@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::kafka::ErrorContext;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::source::decode::ArrowDecoder;
+use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Batch, Columns, Error, Event, Positions};
 
 /// The settings of every client that reads the input.
@@ -68,7 +69,7 @@ pub(super) struct Partition {
     next: i64,
     is_paused: bool,
     /// The broken message at which reading stopped, and why.
-    stuck: Option<(i64, String)>,
+    stuck: Option<(i64, Told)>,
 }
 
 impl PartitionConsumer {
@@ -189,7 +190,7 @@ impl PartitionConsumer {
     }
 
     /// Stops reading a partition at `offset`, for good.
-    pub fn stop(&mut self, partition: i32, offset: i64, why: String) {
+    pub fn stop(&mut self, partition: i32, offset: i64, why: Told) {
         if let Some(partition) = self.partitions.get_mut(&partition) {
             partition.stuck = Some((offset, why));
         }
@@ -264,8 +265,9 @@ impl Partition {
             return Ok(None);
         }
         if offset < self.next {
-            let why = format!("partition {number} went back to offset {offset} from {}", self.next);
-            return Ok(Some(Event::Reset { why }));
+            let why = format!("partition {number} went back");
+            let in_full = format!("{why} to offset {offset} from {}", self.next);
+            return Ok(Some(Event::Reset { why: Told::new(why, in_full) }));
         }
         self.next = offset + 1;
         let time = match message.timestamp() {
@@ -293,16 +295,21 @@ impl Partition {
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
             Err(why) if params.on_bad_message == OnBadMessage::Skip => {
-                let why = format!("the message at offset {offset} of partition {number} is broken: {why}");
-                Ok(Some(Event::Skipped { why }))
+                let words = format!("a message of partition {number} is broken: {}", without_numbers(&why));
+                let in_full = format!("the message at offset {offset} of partition {number} is broken: {why}");
+                Ok(Some(Event::Skipped { why: Told::new(words, in_full) }))
             }
             Err(why) => {
                 let topic = &params.topic;
-                let why = format!(
+                let words = format!(
+                    "a message of partition {number} of topic '{topic}' is broken: {}; to continue without it, add it to 'skip' ({HOW})",
+                    without_numbers(&why)
+                );
+                let in_full = format!(
                     "the message at offset {offset} of partition {number} of topic '{topic}' is broken: {why}; to \
                      continue without it, add {{ partition = {number}, offset = {offset} }} to 'skip'"
                 );
-                self.stuck = Some((offset, why));
+                self.stuck = Some((offset, Told::new(words, in_full)));
                 Ok(self.is_stuck())
             }
         }
@@ -327,13 +334,13 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
     let code = match error {
         KafkaError::MessageConsumption(code) => code,
         KafkaError::MessageConsumptionFatal(_) => {
-            return Ok(Some(Event::Reset { why: format!("the Kafka client has failed: {error}") }));
+            return Ok(Some(Event::Reset { why: format!("the Kafka client has failed: {error}").into() }));
         }
         _ => return Ok(None),
     };
     match code {
         RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::LogTruncation => {
-            Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic) }))
+            Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic).into() }))
         }
         RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error).into()),
         _ => Ok(None),

@@ -142,7 +142,9 @@ impl Stretches {
         std::thread::spawn(move || drop(old));
         match found {
             Err(error) if !error.is_transient() => Err(error),
-            _ => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {failed}", self.params.topic) }),
+            _ => Ok(Event::Reset {
+                why: format!("messages of topic '{}' were missed: {failed}", self.params.topic).into(),
+            }),
         }
     }
 

@@ -39,7 +39,7 @@ impl TopicInspector {
         let (found, count) = topic::id_and_partitions(&self.broker, self.client.client(), &self.topic)?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
-            return Err(Error::Recreated { topic: self.topic.clone(), why });
+            return Err(Error::Recreated { topic: self.topic.clone(), why: why.into() });
         }
         // Each may have been answered by another broker.
         let why = if count != partitions.len() && !self.broker.is_mock {

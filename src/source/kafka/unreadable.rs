@@ -14,6 +14,7 @@ use super::topic_inspector::TopicInspector;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::{self, ErrorContext};
 use crate::source::Error;
+use crate::source::told::{HOW, Told};
 
 /// How often a batch is fetched before it counts as unreadable: a connection can corrupt one, too.
 const TRIES: u32 = 3;
@@ -30,14 +31,19 @@ pub(super) struct Unreadable {
 
 impl Unreadable {
     /// What happened and what to do.
-    pub fn explain(&self, topic: &str) -> String {
+    pub fn explain(&self, topic: &str) -> Told {
         let Unreadable { partition, from, to, why } = self;
         let last = to - 1;
-        format!(
+        let words = format!(
+            "a batch of partition {partition} of topic '{topic}' cannot be read ({why}): it is corrupt, or unfolds to more than the client \
+             takes; to continue without it, add its offsets to 'lost' ({HOW})"
+        );
+        let in_full = format!(
             "the batch at offsets {from} to {last} of partition {partition} of topic '{topic}' cannot be read ({why}): it is corrupt, \
              or unfolds to more than the client takes; to continue without it, add {{ partition = {partition}, from = {from}, \
              to = {to} }} to 'lost' (if several batches near one another are corrupt, what lies between them is in there too)"
-        )
+        );
+        Told::new(words, in_full)
     }
 }
 
@@ -107,8 +113,7 @@ fn probe(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaErr
     // Closing may wait for the broker.
     std::thread::spawn(move || drop(consumer));
     answer.ok_or_else(|| {
-        let why =
-            format!("partition {partition} of topic '{}' could not be read from offset {offset} on", params.topic);
+        let why = format!("partition {partition} of topic '{}' could not be read", params.topic);
         kafka::Error::Unavailable { servers: params.broker.servers.clone(), why }.into()
     })
 }
