@@ -28,6 +28,8 @@ use super::{PATIENCE, kafka, wait_for};
 
 pub struct Setup {
     pub servers: String,
+    /// Before the folder, which is gone when it is dropped.
+    log: Unread,
     pub folder: TempDir,
     pub input: String,
     pub output: String,
@@ -39,16 +41,21 @@ pub struct Setup {
     windows: u32,
     /// Whether another window comes that is not over when the test is.
     is_live: bool,
+}
+
+/// Whatever a test does to a worker, no line of its log counts records: that is for operators.
+struct Unread {
+    folder: PathBuf,
     /// Whether some of the log is for operators.
     shows_operators: AtomicBool,
 }
 
-/// Whatever a test does to a worker, no line of its log counts records: that is for operators.
-impl Drop for Setup {
+impl Drop for Unread {
     fn drop(&mut self) {
-        let text = fs::read_to_string(self.configuration()).unwrap_or_default();
-        let is_for_operators = self.shows_operators.load(Relaxed) || text.contains("detail = \"operator\"");
-        let log = self.read_log();
+        let read = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+        let is_for_operators =
+            self.shows_operators.load(Relaxed) || read("bernstream.toml").contains("detail = \"operator\"");
+        let log = read("log");
         let counts = counted_in(&log);
         if !is_for_operators && !thread::panicking() {
             assert!(counts.is_empty(), "what follows from records is in the log: {counts:?}");
@@ -112,9 +119,12 @@ impl Setup {
     }
 
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = Unread { folder: folder.path().to_owned(), shows_operators: AtomicBool::new(false) };
         let setup = Setup {
             servers: servers.to_owned(),
-            folder: tempfile::tempdir().expect("a temporary folder"),
+            log,
+            folder,
             input: kafka::fresh_input(servers, 2),
             output: kafka::fresh_name("output"),
             witness: kafka::fresh_name("witness"),
@@ -122,7 +132,6 @@ impl Setup {
             length,
             windows,
             is_live,
-            shows_operators: AtomicBool::new(false),
         };
         fs::write(setup.configuration(), setup.text()).expect("the configuration is written");
         setup
@@ -200,7 +209,7 @@ keep_published = "1h"
         let kept = text.split("\n[serve]").next().unwrap_or_default();
         let serve = "[serve]\nlisten = \"127.0.0.1:0\"\ndetail = \"operator\"\n";
         fs::write(self.configuration(), format!("{kept}\n{serve}")).expect("the configuration is written");
-        self.shows_operators.store(true, Relaxed);
+        self.log.shows_operators.store(true, Relaxed);
     }
 
     /// Changes the configuration's text.
