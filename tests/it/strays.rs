@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
+use bernstream::kafka::ordered::PowerLoss;
 use bernstream::kafka::topic;
 use bernstream::ledger::budget::error::Error as BudgetError;
 use bernstream::ledger::budget::fold::Void;
@@ -20,7 +21,12 @@ use crate::harness::{PATIENCE, wait_for};
 type Writer = ThreadedProducer<DefaultProducerContext>;
 
 fn params(servers: &str) -> Params {
-    let topic = Params { broker: kafka::at(servers), topic: kafka::fresh_name("strays"), min_insync_replicas: 1 };
+    let topic = Params {
+        broker: kafka::at(servers),
+        topic: kafka::fresh_name("strays"),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    };
     KafkaWitness::create(&topic, 1).expect("it is created");
     topic
 }
@@ -189,7 +195,12 @@ fn a_worker_and_every_command_go_on_with_a_littered_witness_and_say_so() {
     let Some(servers) = kafka::broker() else { return };
     let setup = Setup::new(&servers, 2);
     setup.begin(Duration::ZERO);
-    let topic = Params { broker: kafka::at(&servers), topic: setup.witness.clone(), min_insync_replicas: 1 };
+    let topic = Params {
+        broker: kafka::at(&servers),
+        topic: setup.witness.clone(),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Together,
+    };
     litter(&topic);
     setup.edit("end = \"2025-01-01T00:02:00Z\"", "end = \"2030-01-01T00:00:00Z\"");
     let mut worker = Running::start(&setup);
