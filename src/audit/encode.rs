@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Float64Array, Int32Array, LargeBinaryArray,
-    RecordBatch, RecordBatchOptions, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    LargeBinaryArray, NullArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::messages::{Message, Row, Texts};
+use super::messages::{Message, Row, Texts, Types};
 use crate::source::{Columns, IdType};
 
 /// What lies under a null, for something always does: a value like any other. Under a time lies the message timestamp.
@@ -43,19 +43,24 @@ fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBat
     let nulls = |is_there: &dyn Fn(&Row) -> bool| NullBuffer::from_iter(rows.iter().map(is_there));
     let times = rows.iter().map(|row| row.time.unwrap_or(message.stamp).micros()).collect();
     let times = TimestampMicrosecondArray::try_new(times, Some(nulls(&|row| row.time.is_some())))?;
-    let mut named: Vec<(&String, ArrayRef)> = vec![(&columns.time, Arc::new(times.with_timezone("UTC")))];
+    let mut named: Vec<(&String, ArrayRef)> =
+        vec![(&columns.time, typed(message, |row| row.time.is_some(), Arc::new(times.with_timezone("UTC"))))];
     if let Some(name) = &columns.key {
-        named.push((name, texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?));
+        let keys = texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
+        named.push((name, typed(message, |row| row.key.is_some(), keys)));
     }
     let unit = |name: &[u8]| if columns.unit_type == Some(IdType::Integer) { number(name) } else { name.to_vec() };
     if let Some(name) = &columns.unit {
         let units: Vec<Option<Vec<u8>>> = rows.iter().map(|row| row.unit.as_deref().map(unit)).collect();
-        named.push((name, texts(units.iter().map(Option::as_deref), message.texts)?));
+        let units = texts(units.iter().map(Option::as_deref), message.texts)?;
+        named.push((name, typed(message, |row| row.unit.is_some(), units)));
     }
     for (at, name) in columns.values.iter().enumerate() {
-        let value = |row: &Row| row.values.get(at).copied().flatten();
-        let values = rows.iter().map(|row| value(row).unwrap_or(UNDER_A_NULL)).collect();
-        named.push((name, Arc::new(Float64Array::try_new(values, Some(nulls(&|row| value(row).is_some())))?)));
+        let is_there = |row: &Row| value(row, at).is_some();
+        let values = rows.iter().map(|row| value(row, at).unwrap_or(UNDER_A_NULL)).collect();
+        let floats = Float64Array::try_new(values, Some(nulls(&is_there)))?;
+        let numbers: ArrayRef = if is_whole(message, at) { Arc::new(integers(&floats)) } else { Arc::new(floats) };
+        named.push((name, typed(message, is_there, numbers)));
     }
     // One column can have two parts to play.
     let mut seen = BTreeSet::new();
@@ -76,6 +81,33 @@ fn number(name: &[u8]) -> Vec<u8> {
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     digest.to_string().into_bytes()
+}
+
+fn value(row: &Row, column: usize) -> Option<f64> {
+    row.values.get(column).copied().flatten()
+}
+
+/// `array`, or one without a type, where types are inferred and no row of the message has anything in this column.
+fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) -> ArrayRef {
+    let has_type = message.types == Types::Declared || message.rows().any(is_there);
+    if has_type { array } else { Arc::new(NullArray::new(array.len())) }
+}
+
+/// Whether the types of the message are inferred and this column of values is one of integers.
+fn is_whole(message: &Message, column: usize) -> bool {
+    const WHOLE: f64 = (1_i64 << 53) as f64;
+    let is_integer = |value: f64| value.fract() == 0.0 && value.abs() <= WHOLE;
+    let has_null = message.rows().any(|row| value(row, column).is_none());
+    let is_inferred = match message.types {
+        Types::Declared => false,
+        Types::Inferred => true,
+        Types::InferredByPandas => !has_null,
+    };
+    is_inferred && message.rows().filter_map(|row| value(row, column)).all(is_integer)
+}
+
+fn integers(floats: &Float64Array) -> Int64Array {
+    floats.iter().map(|value| value.map(|value| value as i64)).collect()
 }
 
 fn texts<'a>(rows: impl Iterator<Item = Option<&'a [u8]>>, form: Texts) -> Result<ArrayRef, ArrowError> {

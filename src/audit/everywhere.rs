@@ -1,5 +1,7 @@
-//! What the records of every promise get: any event time, any place in the stream, any message timestamp, any form of text.
+//! What the records of every promise get: any event time, any place in the stream, any message timestamp, any form of text, any cut
+//! into messages, any producer that infers types.
 
+use super::cuts::cuts;
 use super::edit::Edit;
 use super::messages::Row;
 use super::odd;
@@ -12,10 +14,33 @@ use crate::clock::Timestamp;
 /// The name of a row in which nothing is odd.
 const PLAIN: &str = "a plain row";
 
-/// Pairs that differ at `plain`, a row in the full window, by event time, place, message timestamp and form.
-pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 4] {
-    let at_each = |ways: Vec<Way<'_>>| ways.iter().flat_map(|way| edit.pairs(way, PLAIN, plain)).collect();
-    [times(stage, edit, plain), at_each(way::places(stage)), at_each(way::stamps(stage)), forms(stage, edit, plain)]
+/// Pairs that differ at `plain`, a row in the full window, by event time, place, message timestamp, form, cut and inferred types.
+pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 6] {
+    [
+        times(stage, edit, plain),
+        at_each(way::places(stage), edit, plain),
+        at_each(way::stamps(stage), edit, plain),
+        forms(stage, edit, plain),
+        at_each(cuts(stage), edit, plain),
+        types(stage, edit, plain),
+    ]
+}
+
+fn at_each(ways: Vec<Way<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    ways.iter().flat_map(|way| edit.pairs(way, PLAIN, plain)).collect()
+}
+
+/// A row that decides, by what it has or lacks, which types the columns of its message have.
+fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    let lacking = [
+        (PLAIN, plain.clone()),
+        ("a row without values", Row { values: vec![None; plain.values.len()], ..plain.clone() }),
+        ("a row without a key", Row { key: None, ..plain.clone() }),
+        ("a row without a unit", Row { unit: None, ..plain.clone() }),
+        ("a row without a time", Row { time: None, ..plain.clone() }),
+    ];
+    let ways = way::types(stage);
+    lacking.iter().flat_map(|(name, row)| ways.iter().flat_map(|way| edit.pairs(way, name, row))).collect()
 }
 
 /// Event times of every kind, each beside others and in a message of its own.

@@ -23,6 +23,19 @@ pub struct Message {
     /// Record batches of rows. A message without any has no schema either: no worker can read it.
     pub batches: Vec<Vec<Row>>,
     pub texts: Texts,
+    pub types: Types,
+}
+
+/// Who says which types the columns of a message have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Types {
+    /// A schema: the same for every message.
+    #[default]
+    Declared,
+    /// Its rows, as pyarrow and Polars infer them: a column of nulls has no type, and one of whole numbers is of integers.
+    Inferred,
+    /// Its rows, as pandas infers them: the same, but whole numbers and a null are floats.
+    InferredByPandas,
 }
 
 /// How keys and units are encoded.
@@ -41,7 +54,7 @@ pub enum Texts {
 impl Message {
     /// One batch of rows, plainly encoded.
     pub fn of(partition: i32, stamp: Timestamp, rows: Vec<Row>) -> Self {
-        Message { partition, stamp, batches: vec![rows], texts: Texts::Plain }
+        Message { partition, stamp, batches: vec![rows], texts: Texts::Plain, types: Types::Declared }
     }
 
     /// Its rows, of all batches.

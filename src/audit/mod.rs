@@ -14,6 +14,7 @@ mod attacked;
 mod attacker;
 mod batches;
 pub mod compare;
+mod cuts;
 mod deadline;
 mod edit;
 mod encode;

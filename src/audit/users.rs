@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::edit::Edit;
 use super::everywhere::{everywhere, later, texts};
-use super::messages::{Message, Row, Texts};
+use super::messages::{Message, Row, Texts, Types};
 use super::odd;
 use super::pair::Pair;
 use super::records::without;
@@ -124,7 +124,8 @@ fn many(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
         let way = Way::new("500 in each of 24 batches", stage, |rows| {
             let batches = vec![rows.iter().cycle().take(500).cloned().collect(); 24];
             let stamp = Stage::time(stage.full(), 0.6);
-            stage.with_message(Message { partition: 1, stamp, batches, texts: Texts::Dictionary })
+            let (texts, types) = (Texts::Dictionary, Types::Declared);
+            stage.with_message(Message { partition: 1, stamp, batches, texts, types })
         });
         way.added(&format!("rows with a {name}"), &[row])
     };

@@ -4,7 +4,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::messages::{Message, Row, Texts};
+use super::messages::{Message, Row, Texts, Types};
 use super::pair::Pair;
 use super::stage::{Stage, TICK};
 use super::subject::Stamps;
@@ -24,6 +24,11 @@ pub(super) struct Way<'s> {
 impl<'s> Way<'s> {
     pub fn new(name: impl Into<String>, stage: &'s Stage<'_>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
         Way { name: name.into(), without: stage.others.clone(), with: Box::new(with) }
+    }
+
+    /// The whole stream as `with` makes it, without the rows too.
+    pub fn anew(name: impl Into<String>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
+        Way { name: name.into(), without: Arc::new(with(&[])), with: Box::new(with) }
     }
 
     /// Each row beside the rows of others that come just before it.
@@ -141,10 +146,34 @@ pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
 pub(super) fn forms<'s>(stage: &'s Stage<'_>, row: &'s Row, batches: usize) -> Vec<Way<'s>> {
     let way = |texts: Texts| {
         let name = format!("{texts:?}, among {batches} batches of others");
-        let with = move |rows: &[Row]| stage.with_message(among(stage, row, (texts, batches), rows));
-        Way { name, without: Arc::new(with(&[])), with: Box::new(with) }
+        Way::anew(name, move |rows| stage.with_message(among(stage, row, (texts, batches), rows)))
     };
     [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain].map(way).into()
+}
+
+/// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
+/// their time, so that the row itself decides, beside whole numbers, and alone.
+pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
+    let time = Some(Stage::time(stage.full(), 0.3));
+    let empty = Row { time, key: None, unit: None, values: vec![None; stage.middle.len()] };
+    let whole = Row { values: stage.ends.iter().map(|[min, _]| Some(min.ceil())).collect(), ..stage.plain(None) };
+    let others = [("beside empty rows", vec![empty; 2]), ("beside whole numbers", vec![whole; 2]), ("alone", vec![])];
+    let encoders = [
+        ("pyarrow", Texts::Plain, Types::Inferred),
+        ("Polars", Texts::Views, Types::Inferred),
+        ("pandas", Texts::Plain, Types::InferredByPandas),
+    ];
+    let mut all = Vec::new();
+    for (place, rows) in others {
+        for (library, texts, types) in encoders {
+            let (rows, stamp) = (rows.clone(), Stage::time(stage.full(), 0.6));
+            all.push(Way::anew(format!("{place}, in types that {library} infers"), move |more| {
+                let batches = vec![[rows.as_slice(), more].concat()];
+                stage.with_message(Message { partition: 1, stamp, batches, texts, types })
+            }));
+        }
+    }
+    all
 }
 
 /// Many rows of others in one message, and more.
@@ -163,5 +192,5 @@ fn among(stage: &Stage<'_>, row: &Row, (texts, batches): (Texts, usize), more: &
     if let Some(last) = all.last_mut() {
         last.extend_from_slice(more);
     }
-    Message { partition: 1, stamp: Stage::time(stage.full(), 0.6), batches: all, texts }
+    Message { partition: 1, stamp: Stage::time(stage.full(), 0.6), batches: all, texts, types: Types::Declared }
 }

@@ -365,6 +365,38 @@ fn a_cap_that_is_not_kept_is_found() {
     assert!(report.beyond.len() > FIRST / 2, "{:?}", report.beyond);
 }
 
+/// However producers cut rows into messages, and whatever types they infer from them, for every kind of promise.
+#[test]
+fn no_row_decides_how_the_rows_beside_it_are_read() {
+    for promise in [("adjacency", "add_remove"), ("adjacency", "replace_one"), ("unit", "user in 1m")] {
+        let control = Control::of(&[promise, ("keys", "two")]);
+        let mut pairs = neighbours::pairs(&control.subject());
+        pairs.retain(|pair| ["cut by", " infers"].iter().any(|words| pair.name.contains(words)));
+        for words in ["by count", "by the clock", "pyarrow", "Polars", "pandas"] {
+            assert!(pairs.iter().any(|pair| pair.name.contains(words)), "{promise:?}: {words}");
+        }
+        let report = run(&control.subject(), &pairs, 1, || true).expect("replays");
+        assert!(report.violations.is_empty() && report.beyond.is_empty(), "{promise:?}: {report:?}");
+    }
+}
+
+/// A producer that keeps rows for longer than grace, until it has so many: a row more decides which others miss the cutoff.
+#[test]
+fn a_producer_that_counts_rows_and_keeps_them_for_longer_than_grace_is_found() {
+    let control = Control::new();
+    let mut pairs = neighbours::pairs(&control.subject());
+    pairs.retain(|pair| pair.name.contains("cut by"));
+    assert!(pairs.iter().any(|pair| pair.name.contains("cut by count")), "{pairs:?}");
+    let mut hasty = Control::new();
+    assert!(!hasty.plan.rules.allowed_lateness.is_zero());
+    hasty.plan.rules.allowed_lateness = Duration::ZERO;
+    let report = run(&hasty.subject(), &pairs, 1, || true).expect("replays");
+    let found: BTreeSet<&str> = report.violations.iter().chain(&report.beyond).map(|(pair, _)| pair.as_str()).collect();
+    assert!(found.iter().any(|pair| pair.contains("cut by count")), "{report:?}");
+    // What is cut by the clock is cut in the same places in both streams.
+    assert!(!found.iter().any(|pair| pair.contains("cut by the clock")), "{report:?}");
+}
+
 /// All records of one user may be in one message: a few hundred kilobytes must not unfold to gigabytes.
 #[test]
 fn no_user_takes_much_memory() {
