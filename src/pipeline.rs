@@ -426,7 +426,7 @@ impl Releasing<'_> {
         let accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
         self.compare(accepted.head())?;
         let clock = self.clock.clone();
-        let ahead = Ahead { lead: LEAD, wait: &|moment| turn::wait_for(moment, &clock, stop) };
+        let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
         let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
         self.next_due = progress.next_due;
         self.comparison.step(progress.has_claimed && !self.ledger.is_acting());

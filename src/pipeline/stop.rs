@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::clock::{ScheduleClock, Timestamp};
+
+/// The longest sleep, and so the delay with which a stop is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
 /// Cheap to clone; all clones share one request.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -38,7 +43,21 @@ impl Stop {
     pub fn wait(&self, pause: Duration) {
         let until = Instant::now() + pause;
         while !self.asked() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(20).min(pause));
+            thread::sleep(LONGEST_SLEEP.min(pause));
+        }
+    }
+
+    /// Sleeps until `moment`, never shorter; `false` if a stop is requested before.
+    pub(super) fn wait_until(&self, moment: Timestamp, clock: &ScheduleClock) -> bool {
+        loop {
+            let left = moment.since(clock.now());
+            if left.is_zero() {
+                return true;
+            }
+            if self.asked() {
+                return false;
+            }
+            thread::sleep(LONGEST_SLEEP.min(left));
         }
     }
 }

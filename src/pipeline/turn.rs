@@ -1,13 +1,12 @@
 //! Whose turn it is, where several workers share a log: how long this one waits, how far back it may go on, and how it leaves.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::Duration;
 
 use tracing::{info, warn};
 
 use super::{Error, LEAD, Releasing, Stop};
-use crate::clock::{ScheduleClock, Timestamp};
+use crate::clock::Timestamp;
 use crate::sink::deliver::{self, Progress};
 use crate::window::grid::Span;
 
@@ -15,23 +14,6 @@ use crate::window::grid::Span;
 const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 /// And at least, whatever is due.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
-
-/// The longest sleep before a moment, and so the delay with which a stop is noticed then.
-const LONGEST_SLEEP: Duration = Duration::from_millis(20);
-
-/// Sleeps until `moment`, never shorter; `false` if a stop is requested before.
-pub(super) fn wait_for(moment: Timestamp, clock: &ScheduleClock, stop: &Stop) -> bool {
-    loop {
-        let left = moment.since(clock.now());
-        if left.is_zero() {
-            return true;
-        }
-        if stop.asked() {
-            return false;
-        }
-        thread::sleep(left.min(LONGEST_SLEEP));
-    }
-}
 
 impl Releasing<'_> {
     /// Whether a moment is so near that nothing else is begun.

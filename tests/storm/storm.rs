@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::PATIENCE;
+use crate::harness::setup::Setup;
 
 use super::counts::Counts;
 use super::episode::Episode;
@@ -22,6 +23,9 @@ const WAIT: Duration = Duration::from_secs(6);
 
 /// The exit code of a worker that its ledger stops.
 const STOPPED: i32 = 74;
+
+/// How long a worker with work to do takes to its next claim.
+const CLAIMED: Duration = Duration::from_secs(30);
 
 /// How long a leader takes to show again what it has, after all brokers have started.
 const SHOWN: Duration = Duration::from_secs(30);
@@ -105,8 +109,8 @@ impl<'a> Storm<'a> {
     /// All brokers lose their power at once. Every claim that the witness had is there afterwards.
     fn power_cut(&mut self, after: u32, lasts: Duration, worker: Beside) {
         self.running(after);
+        let claims = self.fresh_claims();
         let (setup, brokers) = (&self.episode.setup, self.place.powered());
-        let claims = topics::read(&setup.servers, &setup.witness, "read_uncommitted");
         brokers.power_off();
         if worker != Beside::Lives {
             self.kill("kills: with the power of the brokers");
@@ -121,6 +125,21 @@ impl<'a> Storm<'a> {
         self.counts.add("claims that were looked for after power cuts", claims.len() as u64);
         assert_eq!(lost, 0, "of {} claims {lost} are gone after a power cut", claims.len());
         self.look();
+    }
+
+    /// The claims of the witness, as soon as one has come; a worker may have none to make for a while.
+    fn fresh_claims(&mut self) -> Vec<Message> {
+        let Setup { servers, witness, .. } = &self.episode.setup;
+        let before = topics::read(servers, witness, "read_uncommitted").len();
+        let until = Instant::now() + CLAIMED;
+        loop {
+            let claims = topics::read(servers, witness, "read_uncommitted");
+            self.look();
+            if claims.len() > before || self.worker.is_none() || Instant::now() > until {
+                return claims;
+            }
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// A worker that has done all its work is started again: it compares the output with its ledger.
