@@ -352,7 +352,7 @@ mod tests {
         // 41 values, schema and metadata, and what stays of a message.
         assert_eq!(
             memory(&settings)[2],
-            "and, while a window is released: keys x bytes of each one's messages = 3 x 8924 = 27 KB"
+            "and, while a window is released: keys x bytes of each one's messages = 3 x 10972 = 33 KB"
         );
         assert!(memory(&settings)[3].starts_with("in all 59 MB for a worker that keeps up, and 179 MB while"));
         // Three messages of 350 bytes and a window of 500.
@@ -384,10 +384,11 @@ mod tests {
             memory(&settings).get(2).map(String::as_str),
             Some("and, while a full window and key is computed: 246 MB")
         );
-        let notes = guarantee::notes(&settings);
-        assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
-        let patient = text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"");
-        assert!(guarantee::notes(&self::settings(&patient)).is_empty());
+        let is_slow = |text: &str| {
+            guarantee::notes(&self::settings(text)).iter().any(|note| note.contains("multiplications, some "))
+        };
+        assert!(is_slow(&text));
+        assert!(!is_slow(&text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"")));
     }
 
     #[test]

@@ -108,10 +108,10 @@ pub enum Fault {
         partitions: usize,
     },
     Setting {
-        setting: String,
-        found: String,
-        needed: String,
-        remedy: String,
+        setting: Box<str>,
+        found: Box<str>,
+        needed: Box<str>,
+        remedy: Box<str>,
     },
 }
 
@@ -326,8 +326,9 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
     for (name, needed) in params.settings() {
         let found = setting(topic, name);
         if found != needed {
-            let (setting, found, remedy) = (name.to_owned(), found.to_owned(), params.remedy(name, needed));
-            return Err(Fault::Setting { setting, found, needed: needed.to_owned(), remedy });
+            let remedy = params.remedy(name, needed).into();
+            let (setting, found, needed) = (name.into(), found.into(), needed.into());
+            return Err(Fault::Setting { setting, found, needed, remedy });
         }
     }
     let (name, least) = ("min.insync.replicas", params.min_insync_replicas);
@@ -336,10 +337,10 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::Setting {
-        setting: name.to_owned(),
-        found: found.to_owned(),
-        needed: format!("at least {least}"),
-        remedy: params.remedy(name, &least.to_string()),
+        setting: name.into(),
+        found: found.into(),
+        needed: format!("at least {least}").into(),
+        remedy: params.remedy(name, &least.to_string()).into(),
     })
 }
 

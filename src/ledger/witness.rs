@@ -155,7 +155,7 @@ pub enum Error {
     #[error(
         "the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record: {remedy}"
     )]
-    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
+    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
 }
 
 impl Error {

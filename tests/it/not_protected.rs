@@ -37,7 +37,7 @@ const LIMITS: [&str; 10] = [
 
 /// A clause as the page shows it, with the names of values for the values.
 fn shown(exclusion: &Exclusion) -> String {
-    exclusion.clause.replace('{', "`").replace('}', "`")
+    exclusion.clause.replace(['{', '}'], "`")
 }
 
 /// The anchor of a heading, as mdBook and GitHub make it.

@@ -500,7 +500,7 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
         let settings: Vec<_> = settings.chain([bad]).collect();
         topic::create(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
         let error = KafkaWitness::open(&witness_topic).err().unwrap();
-        assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == bad.0), "{error}");
+        assert!(matches!(&error, witness::Error::Setting { setting, .. } if **setting == *bad.0), "{error}");
     }
     let mut witness_topic = witness_params(&servers);
     witness_topic.power_loss = PowerLoss::Separately;
@@ -514,7 +514,10 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
     KafkaWitness::create(&witness_topic, 1).unwrap();
     witness_topic.min_insync_replicas = 2;
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
-    assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == "min.insync.replicas"), "{error}");
+    assert!(
+        matches!(&error, witness::Error::Setting { setting, .. } if &**setting == "min.insync.replicas"),
+        "{error}"
+    );
     witness_topic.topic = kafka::fresh_topic(&servers, "witness", 2, &good);
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
     assert!(matches!(&error, witness::Error::Partitions { partitions: 2, .. }), "{error}");

@@ -342,7 +342,7 @@ fn numbers() -> Vec<(ArrayRef, [Option<&'static str>; 3])> {
         Int8Array::from(vec![Some(1), Some(1), Some(0)]),
         Arc::new(Float64Array::from(vec![0.5, 7.0])),
     );
-    let wide = [7, -8, 5].map(|n| i256::from_i128(n));
+    let wide = [7, -8, 5].map(i256::from_i128);
     let wide = Decimal256Array::from(wide.to_vec()).with_precision_and_scale(50, 0).unwrap();
     let beyond = ((1_i64 << 53) + 2) as f64;
     vec![

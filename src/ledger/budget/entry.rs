@@ -14,6 +14,7 @@ use crate::window::grid::{Blocks, Grid, Span};
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "one at a time is in memory")]
 pub enum Record {
     Share(Entry),
     End(End),

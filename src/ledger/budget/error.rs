@@ -39,7 +39,7 @@ pub enum Error {
     #[error(
         "the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record: {remedy}"
     )]
-    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
+    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
     #[error(
         "the budget topic {name} was deleted and created anew, so that other pipelines may have taken what this one holds: nothing \
          is published until the owners of its pipelines have decided; a new ledger (`bernstream ledger init --replace`, in another \

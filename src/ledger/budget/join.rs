@@ -26,6 +26,7 @@ pub struct Wanted {
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum Next {
     /// It holds: the ledger may begin with the block that starts at `from`.
     Begin { holder: Holder, from: Timestamp },

@@ -27,7 +27,7 @@ pub enum Error {
     )]
     Partitions { name: String, partitions: usize },
     #[error("the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost: {remedy}")]
-    Setting { name: String, setting: String, found: String, needed: String, remedy: String },
+    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
     #[error(
         "row {sequence} ({digest}), which the witness has accepted, is not whole in the ledger log {name}: a broker may be behind, or the \
          disk of another worker may still have it. Nothing is published before it is there; if it never comes, start a worker with \

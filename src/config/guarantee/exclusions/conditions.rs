@@ -46,8 +46,8 @@ pub fn accepts_loss(settings: &Settings) -> bool {
     kafka(settings).is_some_and(|kafka| !kafka.lost.is_empty())
 }
 
-pub fn writes_topics(settings: &Settings) -> bool {
-    matches!(settings.output, Output::Kafka { .. }) || settings.ledger_log.is_some() || settings.scale.is_some()
+pub fn uses_brokers(settings: &Settings) -> bool {
+    reads_a_topic(settings) || matches!(settings.output, Output::Kafka { .. })
 }
 
 /// Claims are acknowledged before they are on the disks of brokers.

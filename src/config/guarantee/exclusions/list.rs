@@ -211,7 +211,7 @@ pub const ALL: &[Exclusion] = &[
     Exclusion {
         title: "Sizes and times on other topics",
         applies_to: "with Kafka",
-        applies: conditions::writes_topics,
+        applies: conditions::uses_brokers,
         clause: "sizes and times of messages on topics other than the output, such as the witness",
         details: "Anyone who can read the witness, or exports the ledger while its worker runs, sees when each window was paid for, which \
             is before it is due, and the time that solvers need depends on the records. On the ledger log the times of messages show how \
