@@ -400,7 +400,8 @@ fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
     let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let error = source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap_err();
     let Error::Deleted { partition: 0, from: 0, to: 3, .. } = error else { panic!("{error}") };
-    assert!(error.to_string().contains("add { partition = 0, from = 0, to = 3 } to 'lost'"), "{error}");
+    let in_full = error.in_full().expect("where it is, for operators");
+    assert!(in_full.contains("add { partition = 0, from = 0, to = 3 } to 'lost'"), "{in_full}");
     // Message 3 is still there and too old to matter, so nothing that matters is gone.
     source.rewind(later, &Recorded::default()).unwrap();
     let ends = ends_now(&mut source);
