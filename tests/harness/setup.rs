@@ -21,6 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use tempfile::TempDir;
 
@@ -410,7 +411,11 @@ fn read_messages<T>(servers: &str, topic: &str, taken: impl Fn(&BorrowedMessage)
         consumer.assign(&list).expect("assigned");
         let mut next = low;
         while next < high {
-            let message = consumer.poll(PATIENCE).expect("in time").expect("no error");
+            let message = match consumer.poll(PATIENCE).expect("in time") {
+                // The client connects again to a broker that was killed and started again.
+                Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::BrokerTransportFailure) => continue,
+                polled => polled.expect("no error"),
+            };
             next = message.offset() + 1;
             published.push(taken(&message));
         }
