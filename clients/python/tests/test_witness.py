@@ -57,7 +57,17 @@ def test_what_another_version_may_take_for_a_claim_is_a_fault(text: bytes) -> No
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"\x00", b"no claim", b"{}", b"null", b'{"head":1}', b"\xef\xbb\xbf" + claim(), compact([None, HEAD]).encode(), claim()[:-1]],
+    [
+        b"",
+        b"\x00",
+        b"no claim",
+        b"{}",
+        b"null",
+        b'{"head":1}',
+        b"\xef\xbb\xbf" + claim(),
+        compact([None, HEAD]).encode(),
+        claim()[:-1],
+    ],
     ids=lambda text: repr(text[:60]),
 )
 def test_what_the_program_takes_for_no_claim_is_void_here(text: bytes) -> None:

@@ -52,8 +52,8 @@ def accepted(witness: Witness, found: Findings) -> list[Claim]:
         except ValueError as error:
             # Void: what a crash has torn, and what somebody else has written.
             if _is_of_another_version(text):
-                what = "line" if is_file else "message"
-                found.wrong(f"the witness: {what} {number} is a claim of another version, and no program goes on with it: {error}")
+                what = f"{'line' if is_file else 'message'} {number}"
+                found.wrong(f"the witness: {what} is a claim of another version, and no program goes on with it: {error}")
             continue
         if previous == (claims[-1].head if claims else None) and (previous is None or head[0] > previous[0]):
             claims.append(Claim(head, until))
