@@ -173,8 +173,7 @@ impl Witness for FileWitness {
             let newest = fold(accepted, claim);
             if newest != accepted {
                 let record = String::from_utf8_lossy(line).into_owned();
-                let identity = identity.clone();
-                self.place = Some(Place { identity, offset: start, record, written: None, remembered: None });
+                self.place = Some(Place { identity: identity.clone(), offset: start, record, remembered: None });
                 accepted = newest;
             }
         }
