@@ -17,7 +17,7 @@ use crate::source::{Columns, IdType};
 
 /// What lies under a null, for something always does: a value like any other. Under a time lies the message timestamp.
 const UNDER_A_NULL: f64 = 1.0;
-/// What is longer is no name of a user.
+/// The longest unit that counts as the name of a user.
 const LONGEST_NAME: usize = 64;
 
 /// The bytes of a message.

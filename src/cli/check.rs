@@ -332,7 +332,7 @@ fn has_ledger(settings: &Settings) -> bool {
     ledger::exists(&settings.ledger).unwrap_or(true)
 }
 
-/// What of a folder is not read as somebody may think that it is.
+/// The files of a folder that are passed over, although somebody may think that they are read.
 fn files_checks(files: &Files) -> Vec<Check> {
     let unread = files.unread().map(|(path, why)| {
         let remedy = "give the file the column; until then it counts as null in all of its records";
