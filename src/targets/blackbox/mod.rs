@@ -56,7 +56,7 @@
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
 //! # let cannot_be_shown = format!("{exact:?}");
-//! # assert_eq!(cannot_be_shown, "Exact(1 values)");
+//! # assert_eq!(cannot_be_shown, "Exact(2 values)");
 //! # Ok::<(), bernstream::targets::Error>(())
 //! ```
 
