@@ -115,10 +115,11 @@ pub enum Fault {
     },
 }
 
-/// A record, and its offset.
+/// A record, its offset, and when it was written, in milliseconds since 1970, if the topic says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub offset: i64,
+    pub written: Option<i64>,
     pub payload: Vec<u8>,
 }
 
@@ -214,7 +215,7 @@ impl OrderedTopic {
             let polled = self.consumer.poll(WAIT).map(|polled| {
                 polled.map(|message| {
                     let payload = message.payload().unwrap_or_default().to_vec();
-                    Stored { offset: message.offset(), payload }
+                    Stored { offset: message.offset(), written: message.timestamp().to_millis(), payload }
                 })
             });
             match polled {

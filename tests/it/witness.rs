@@ -611,14 +611,21 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
 }
 
 /// The file in which a worker remembers its place.
-fn remember(path: &Path, identity: &str, offset: u64, record: &str) {
-    let place = serde_json::json!({ "identity": identity, "offset": offset, "record": record }).to_string();
+fn remember(path: &Path, place: &serde_json::Value) {
+    let place = place.to_string();
     let digest = bernstream::ledger::Digest::of(place.as_bytes());
     fs::write(path, format!("{digest}\n{place}")).unwrap();
 }
 
 fn remembered(path: &Path) -> serde_json::Value {
     serde_json::from_str(fs::read_to_string(path).unwrap().split_once('\n').unwrap().1).unwrap()
+}
+
+/// The same place, with another value of this field.
+fn with(place: &serde_json::Value, field: &str, value: impl Into<serde_json::Value>) -> serde_json::Value {
+    let mut place = place.clone();
+    place[field] = value.into();
+    place
 }
 
 #[test]
@@ -636,35 +643,50 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
         claims.push(a_claim(claims.last(), sequence));
     }
     // Void claims lie between.
-    for claim in &claims {
+    let mut older = serde_json::Value::Null;
+    for (sequence, claim) in claims.iter().enumerate() {
         witness.append(claim).unwrap();
         witness.append(&a_claim(None, 999)).unwrap();
+        if sequence == 10 {
+            witness.read().unwrap();
+            older = remembered(&path);
+        }
     }
     let newest = claims.last().copied();
     assert_eq!(witness.read().unwrap(), newest);
-    let identity = witness.identity().unwrap();
-    let place = serde_json::json!({ "identity": identity, "offset": 140, "record": newest.unwrap().encode() });
-    assert_eq!(remembered(&path), place);
+    let place = remembered(&path);
+    assert_eq!(place["identity"], witness.identity().unwrap());
+    assert_eq!(place["offset"], 140);
+    assert_eq!(place["record"], newest.unwrap().encode());
     assert_eq!(open().read().unwrap(), newest);
 
     // What is remembered holds, if it is what is there: from an older place the rest is read.
-    remember(&path, &identity, 20, &claims[10].encode());
-    assert_eq!(open().read().unwrap(), newest);
+    remember(&path, &older);
+    let mut from_older = open();
+    assert_eq!((from_older.read().unwrap(), from_older.remembered()), (newest, None));
     assert_eq!(remembered(&path), place, "it is brought up to date");
-    // A record that was accepted there, and is not there any more; the rest of a record counts too, not only its head.
+    // A record that was accepted there, and is not there any more: the rest of a record counts too, not only its head, and the same
+    // record is another one where it was written at another time, or where nobody knows when it was.
     let other = Claim { last_block_end: at(5), ..claims[10] };
-    for record in [other.encode(), claims[11].encode()] {
-        remember(&path, &identity, 20, &record);
+    let mut of_old_program = older.clone();
+    of_old_program.as_object_mut().unwrap().remove("written");
+    for (head, lost) in [
+        (other.head, with(&older, "record", other.encode())),
+        (claims[11].head, with(&older, "record", claims[11].encode())),
+        (claims[10].head, with(&older, "written", older["written"].as_i64().unwrap() - 1)),
+        (claims[10].head, of_old_program),
+    ] {
+        remember(&path, &lost);
         let mut anew = open();
         assert_eq!(anew.read().unwrap(), newest, "read from the beginning");
-        assert_eq!(anew.remembered(), Claim::decode(record.as_bytes()).map(|claim| claim.head));
-        // Its offset is forgotten: the same record may come to stand there again, and be void.
+        assert_eq!(anew.remembered(), Some(head));
+        // Its offset is forgotten, its head is not.
         let kept = remembered(&path);
         assert_eq!((&kept["offset"], &kept["record"]), (&place["offset"], &place["record"]));
-        assert_eq!(kept["remembered"]["sequence"], anew.remembered().unwrap().sequence);
+        assert_eq!(kept["remembered"]["sequence"], head.sequence);
         assert_eq!(
             (open().read().unwrap(), open().remembered()),
-            (newest, anew.remembered()),
+            (newest, Some(head)),
             "until it is seen to be covered"
         );
         anew.settle();
@@ -673,7 +695,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     }
     // A witness that ends before it has lost the rest, or may yet show it.
     let next = a_claim(newest.as_ref(), 71);
-    remember(&path, &identity, 142, &next.encode());
+    remember(&path, &with(&with(&place, "offset", 142), "record", next.encode()));
     let mut waiting = open();
     for _ in 0..2 {
         assert_eq!((waiting.read().unwrap(), waiting.remembered()), (newest, Some(next.head)));
@@ -688,9 +710,10 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     assert_eq!(remembered(&path)["offset"], 143);
     let next = last;
     // A memory of another witness, or one that is not whole, is none.
-    remember(&path, "another", 20, &other.encode());
+    let lost = with(&older, "record", other.encode());
+    remember(&path, &with(&lost, "identity", "another"));
     assert_eq!(open().read().unwrap(), Some(next));
-    remember(&path, &identity, 20, &other.encode());
+    remember(&path, &lost);
     let text = fs::read_to_string(&path).unwrap();
     for damaged in [&text[..text.len() - 1], &text.replace(":20", ":21"), ""] {
         fs::write(&path, damaged).unwrap();
@@ -700,16 +723,15 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     let broken = witness_params(&servers);
     KafkaWitness::create(&broken, 1).unwrap();
     let mut witness = KafkaWitness::open(&broken).unwrap();
-    let identity = witness.identity().unwrap();
     let producer: rdkafka::producer::BaseProducer = kafka::at(&servers).client_config().unwrap().create().unwrap();
     let record = rdkafka::producer::BaseRecord::<(), _>::to(&broken.topic).payload("no claim");
     producer.send(record).map_err(|(error, _)| error).unwrap();
     rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
     witness.append(&claims[0]).unwrap();
-    assert_eq!((witness.read().unwrap(), witness.strays().witness), (Some(claims[0]), 1));
-    remember(&path, &identity, 1, &claims[0].encode());
-    let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path);
-    assert_eq!((witness.read().unwrap(), witness.strays().witness), (Some(claims[0]), 0));
+    for strays in [1, 0] {
+        let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path);
+        assert_eq!((witness.read().unwrap(), witness.strays().witness), (Some(claims[0]), strays));
+    }
 }
 
 #[test]
@@ -737,18 +759,18 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
     let (offset, record) = (place["offset"].as_u64().unwrap(), place["record"].as_str().unwrap());
     assert!(offset > 1000 && whole[usize::try_from(offset).unwrap()..].starts_with(record), "{place}");
     // It is used: what lies before it is not read. And it is compared.
-    let identity = witness.identity().unwrap();
     let before = whole.replacen(&claims[0].encode(), &"x".repeat(claims[0].encode().len()), 1);
     fs::write(&path, &before).unwrap();
     assert_eq!(open().unwrap().read().unwrap(), newest);
     assert_ne!(FileWitness::open(&path).unwrap().read().unwrap(), newest);
     fs::write(&path, &whole).unwrap();
-    remember(&memory, &identity, offset, &claims[3].encode());
+    let lost = with(&place, "record", claims[3].encode());
+    remember(&memory, &lost);
     assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
-    remember(&memory, &identity, offset + 1, record);
+    remember(&memory, &with(&place, "offset", offset + 1));
     assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
     // A memory of another file, or none.
-    remember(&memory, "another", offset, &claims[3].encode());
+    remember(&memory, &with(&lost, "identity", "another"));
     assert_eq!(open().unwrap().read().unwrap(), newest);
     fs::remove_file(&memory).unwrap();
     assert_eq!(open().unwrap().read().unwrap(), newest);

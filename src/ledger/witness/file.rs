@@ -173,7 +173,8 @@ impl Witness for FileWitness {
             let newest = fold(accepted, claim);
             if newest != accepted {
                 let record = String::from_utf8_lossy(line).into_owned();
-                self.place = Some(Place { identity: identity.clone(), offset: start, record, remembered: None });
+                let identity = identity.clone();
+                self.place = Some(Place { identity, offset: start, record, written: None, remembered: None });
                 accepted = newest;
             }
         }

@@ -70,6 +70,10 @@ impl KafkaWitness {
         let place = place.filter(|place| place.identity == self.identity);
         self.remembered = place.as_ref().and_then(|place| place.remembered);
         self.place = place.filter(|place| !place.record.is_empty());
+        // Written by a program that could not tell it apart from the same claim, sent again.
+        if self.place.as_ref().is_some_and(|place| place.written.is_none()) {
+            self.begin_anew();
+        }
         self
     }
 
@@ -106,10 +110,12 @@ impl KafkaWitness {
     /// Keeps the accepted record, and what may be lost, in the file.
     fn save_place(&mut self) -> Result<(), Error> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
-        let none = || Place { identity: self.identity.clone(), offset: 0, record: String::new(), remembered: None };
-        let place = match (&self.place, self.remembered) {
+        let place = match (self.place.clone(), self.remembered) {
             (None, None) => return Ok(()),
-            (place, remembered) => Place { remembered, ..place.clone().unwrap_or_else(none) },
+            (Some(place), remembered) => Place { remembered, ..place },
+            (None, remembered) => {
+                Place { identity: self.identity.clone(), offset: 0, record: String::new(), written: None, remembered }
+            }
         };
         match memory.save(&place) {
             // The file still has an offset at which another claim may come to stand.
@@ -126,10 +132,11 @@ impl KafkaWitness {
     ///
     /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
     /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
-    fn take(&mut self, Stored { offset, payload }: &Stored) -> Result<(), Fault> {
+    fn take(&mut self, Stored { offset, written, payload }: &Stored) -> Result<(), Fault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
         let is_there = |place: &Place| {
-            i64::try_from(place.offset).ok() == Some(*offset) && place.record.as_bytes() == payload.as_slice()
+            let is_offset = i64::try_from(place.offset).ok() == Some(*offset);
+            is_offset && place.written == *written && place.record.as_bytes() == payload.as_slice()
         };
         if place.is_some_and(|place| !is_there(place)) {
             return Err(Fault::Cut);
@@ -146,7 +153,7 @@ impl KafkaWitness {
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
             let (identity, offset) = (self.identity.clone(), offset.unsigned_abs());
-            self.place = Some(Place { identity, offset, record, remembered: None });
+            self.place = Some(Place { identity, offset, record, written: *written, remembered: None });
             self.accepted = accepted;
         }
         Ok(())

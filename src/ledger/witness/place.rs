@@ -1,8 +1,8 @@
 //! Where the newest accepted claim was found, so that a start does not read the witness from its beginning.
 //!
-//! It is compared before it is used: the witness's identity, and the whole record at its offset. A witness that has another
-//! record there, or ends before it, may have lost what it had accepted; only a worker that remembers can tell. Then the offset is forgotten,
-//! for the same record may come to stand there again, and be void; the head is remembered until it is accepted again. Without the
+//! It is compared before it is used: the witness's identity, and the whole record at its offset, with the time at which it was written, for
+//! the same claim may be sent again and come to stand there void. A witness that has another record there, or ends before it, may have lost
+//! what it had accepted; only a worker that remembers can tell. The head is then remembered until it is accepted again. Without the
 //! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
 
 use std::fs;
@@ -23,6 +23,9 @@ pub(super) struct Place {
     pub offset: u64,
     /// The whole record; empty if no claim is accepted.
     pub record: String,
+    /// When it was written, in milliseconds since 1970; a file says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<i64>,
     /// A head that was accepted, and may not be any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<Head>,
