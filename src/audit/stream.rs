@@ -110,7 +110,7 @@ impl Source for Stream<'_> {
             // A worker waits here for ever; a replay ends.
             Err(broken) => Err(source::Error::File {
                 path: format!("partition {partition}, offset {at}"),
-                why: broken.to_string(),
+                why: broken.to_string().into(),
             }),
         }
     }

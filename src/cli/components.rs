@@ -294,17 +294,16 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Why a ledger that follows another one cannot take records as far ahead of their message timestamps as the file allows now, if it cannot:
-/// the other one may have charged them.
+/// Why a ledger cannot take records as far ahead of their message timestamps as the file allows now, if it cannot: another one may have
+/// charged them. Whether there was one is not always known, so only a ledger that begins in the past, which is the first, is spared.
 pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
     let (genesis, ahead) = (ledger.genesis(), settings.windows.max_future_skew);
-    let had = canonical::ahead(ledger.settings()).filter(|had| ahead > *had && genesis.previous.is_some())?;
+    let had = canonical::ahead(ledger.settings()).filter(|had| ahead > *had && genesis.first >= genesis.created)?;
     let oldest = genesis.first.max(ledger.next_window().minus(settings.reach()));
     (!settings.scheme().is_apart(genesis.created, oldest)).then(|| {
         format!(
-            "windows.ahead: {} in the ledger in {}, {} in the file: this ledger follows another one, which may have charged records that \
-             were sent until {}, and with so much its window of {oldest} would take them; leave it for now, and let it grow once that is \
-             longer ago",
+            "windows.ahead: {} in the ledger in {}, {} in the file: a ledger before this one may have charged records that were sent \
+             until {}, and with so much its window of {oldest} would take them; leave it for now, and let it grow once that is longer ago",
             clock::show(had),
             settings.ledger.path.display(),
             clock::show(ahead),

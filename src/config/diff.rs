@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::config::schemas;
+use crate::source::record::TimeFormat;
 
 /// Settings that have another name in the file; a longer path comes before its prefix.
 const NAMES: [(&str, &str); 33] = [
@@ -64,16 +65,26 @@ pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     let (mut recorded, settings): (Value, Value) = (read(ledger), read(file));
     let mut found = schemas::changes(&recorded, &settings);
     schemas::add_what_may_grow(&mut recorded, &settings);
-    let (mut ledger, file) = (recorded["ledger"].take(), &settings["ledger"]);
+    let (mut ledger, mut file) = (recorded["ledger"].take(), settings["ledger"].clone());
+    for bound in [&mut ledger, &mut file] {
+        declare_default_time(bound);
+    }
     let slack = |settings: &Value| settings.pointer(SLACK).and_then(Value::as_u64);
-    if let (Some(had), Some(has)) = (slack(&ledger), slack(file))
+    if let (Some(had), Some(has)) = (slack(&ledger), slack(&file))
         && has > had
         && let Some(slack) = ledger.pointer_mut(SLACK)
     {
         *slack = has.into();
     }
-    compare("ledger", &ledger, file, &mut found);
+    compare("ledger", &ledger, &file, &mut found);
     found
+}
+
+/// Without a declaration text is a time in RFC 3339. A file that declares that, or the type of a key, which brings it along, changes nothing.
+fn declare_default_time(bound: &mut Value) {
+    if let Some(input) = bound.get_mut("input").and_then(Value::as_object_mut) {
+        input.entry("time_format").or_insert_with(|| json!(TimeFormat::default()));
+    }
 }
 
 /// All differences between recorded settings ([`canonical::recorded`](crate::config::canonical::recorded)), a line each.
@@ -199,6 +210,19 @@ mod tests {
             "release \"other\": not in the ledger, new in the file",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_ledger_is_the_same_where_the_default_form_of_times_is_declared() {
+        let [silent, declared, another] =
+            ["", "time_format = \"rfc3339\"\n", "time_format = \"seconds\"\n"].map(|line| {
+                Settings::parse(&FLIGHTS.replace("[input]\n", &format!("[input]\n{line}")), "test").unwrap().normalised
+            });
+        assert!(of_ledger(&silent, &declared).is_empty() && of_ledger(&declared, &silent).is_empty());
+        assert_eq!(
+            of_ledger(&silent, &another),
+            ["input.time_format: \"rfc3339\" in the ledger, \"seconds\" in the file"]
+        );
     }
 
     #[test]

@@ -276,7 +276,7 @@ impl Absorbing<'_> {
         for (partition, bytes) in round.collected.partials() {
             // There may be thousands of them, of megabytes each.
             self.seen.beat();
-            added.insert(partition, self.windows.take(*window, partition, bytes));
+            added.insert(partition, self.windows.take(*window, bytes));
         }
         if let Some((partition, _)) = added.iter().find(|(_, is_added)| !**is_added) {
             // Sealed with the key, named rightly, and no partial: somebody else's program has written it.

@@ -26,6 +26,10 @@ use super::times::TimeFormat;
 /// If the column has a type that event times may not have.
 pub(crate) fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Array, Broken> {
     let column = &unfolded(column)?;
+    if Cells::of(column.data_type()) == Some(Cells::Text) {
+        let format = declared.unwrap_or_default();
+        return Ok(Text::new(column)?.translated(|text| format.of_text(short(text)?)).into());
+    }
     Ok(match (column.data_type(), declared) {
         (DataType::Timestamp(TimeUnit::Second, _), _) => {
             column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000))
@@ -43,9 +47,6 @@ pub(crate) fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<I
             column.as_primitive::<Date32Type>().unary_opt(|days| i64::from(days).checked_mul(86_400_000_000))
         }
         (DataType::Date64, _) => column.as_primitive::<Date64Type>().unary_opt(|t| t.checked_mul(1_000)),
-        (kind, Some(format)) if Cells::of(kind) == Some(Cells::Text) => {
-            Text::new(column)?.translated(|text| format.of_text(short(text)?)).into()
-        }
         (_, Some(format)) => {
             let mut times = Int64Builder::with_capacity(column.len());
             each_integer(column, |count| times.append_option(count.and_then(|count| format.micros(count))))?;
@@ -67,7 +68,8 @@ pub(super) fn ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, B
     Ok(ids.finish().into())
 }
 
-/// The nearest `f64`; `true` is 1 and `false` is 0; text holds one number as in JSON.
+/// The nearest `f64`; `true` is 1 and `false` is 0; text holds one number as in JSON, or one of the two: a single text makes text of a
+/// column of numbers or booleans.
 pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
     let column = &unfolded(column)?;
     Ok(match column.data_type() {
@@ -80,7 +82,7 @@ pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(column, *scale),
         kind if Cells::of(kind) == Some(Cells::Text) => {
-            Text::new(column)?.translated(|text| number(short(text)?)).into()
+            Text::new(column)?.translated(|text| short(text).and_then(number_or_boolean)).into()
         }
         _ => {
             let column = column.as_ref();
@@ -90,6 +92,14 @@ pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
             }
         }
     })
+}
+
+fn number_or_boolean(text: &str) -> Option<f64> {
+    match text {
+        "true" | "True" => Some(1.0),
+        "false" | "False" => Some(0.0),
+        text => number(text),
+    }
 }
 
 /// A dictionary of anything but text as the column that it stands for: its rows are no longer than a number each.

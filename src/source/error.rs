@@ -32,7 +32,7 @@ pub enum Error {
     Undeclared(#[from] crate::source::record::Undeclared),
 
     #[error("file {path}: {why}")]
-    File { path: String, why: String },
+    File { path: String, why: Told },
 }
 
 impl Error {
@@ -44,6 +44,9 @@ impl Error {
                  {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
             )),
             Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
+            Error::File { path, why } => {
+                (why.in_full() != why.to_string()).then(|| format!("file {path}: {}", why.in_full()))
+            }
             _ => None,
         }
     }

@@ -25,6 +25,7 @@ use crate::source::found::Contents;
 use crate::source::lines::{self, LineTable};
 use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
+use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Batch, Columns, Error, Event, FoundColumn, FoundColumns, Positions, Recorded, Source};
 
 /// A file, or a folder of files.
@@ -77,7 +78,7 @@ impl Files {
         Ok(files)
     }
 
-    /// No two files have the same bytes, but those without a record: each record of a copied file would count twice.
+    /// No two files have the same bytes, but those without a row that has an event time: each record of a copied file would count twice.
     fn are_different(&self, path: &Path) -> Result<(), Error> {
         for Equal { first, second } in folder::equal(&self.files).map_err(|error| fault(path, &error))? {
             if self.has_records(second)? {
@@ -94,8 +95,8 @@ impl Files {
     fn has_records(&self, path: &Path) -> Result<bool, Error> {
         let mut table = Table::open(path, &self.columns, &self.declared)?;
         let place = Place { partition: 0, offset: 0, message_time: None };
-        while let Some(batch) = table.next(&self.columns, place).map_err(|broken| fault(path, &broken))? {
-            if !batch.times.is_empty() {
+        while let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
+            if batch.times.iter().any(|time| time.is_some()) {
                 return Ok(true);
             }
         }
@@ -152,7 +153,7 @@ impl Files {
             };
             let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
             let place = Place { partition, offset: self.batches, message_time: None };
-            if let Some(batch) = table.next(&self.columns, place).map_err(|broken| fault(path, &broken))? {
+            if let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
                 self.batches += 1;
                 return Ok(Some(batch));
             }
@@ -191,7 +192,15 @@ impl Source for Files {
 }
 
 fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
-    Error::File { path: path.display().to_string(), why: why.to_string() }
+    Error::File { path: path.display().to_string(), why: why.to_string().into() }
+}
+
+/// The numbers in the reason follow from what is in the file.
+fn unreadable(path: &Path, broken: &Broken) -> Error {
+    let in_full = broken.to_string();
+    let words = without_numbers(&in_full);
+    let words = if words == in_full { words } else { format!("{words} ({HOW})") };
+    Error::File { path: path.display().to_string(), why: Told::new(words, in_full) }
 }
 
 /// A file that is being read.
@@ -220,7 +229,7 @@ impl Table {
             true => parquet(file, columns).map(|(reader, found)| Table::Parquet(reader, found)),
             false => Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found)),
         };
-        decode::catch_panic(open).map_err(|broken| fault(path, &broken))
+        decode::catch_panic(open).map_err(|broken| unreadable(path, &broken))
     }
 
     fn contents(&self) -> Contents {

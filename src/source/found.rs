@@ -59,8 +59,7 @@ impl Role {
         use Cells::{Booleans, Decimals, Floats, Integers, Text, Times};
         let Some(cells) = Cells::of(kind) else { return false };
         let suitable: &[Cells] = match self {
-            Role::Time(None) => &[Times],
-            Role::Time(Some(TimeFormat::Rfc3339)) => &[Times, Text],
+            Role::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
             Role::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
             Role::Key(Some(IdType::Text)) | Role::Unit(Some(IdType::Text)) => &[Text],
             Role::Key(_) | Role::Unit(_) => &[Text, Integers, Floats, Decimals],
@@ -72,7 +71,7 @@ impl Role {
     pub fn requirement(self) -> &'static str {
         match self {
             Role::Time(None) => {
-                "the event time must be a timestamp or a date, or input.time_format must say how it is written"
+                "the event time must be a timestamp, a date or text, or input.time_format must say how it is written"
             }
             Role::Time(Some(TimeFormat::Rfc3339)) => {
                 "the event time must be a timestamp, a date or, as input.time_format says, text"

@@ -82,7 +82,7 @@ pub enum AccumulatorSpec {
     Marginals(Vec<Nodes>),
     /// Sums over the records.
     Sums(Arc<dyn Feature>),
-    /// The first `most` records by (event time, partition, offset, row).
+    /// The first `most` records by event time, and of one event time by [`rank`](super::rank).
     Records { most: u32 },
 }
 

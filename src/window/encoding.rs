@@ -1,8 +1,8 @@
 //! What a reader has of a window, as bytes: the same bytes for the same records of a partition, whoever read them and however they
 //! were fetched.
 //!
-//! For each form, in order: the records that are kept one by one, in their order of survival, each with the user that it waits for,
-//! then the users, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
+//! For each form, in order: the users, the records that are kept one by one, in their order of survival, each with the user that it
+//! waits for, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
 //! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
@@ -15,7 +15,7 @@ use super::rules::{Form, Rules};
 use crate::clock::Timestamp;
 
 /// Raised whenever the same records would become other bytes: a golden test sees it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 impl Part {
     /// Of a reader that has read one partition only: the canonical bytes, of which [`Windows::take`](super::Windows::take) makes the
@@ -36,13 +36,18 @@ impl Part {
 fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
     let mut units: Vec<&Unit> = open.waiting.keys().collect();
     units.sort_unstable();
+    natural(bytes, units.len() as u64);
+    for unit in &units {
+        integer(bytes, i128::from(unit.period.micros()));
+        natural(bytes, unit.user.len() as u64);
+        bytes.extend(&unit.user);
+    }
     let place = |unit: &Unit| units.binary_search(&unit).map_or(0, |place| place as u64 + 1);
     let held = open.groups.iter().filter_map(|held| if let Held::First(first) = held { Some(first) } else { None });
     let mut kept: Vec<(&Waiting, u64)> = held.flatten().map(|waiting| (waiting, 0)).collect();
     for (unit, waiting) in &open.waiting {
         kept.extend(waiting.iter().map(|waiting| (waiting, place(unit))));
     }
-    // The offset and the row of a batch depend on how records were gathered, their order does not: that is all that is written.
     kept.sort_unstable();
     natural(bytes, kept.len() as u64);
     let mut last = 0;
@@ -53,12 +58,6 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
         waiting.record.place.0.iter().for_each(|coordinate| natural(bytes, u64::from(*coordinate)));
         integer(bytes, i128::from(waiting.record.label));
         natural(bytes, unit);
-    }
-    natural(bytes, units.len() as u64);
-    for unit in units {
-        integer(bytes, i128::from(unit.period.micros()));
-        natural(bytes, unit.user.len() as u64);
-        bytes.extend(&unit.user);
     }
     let (mut sums, mut count) = (Vec::new(), 0);
     for (group, held) in open.groups.into_iter().enumerate() {
@@ -111,67 +110,49 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// What [`Part::encoded`] has written of `partition` in `window`, one a form; `None` if these are no such bytes, and if they have a record,
+/// What [`Part::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
 /// a user or a key that no reader with these rules and forms keeps in this window.
-pub(super) fn decoded(
-    (rules, forms): (&Rules, &[Form]),
-    (window, partition): (Span, i32),
-    bytes: &[u8],
-) -> Option<Vec<Option<Open>>> {
+pub(super) fn decoded((rules, forms): (&Rules, &[Form]), window: Span, bytes: &[u8]) -> Option<Vec<Option<Open>>> {
     let mut reader = Reader(bytes);
-    let opens = forms.iter().map(|form| decode((rules, form), (window, partition), &mut reader)).collect::<Option<_>>();
+    let opens = forms.iter().map(|form| decode((rules, form), window, &mut reader)).collect::<Option<_>>();
     opens.filter(|_| reader.0.is_empty())
 }
 
-fn decode(
-    (rules, form): (&Rules, &Form),
-    (window, partition): (Span, i32),
-    reader: &mut Reader<'_>,
-) -> Option<Option<Open>> {
+fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>) -> Option<Option<Open>> {
     let spec = &form.accumulator;
-    let count = reader.count()?;
-    // It grows with what is really there: a record takes more room than the byte that `count` makes sure of.
-    let (mut kept, mut time) = (Vec::new(), 0_i128);
-    for rank in 0..count {
-        time = time.checked_add(reader.integer()?)?;
-        let group = u32::try_from(reader.natural()?).ok()?;
-        let mut place = Place::default();
-        for coordinate in &mut place.0 {
-            *coordinate = u32::try_from(reader.natural()?).ok()?;
-        }
-        let record = Record { place, label: i32::try_from(reader.integer()?).ok()? };
-        let at = Timestamp::from_micros(i64::try_from(time).ok()?);
-        // Within the partition the rank stands for the offset.
-        let offset = i64::try_from(rank).ok()?;
-        if at < window.start || at >= window.end || !form.keeps(&record) {
-            return None;
-        }
-        let waiting = Waiting { time: at, partition, offset, row: 0, group, record };
-        kept.push((waiting, reader.count_or(usize::MAX)?));
-    }
     let mut units = Vec::new();
     for _ in 0..reader.count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
         let length = reader.count_or(LONGEST_UNIT)?;
         units.push(Unit { period, user: reader.take(length)?.to_vec() });
     }
-    let mut open = Open::new(rules, spec);
-    for (waiting, unit) in kept {
-        let group = open.groups.get_mut(waiting.group as usize)?;
-        match (&rules.cap, unit.checked_sub(1), spec) {
-            (None, None, AccumulatorSpec::Records { most }) => {
-                let Held::First(first) = group else { return None };
-                first.push(waiting);
+    let (mut open, mut micros) = (Open::new(rules, spec), 0_i128);
+    for _ in 0..reader.count()? {
+        micros = micros.checked_add(reader.integer()?)?;
+        let time = Timestamp::from_micros(i64::try_from(micros).ok()?);
+        let group = u32::try_from(reader.natural()?).ok()?;
+        let mut place = Place::default();
+        for coordinate in &mut place.0 {
+            *coordinate = u32::try_from(reader.natural()?).ok()?;
+        }
+        let record = Record { place, label: i32::try_from(reader.integer()?).ok()? };
+        let unit = reader.count_or(usize::MAX)?.checked_sub(1);
+        if time < window.start || time >= window.end || !form.keeps(&record) {
+            return None;
+        }
+        match (&rules.cap, unit, spec, open.groups.get_mut(group as usize)?) {
+            (None, None, AccumulatorSpec::Records { most }, Held::First(first)) => {
+                first.push(Waiting::new(time, &[], group, record));
                 if first.len() as u64 > u64::from(*most) {
                     return None;
                 }
             }
             // Under a cap everything waits for its user's records in other partitions.
-            (Some(cap), Some(unit), _) => {
+            (Some(cap), Some(unit), ..) => {
                 let unit = units.get(unit)?;
                 let all = open.waiting.entry(unit.clone()).or_default();
-                all.push(waiting);
-                if cap.period.span_of(waiting.time).start != unit.period || all.len() as u64 > u64::from(cap.records) {
+                all.push(Waiting::new(time, &unit.user, group, record));
+                if cap.period.span_of(time).start != unit.period || all.len() as u64 > u64::from(cap.records) {
                     return None;
                 }
             }

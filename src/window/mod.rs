@@ -16,6 +16,7 @@ mod sum;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;
+pub use open::rank;
 pub use part::{Group, Part, Window};
 pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Form, Label, Outside, Rules};

@@ -36,13 +36,12 @@ pub(super) struct Unit {
     pub user: Vec<u8>,
 }
 
-/// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then place in the input.
+/// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then rank; what is
+/// equal in it is interchangeable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
     pub time: Timestamp,
-    pub partition: i32,
-    pub offset: i64,
-    pub row: usize,
+    rank: u64,
     pub group: u32,
     pub record: Record,
 }
@@ -113,14 +112,20 @@ impl Open {
             Some(cap) => {
                 for (routed, at) in sound {
                     if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
-                        self.wait(cap, user, Waiting::new(batch, routed, records.get(at)));
+                        self.wait(
+                            cap,
+                            user,
+                            Waiting::new(time_of(batch, routed.row), user, routed.group, records.get(at)),
+                        );
                     }
                 }
             }
             None => {
                 for (routed, at) in sound {
                     let record = records.get(at);
-                    self.add(spec, routed.group, record, || Waiting::new(batch, routed, record));
+                    self.add(spec, routed.group, record, || {
+                        Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
+                    });
                 }
             }
         }
@@ -168,9 +173,29 @@ impl Held {
     }
 }
 
+fn time_of(batch: &Batch, row: usize) -> Timestamp {
+    Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default())
+}
+
 impl Waiting {
-    fn new(batch: &Batch, Routed { row, group, .. }: Routed, record: Record) -> Self {
-        let time = Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default());
-        Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
+    /// `user` is empty without a cap.
+    pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
+        Waiting { time, rank: rank(user, group, &record), group, record }
     }
+}
+
+/// Which of several records of one event time count first under a cap or a limit: those of the smallest rank. It is public and follows
+/// from the record, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies in the
+/// input depends on what was sent before it; and it favours no value, as an order by value would.
+pub fn rank(user: &[u8], group: u32, record: &Record) -> u64 {
+    let bytes = user.chunks(8).map(|bytes| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let [x, y, z] = record.place.0;
+    let numbers = [user.len() as u64, group.into(), x.into(), y.into(), z.into(), record.label.cast_unsigned().into()];
+    bytes.chain(numbers).fold(0, mixed)
+}
+
+/// A step of a multiplicative hash, with the odd number next to `2^64` over the golden ratio.
+fn mixed(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
 }

@@ -187,11 +187,11 @@ impl Windows {
         self.rules.oldest_message(window)
     }
 
-    /// Adds what another process has of a partition in `window`, which is as if its records had been absorbed: `bytes` are those of
+    /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
     /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
-    pub fn take(&mut self, window: Span, partition: i32, bytes: &[u8]) -> bool {
+    pub fn take(&mut self, window: Span, bytes: &[u8]) -> bool {
         let Windows { rules, forms, open, .. } = self;
-        let Some(theirs) = encoding::decoded((rules, forms), (window, partition), bytes) else { return false };
+        let Some(theirs) = encoding::decoded((rules, forms), window, bytes) else { return false };
         let ours = open.entry(window.start).or_insert_with(|| forms.iter().map(|_| None).collect());
         for ((form, ours), theirs) in forms.iter().zip(ours).zip(theirs) {
             part::join(rules, form, ours, theirs);

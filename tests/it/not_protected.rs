@@ -178,7 +178,9 @@ fn a_producer_that_waits_for_the_hundredth_record_is_not_configured_in_silence()
         "{told}"
     );
 
-    let condition = |time: &str| format!("each must be sent within {time} of its event time, by the clock");
+    let condition = |time: &str| {
+        format!("by the clock, each must reach the topic from 5m before its event time to {time} after it")
+    };
     let note = "input.kafka.producer_delay is not declared";
     let (code, said, _) = check("producer_delay = \"10m\"");
     assert!(code == Some(0) && said.contains(&condition("10m")) && !said.contains(note), "{said}");

@@ -439,7 +439,9 @@ fn a_broken_message_shows() {
 #[test]
 fn where_a_broken_message_is_does_not_show() {
     let broken = |place| with(place, Message { seconds: 100, records: Vec::new() });
-    let seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "safe");
+    let mut seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "safe");
+    // Whether the first fetch brings the broken message is a matter of time.
+    seen.iter_mut().for_each(|seen| seen.log.retain(|line| !line.contains("reading the input")));
     assert!(seen[0].log.iter().any(|line| line.contains("reading has stopped")), "{:?}", seen[0].log);
     assert_eq!(seen[0].log, seen[1].log);
     let seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "operator");

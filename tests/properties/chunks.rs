@@ -14,7 +14,7 @@ use bernstream::source::{Batch, Columns};
 use bernstream::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record, TableLabel};
 use bernstream::window::grid::{Grid, Span};
 use bernstream::window::histogram::{Nodes, Spline};
-use bernstream::window::{Axis, Cap, Form, LONGEST_UNIT, Label, Outside, RecordCounts, Rules, Windows};
+use bernstream::window::{Axis, Cap, Form, LONGEST_UNIT, Label, Outside, RecordCounts, Rules, Windows, rank};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -166,7 +166,7 @@ fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
 }
 
 /// A record of one form and key: its place in the order of survival, its user, and itself.
-type Kept = ((i64, i32, i64, usize), Option<Vec<u8>>, usize, Record);
+type Kept = ((i64, u64), Option<Vec<u8>>, usize, Record);
 
 /// The law, row by row: what each form and key keeps of the window, and what became of the rows.
 fn by_the_law(
@@ -182,11 +182,14 @@ fn by_the_law(
             let fate = match belongs(rules, batch, row) {
                 Err(fate) => fate,
                 Ok((span, group, user)) => {
-                    let order = (batch.times.value(row), batch.partition, batch.offset, row);
+                    let order = |record: &Record| {
+                        let user = user.as_deref().unwrap_or_default();
+                        (batch.times.value(row), rank(user, u32::try_from(group).expect("few keys"), record))
+                    };
                     let records: Vec<_> = forms.iter().map(|form| record(form, batch, row)).collect();
                     for (kept, record) in kept.iter_mut().zip(&records) {
                         if let (true, Ok(record)) = (span == window, record) {
-                            kept.push((order, user.clone(), group, *record));
+                            kept.push((order(record), user.clone(), group, *record));
                         }
                     }
                     let is_taken = records.iter().any(Result::is_ok);
@@ -208,7 +211,7 @@ fn by_the_law(
     }
     let groups = rules.keys.as_ref().map_or(1, Vec::len);
     let accumulators = forms.iter().zip(kept).map(|(form, mut kept)| {
-        kept.sort_by_key(|(order, ..)| *order);
+        kept.sort_by_key(|(order, _, group, record)| (*order, *group, *record));
         let mut of_users: BTreeMap<(Timestamp, Vec<u8>), u32> = BTreeMap::new();
         kept.retain(|((time, ..), user, ..)| match (&rules.cap, user) {
             (Some(cap), Some(user)) => {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions, StringArray};
-use arrow_array::{LargeStringArray, StringViewArray};
+use arrow_array::{BooleanArray, LargeStringArray, StringViewArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
 use bernstream::source::decode::decode;
@@ -178,6 +178,37 @@ proptest! {
             rows.remove(place);
             prop_assert_eq!(rows, read(&without, &columns, others.len()), "{:?}", program);
         }
+    }
+}
+
+/// A reader of CSV makes times and booleans of a column, unless one of its fields is neither: then all are text.
+#[test]
+fn one_field_that_is_no_time_or_boolean_takes_no_other_record_along() {
+    let columns = Columns { time_format: None, unit: None, values: vec!["x".to_owned()], ..columns(None) };
+    let read = |time: ArrayRef, x: ArrayRef| {
+        let fields =
+            [("time", &time), ("x", &x)].map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let mut writer = StreamWriter::try_new(Vec::new(), &schema).expect("a writer");
+        writer
+            .write(&RecordBatch::try_new(schema, vec![time, x]).expect("columns of one length"))
+            .expect("it is written");
+        let bytes = writer.into_inner().expect("it ends");
+        let batch = decode(&bytes, &columns, 0, 0, None).unwrap_or_else(|broken| panic!("reading stops: {broken}"));
+        let row = |row: usize| {
+            let time = batch.times.is_valid(row).then(|| batch.times.value(row));
+            (time, batch.values[0].is_valid(row).then(|| batch.values[0].value(row)))
+        };
+        (row(0), row(1))
+    };
+    let times = TimestampMicrosecondArray::from(vec![Some(60_000_000), Some(1)]).with_timezone("+00:00");
+    let inferred = read(Arc::new(times), Arc::new(BooleanArray::from(vec![true, false])));
+    assert_eq!(inferred.0, (Some(60_000_000), Some(1.0)));
+    for booleans in [["True", "n/a"], ["true", "x"]] {
+        let times = StringArray::from(vec!["1970-01-01T00:01:00Z", "soon"]);
+        let text = read(Arc::new(times), Arc::new(StringArray::from(booleans.to_vec())));
+        assert_eq!(text.0, inferred.0);
+        assert_eq!(text.1.1, None);
     }
 }
 

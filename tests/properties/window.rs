@@ -209,6 +209,36 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
     }
 }
 
+/// A producer deals messages to partitions in turn, and fills them with what is there: one record more moves all that follow.
+#[test]
+fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie() {
+    let at_once = |row: &Record| Record { time: row.time.map(|time| time / 10 * 10), ..row.clone() };
+    let stream: Vec<Record> = stream(4).iter().map(at_once).collect();
+    let mut moved = stream.clone();
+    let mut random = ChaCha20Rng::seed_from_u64(4);
+    for row in &mut moved {
+        (row.partition, row.offset) = (random.random_range(0..3), random.random_range(0..1_000));
+    }
+    let first_of_several = Form { accumulator: AccumulatorSpec::Records { most: 3 }, ..histogram() };
+    for (rules, form) in [
+        (rules_for_users(2, 100), histogram()),
+        (rules_for_users(2, 100), first_of_several.clone()),
+        (rules(), first_of_several),
+    ] {
+        let closed = |rows: &[Record]| -> Vec<Window> {
+            let first = rules.grid.span_of(seconds(0));
+            let mut windows = Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
+            rows.iter().for_each(|row| _ = windows.absorb(&batch(row)));
+            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+        };
+        for (a, b) in closed(&stream).iter().zip(&closed(&moved)) {
+            for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
+                assert_eq!(a.accumulator, b.accumulator, "{}", rules.cap.is_some());
+            }
+        }
+    }
+}
+
 #[test]
 fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
     let (early, late) = (record(3, 0.0), record(7, 10.0));

@@ -29,7 +29,8 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     }
     if let Some(kafka) = conditions::kafka(settings) {
         values.push(("{clock_slack}", crate::clock::show(kafka.clock_slack)));
-        // What is sent within the grace is in its window: no more is needed, and no less.
+        values.push(("{ahead}", crate::clock::show(settings.windows.max_future_skew)));
+        // What comes within the grace is in its window: no more is needed, and no less.
         let delay = settings.producer_delay.unwrap_or(settings.windows.allowed_lateness);
         values.push(("{producer_delay}", crate::clock::show(delay)));
     }

@@ -38,8 +38,8 @@ fn undeclared(settings: &Settings) -> Option<String> {
     let is_open = matches!(settings.input, Input::Kafka(_)) && settings.producer_delay.is_none();
     is_open.then(|| {
         format!(
-            "input.kafka.producer_delay is not declared: the guarantee needs producers that send each record within windows.grace, {}, of its \
-             event time, by the clock and not by a count of records; declare what yours do",
+            "input.kafka.producer_delay is not declared: the guarantee needs producers whose records are on the topic within windows.grace, {}, of \
+             their event time, by the clock and not by a count of records; declare what yours do",
             crate::clock::show(settings.windows.allowed_lateness)
         )
     })

@@ -107,22 +107,23 @@ pub const ALL: &[Exclusion] = &[
         title: "Records that wait for others in a producer",
         applies_to: "with Kafka",
         applies: conditions::reads_a_topic,
-        clause: "records that a producer keeps until others come: each must be sent within {producer_delay} of its event time, by the clock",
+        clause: "records that a producer keeps until others come: by the clock, each must reach the topic from {ahead} before its event time to \
+            {producer_delay} after it",
         details: "The proof assumes that one record more or less leaves every other record in its window. A producer that sends a message \
             every N rows breaks that: up to N - 1 rows wait in its buffer for the next one, and if it does not come they arrive after \
             the cutoff, and are missing from their window. One record then changes the result by as much as N do, and the noise is for \
             one.\n\n\
             So **flush by the clock**: send what is there every second or so, however little it is, and wait for no count. Declare as \
-            `input.kafka.producer_delay` within what time of its event time a record is sent, whatever other records there are, \
-            with the time that a batch is filled (`linger.ms`) and the time to try again. A `grace` that is not longer is refused: \
-            each record that keeps to the delay is then in its window. Without `producer_delay` the condition is `grace` itself, the \
-            least that the proof needs. A record that is sent later, because a device had no network, must be sent at a moment that no \
-            other record decides. The program cannot see whether producers keep to this.\n\n\
-            With `trust_producer_time` producers stamp the messages, and windows close by the worker's clock: the condition is the same, a \
-            record is on the topic, and stamped, within `producer_delay` of its event time. Under `--backfill-until` it is enough that a \
-            record of the past is sent before that moment, and that no other record decides whether it is.\n\n\
-            Of several records of one event time, partition and offset decide which count under a cap or a limit: choose the partition by \
-            the record, such as by its user, and not by what was sent before it.",
+            `input.kafka.producer_delay` within what time of its event time a record is on the topic, by the clock of the brokers, whatever \
+            other records there are: with the time that a batch is filled (`linger.ms`), the time to try again, and what the clock of the \
+            event may differ from theirs. A `grace` that is not longer is refused: each record that keeps to the delay is then in its \
+            window. Without `producer_delay` the condition is `grace` itself, the least that the proof needs. Records that are known \
+            before they happen, such as announcements, are dropped if they come more than `windows.ahead` early, so they come later than \
+            that. A record that comes at another time, because a device had no network or a plan was made long before, must come at a \
+            moment that no other record decides. The program cannot see whether producers keep to this.\n\n\
+            With `trust_producer_time` producers stamp the messages, and windows close by the worker's clock: the condition is the same for \
+            the time at which a record is on the topic and for its stamp. Under `--backfill-until` it is enough that a record of the past \
+            is sent before that moment, and that no other record decides whether it is.",
         main_limit: Some(
             "Producers must send by the clock, not by a count: a record that waits in a buffer for the next one can miss its window, and \
              the noise does not cover that.",
@@ -143,7 +144,8 @@ pub const ALL: &[Exclusion] = &[
         applies: conditions::always,
         clause: "copies of one row that a producer wrote twice: use idempotent producers",
         details: "A row that is in the input twice is two records. Let producers be idempotent (`enable.idempotence`), and do not copy \
-            files within the input.",
+            files within the input. In CSV and JSON lines each line is a record: a field with a line break in it would be several, so \
+            write none, above all not from text that people type.",
         main_limit: None,
     },
     Exclusion {
