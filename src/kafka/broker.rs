@@ -7,6 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
 
 use crate::kafka::error::Error;
 use crate::kafka::error_context::{ErrorContext, RecentFailure};
@@ -30,6 +31,12 @@ pub struct Broker {
     pub is_mock: bool,
     security: Security,
     recent: RecentFailure,
+}
+
+/// Whether it is about connections: the client tries to connect again by itself.
+fn is_unanswered(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
+    matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure | OperationTimedOut))
 }
 
 /// Equal if they are reached in the same way, whatever failures were seen.
@@ -136,23 +143,42 @@ impl Broker {
         timeout: Duration,
         request: impl Fn(Duration) -> KafkaResult<T>,
     ) -> KafkaResult<T> {
-        use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
         let (started, mut attempt) = (Instant::now(), FIRST_ATTEMPT);
         // Old events must not count as new ones later.
         self.drain(client);
         loop {
             let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
-            let unanswered = [OperationTimedOut, BrokerTransportFailure, AllBrokersDown];
-            match answer.as_ref().err().and_then(KafkaError::rdkafka_error_code) {
-                Some(code) if unanswered.contains(&code) => self.drain(client),
+            match answer.as_ref().err() {
+                Some(error) if is_unanswered(error) => self.drain(client),
                 _ => return answer,
             }
             let is_over = started.elapsed() >= timeout;
-            if is_over || self.recent.latest().is_some_and(|failure| failure.is_permanent()) {
+            if is_over || self.is_denied() {
                 return answer;
             }
             attempt *= 3;
         }
+    }
+
+    /// What comes next to `client` within `wait`. Errors of connections are passed over, and an outage leaves many of them: who waits
+    /// hears in time that nothing comes, and a client connects again by itself. Those that no waiting ends are returned.
+    pub(crate) fn poll<'c>(
+        &self,
+        client: &'c BaseConsumer<ErrorContext>,
+        wait: Duration,
+    ) -> Option<KafkaResult<BorrowedMessage<'c>>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            match client.poll(deadline.saturating_duration_since(Instant::now()))? {
+                Err(error) if is_unanswered(&error) && !self.is_denied() => {}
+                polled => return Some(polled),
+            }
+        }
+    }
+
+    /// Whether brokers cannot be reached for a reason that no waiting mends.
+    fn is_denied(&self) -> bool {
+        self.recent.latest().is_some_and(|failure| failure.is_permanent())
     }
 
     /// The error of a failed request about `topic`.

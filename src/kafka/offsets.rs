@@ -77,20 +77,26 @@ pub fn position(topic: &str, consumer: &BaseConsumer<ErrorContext>) -> Result<Op
 /// If the topic cannot be read.
 pub(super) fn look(broker: &Broker, topic: &str, from: i64, to: i64) -> Result<Found, KafkaError> {
     let consumer = broker.consumer(&SETTINGS)?;
-    let found = pass(topic, &consumer, from, to);
+    let found = pass(broker, topic, &consumer, from, to);
     // Closing may wait for the broker.
     thread::spawn(move || drop(consumer));
     found
 }
 
-fn pass(topic: &str, consumer: &BaseConsumer<ErrorContext>, from: i64, to: i64) -> Result<Found, KafkaError> {
+fn pass(
+    broker: &Broker,
+    topic: &str,
+    consumer: &BaseConsumer<ErrorContext>,
+    from: i64,
+    to: i64,
+) -> Result<Found, KafkaError> {
     let mut at = from;
     for _ in 0..TRIES {
         assign(topic, consumer, at)?;
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
             // Without waiting: then at most one batch is passed.
-            if let Some(message) = consumer.poll(Duration::ZERO) {
+            if let Some(message) = broker.poll(consumer, Duration::ZERO) {
                 if message?.offset() < to {
                     return Ok(Found::Record);
                 }

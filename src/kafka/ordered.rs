@@ -212,7 +212,7 @@ impl OrderedTopic {
         }
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
-            let polled = self.consumer.poll(WAIT).map(|polled| {
+            let polled = self.params.broker.poll(&self.consumer, WAIT).map(|polled| {
                 polled.map(|message| {
                     let payload = message.payload().unwrap_or_default().to_vec();
                     Stored { offset: message.offset(), written: message.timestamp().to_millis(), payload }

@@ -188,7 +188,7 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(St
         all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low)).map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
-            match client.poll(REQUEST_TIMEOUT) {
+            match params.broker.poll(&client, REQUEST_TIMEOUT) {
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= *high => break,
                 Some(Ok(message)) => {

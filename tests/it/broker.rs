@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::thread;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
+use bernstream::kafka::ordered::{self, OrderedTopic, Params, PowerLoss};
 
 use crate::harness::kafka::{self, Own};
 use crate::harness::running::Running;
@@ -24,6 +26,31 @@ fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothin
     );
     own.ask("stop");
     assert_eq!(own.files(), Vec::<PathBuf>::new(), "of a broker that is stopped nothing is left");
+}
+
+/// An outage leaves the errors of all connections in the queue of a client.
+#[test]
+fn a_topic_is_read_at_the_first_try_after_an_outage() {
+    if kafka::broker().is_none() {
+        return;
+    }
+    let own = Own::start();
+    let params = Params {
+        broker: kafka::at(&own.servers),
+        topic: kafka::fresh_name("ordered"),
+        min_insync_replicas: 1,
+        power_loss: PowerLoss::Separately,
+    };
+    ordered::create(&params, 1).expect("a topic");
+    let mut topic = OrderedTopic::open(&params, "test").expect("it is open");
+    topic.append(b"before").expect("it is written");
+    assert!(topic.read(1).expect("it is read").is_some());
+    own.ask("crash");
+    thread::sleep(Duration::from_secs(3));
+    own.ask("restart");
+    OrderedTopic::open(&params, "test").expect("it is open").append(b"after").expect("it is written");
+    let read = topic.read(2).expect("it is read").expect("a record");
+    assert_eq!(read.payload, b"after");
 }
 
 fn is_down_at_the_start(own: &Own, servers: &str) {

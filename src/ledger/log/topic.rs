@@ -176,7 +176,7 @@ impl Log for KafkaLog {
         self.next = None;
         let mut deadline = Instant::now() + REQUEST_TIMEOUT;
         while next < high {
-            match self.consumer.poll(WAIT) {
+            match self.records.broker.poll(&self.consumer, WAIT) {
                 Some(Ok(message)) => {
                     next = message.offset() + 1;
                     deadline = Instant::now() + REQUEST_TIMEOUT;
