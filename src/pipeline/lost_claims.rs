@@ -53,7 +53,6 @@ impl Releasing<'_> {
         }
         self.witness.settle();
         let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
-        self.metrics.output_lost.set(i64::try_from(lost.gone).unwrap_or(i64::MAX));
         if lost.gone > 0 {
             error!(
                 "the output has lost {} messages at its end that were published, and their bytes are not kept any more \
@@ -61,6 +60,7 @@ impl Releasing<'_> {
                 lost.gone
             );
         }
+        self.metrics.output_lost.set(i64::try_from(lost.gone).unwrap_or(i64::MAX));
         if !lost.kept.is_empty() {
             warn!(
                 "the output has lost {} messages at its end that were published: sending the same bytes again",
