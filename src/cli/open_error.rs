@@ -10,12 +10,14 @@ use crate::{kafka, source};
 pub struct OpenError {
     pub failure: Failure,
     pub is_transient: bool,
+    /// Something is not there, or the brokers do not know it yet.
+    pub is_missing: bool,
     is_about_choices: bool,
 }
 
 impl OpenError {
     fn new(failure: Failure, is_transient: bool) -> Self {
-        OpenError { failure, is_transient, is_about_choices: false }
+        OpenError { failure, is_transient, is_missing: false, is_about_choices: false }
     }
 
     /// The same, to try again.
@@ -60,8 +62,8 @@ macro_rules! transient_or_not {
     ($($error:ty),+) => {
         $(impl From<$error> for OpenError {
             fn from(error: $error) -> Self {
-                let is_transient = error.is_transient();
-                OpenError::new(error.into(), is_transient)
+                let (is_transient, is_missing) = (error.is_transient(), error.is_missing());
+                OpenError { is_missing, ..OpenError::new(error.into(), is_transient) }
             }
         })+
     };

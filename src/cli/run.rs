@@ -17,7 +17,7 @@ use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::cli::watch::Watch;
+use crate::cli::watch::{Missed, Watch};
 use crate::cli::{absorb, held, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
@@ -239,12 +239,14 @@ enum Opened {
 
 /// Opens everything, once it can be reached.
 fn open(settings: &Settings, process: &Process, stop: &Stop) -> Result<Opened, Failure> {
-    let mut told = String::new();
+    let (mut told, mut missed) = (String::new(), Missed::default());
     loop {
         match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
             Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
             Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
-            Err(OpenError { failure, is_transient: false, .. }) => return Err(failure),
+            Err(error) if missed.again(error.is_missing) || !(error.is_transient || error.is_missing) => {
+                return Err(error.failure);
+            }
             Err(_) if stop.asked() => return Ok(Opened::Stopped),
             Err(OpenError { failure, .. }) => {
                 let why = failure.to_string();

@@ -97,7 +97,7 @@ struct Watched {
     check: Condition,
     /// Why a worker ends whose topic is gone, and where it was created again.
     gone: Box<dyn Fn(Gone) -> Failure + Send>,
-    is_missing: bool,
+    missed: Missed,
     last: Option<Topic>,
 }
 
@@ -125,7 +125,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 };
                 source::Error::Recreated { topic: topic.clone(), why: why.to_owned().into() }.into()
             }),
-            is_missing: false,
+            missed: Missed::default(),
             last: None,
         });
         if !input.trust_producer_time {
@@ -137,7 +137,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 name: input.clock.clone(),
                 check: Box::new(move |topic| Ok(broker_clock::check(&name, topic)?)),
                 gone: Box::new(move |_| Error::ClockGone { topic: clock.clone(), servers: servers.clone() }.into()),
-                is_missing: false,
+                missed: Missed::default(),
                 last: None,
             });
         }
@@ -153,7 +153,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 Gone::Deleted => sink::Error::Deleted { topic: topic.clone() }.into(),
                 Gone::Recreated => sink::Error::Recreated { topic: topic.clone() }.into(),
             }),
-            is_missing: false,
+            missed: Missed::default(),
             last: None,
         });
         let (params, name) = (witness.clone(), witness.topic.clone());
@@ -163,7 +163,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             name: witness.topic.clone(),
             check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
             gone: Box::new(move |_| witness::Error::Missing { name: name.clone() }.into()),
-            is_missing: false,
+            missed: Missed::default(),
             last: None,
         });
     }
@@ -178,12 +178,24 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
                 Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
             }),
-            is_missing: false,
+            missed: Missed::default(),
             last: None,
         });
     }
     topics.retain(|topic| !topic.broker.is_mock);
     topics
+}
+
+/// Whether something was missing when it was last looked for. Brokers that have just started may not know all topics yet: only the second
+/// time in a row it counts.
+#[derive(Debug, Default)]
+pub(super) struct Missed(bool);
+
+impl Missed {
+    /// Whether it `is_missing` for the second time.
+    pub fn again(&mut self, is_missing: bool) -> bool {
+        std::mem::replace(&mut self.0, is_missing) && is_missing
+    }
 }
 
 impl Watched {
@@ -193,14 +205,10 @@ impl Watched {
     fn look(&mut self) -> Result<(), Failure> {
         let topic = match topic::describe(&self.broker, &self.name) {
             Ok(topic) => topic,
-            // Brokers that have just started may not know all topics yet: only the second time it counts.
-            Err(Error::NoTopic { .. }) if self.is_missing => return Err((self.gone)(Gone::Deleted)),
-            Err(error) => {
-                self.is_missing = matches!(error, Error::NoTopic { .. });
-                return Ok(());
-            }
+            Err(error) if self.missed.again(error.is_missing()) => return Err((self.gone)(Gone::Deleted)),
+            Err(_) => return Ok(()),
         };
-        self.is_missing = false;
+        self.missed.again(false);
         if self.last.as_ref().is_some_and(|last| last.id != topic.id) {
             return Err((self.gone)(Gone::Recreated));
         }
@@ -243,6 +251,13 @@ fn is_unclean(key: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_second_time_in_a_row_something_is_missing() {
+        let mut missed = Missed::default();
+        let looks = [true, false, true, true].map(|is_missing| missed.again(is_missing));
+        assert_eq!(looks, [false, false, false, true]);
+    }
 
     fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {
         Topic {

@@ -45,4 +45,9 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable { .. } | Error::Lagging { .. })
     }
+
+    /// Whether a topic is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::NoTopic { .. })
+    }
 }

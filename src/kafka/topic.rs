@@ -55,8 +55,11 @@ pub fn create(
     settings: &[(&str, &str)],
 ) -> Result<(), Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
-    // An administration request does not report why no broker answers.
-    metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
+    while metadata(broker, &client, topic, REQUEST_TIMEOUT)?.brokers().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;

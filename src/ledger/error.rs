@@ -103,6 +103,11 @@ impl Error {
         }
     }
 
+    /// Whether its log is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::Log(log::Error::Missing { .. }))
+    }
+
     pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Error::Full { path: path.into() };

@@ -168,6 +168,11 @@ impl Error {
         }
     }
 
+    /// Whether it, or the budget topic, is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::Missing { .. } | Error::Budget(BudgetError::Missing { .. }))
+    }
+
     /// Whether no ledger can go on with this witness, unless it is restored.
     pub fn is_final(&self) -> bool {
         matches!(self, Error::Missing { .. } | Error::Damaged { .. })

@@ -115,7 +115,7 @@ impl Error {
 
     /// Whether output or witness is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::NoTopic { .. } | Error::Witness(witness::Error::Missing { .. }))
+        matches!(self, Error::NoTopic { .. }) || matches!(self, Error::Witness(error) if error.is_missing())
     }
 }
 

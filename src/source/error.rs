@@ -55,4 +55,9 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Kafka(error) if error.is_transient())
     }
+
+    /// Whether a topic is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::Kafka(error) if error.is_missing())
+    }
 }

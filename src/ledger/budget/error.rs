@@ -99,6 +99,11 @@ impl Error {
         matches!(self, Error::Unavailable { .. } | Error::Shorter { .. } | Error::Busy { .. })
     }
 
+    /// Whether the topic is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::Missing { .. })
+    }
+
     /// Whether the topic is not set up as it must be.
     pub fn is_unsound(&self) -> bool {
         matches!(self, Error::Partitions { .. } | Error::Setting { .. } | Error::Damaged { .. })
