@@ -6,11 +6,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bernstream::kafka::Broker;
 use bernstream::kafka::topic::create;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::metadata::MetadataTopic;
 use tempfile::TempDir;
+
+use super::wait_for;
 
 /// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
 pub fn broker() -> Option<String> {
@@ -60,12 +64,29 @@ impl Own {
     pub fn start() -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let servers = ask(home.path(), "start");
-        Own { home, servers }
+        let own = Own { home, servers };
+        own.wait_led();
+        own
     }
 
     /// Another action of `tests/kafka.sh`.
     pub fn ask(&self, action: &str) -> String {
-        ask(self.home.path(), action)
+        let said = ask(self.home.path(), action);
+        if action == "restart" {
+            self.wait_led();
+        }
+        said
+    }
+
+    /// Waits until it leads every partition: its port is open before.
+    fn wait_led(&self) {
+        let client: BaseConsumer = at(&self.servers).client_config().unwrap().create().unwrap();
+        let is_led = || {
+            let cluster = client.fetch_metadata(None, Duration::from_secs(1)).ok()?;
+            let mut partitions = cluster.topics().iter().flat_map(MetadataTopic::partitions);
+            (!cluster.brokers().is_empty() && partitions.all(|partition| partition.leader() >= 0)).then_some(())
+        };
+        wait_for("a leader of every partition", String::new, is_led);
     }
 
     /// Sends its process a signal: `-STOP` or `-CONT`.

@@ -21,7 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
-use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::types::RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure};
 use rdkafka::{Offset, TopicPartitionList};
 use tempfile::TempDir;
 
@@ -413,7 +413,9 @@ fn read_messages<T>(servers: &str, topic: &str, taken: impl Fn(&BorrowedMessage)
         while next < high {
             let message = match consumer.poll(PATIENCE).expect("in time") {
                 // The client connects again to a broker that was killed and started again.
-                Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::BrokerTransportFailure) => continue,
+                Err(error) if matches!(error.rdkafka_error_code(), Some(BrokerTransportFailure | AllBrokersDown)) => {
+                    continue;
+                }
                 polled => polled.expect("no error"),
             };
             next = message.offset() + 1;
