@@ -124,6 +124,10 @@ impl Ledger {
         if unknown.is_empty() {
             return Ok(log.continuation(self.state.head));
         }
+        // The ledger has the accepted row, and so another one of each earlier number.
+        if let Some(rival) = unknown.iter().find(|what| accepted.is_some_and(|head| what.sequence() <= head.sequence)) {
+            return Err(Error::TwoBranches { row: rival.sequence() });
+        }
         log.keep_after(accepted.map_or(0, |head| head.sequence))?;
         let mut shown = own;
         for what in unknown {
@@ -133,10 +137,7 @@ impl Ledger {
             };
             shown.push(row.ok_or_else(|| Error::lost_claims(what.sequence(), accepted))?);
         }
-        let newest = shown.iter().copied().max_by_key(|head| head.sequence);
-        let Some(newest) = newest.filter(|newest| accepted.is_none_or(|head| newest.sequence > head.sequence)) else {
-            return Err(Error::TwoBranches { row: shown.first().map_or(0, |head| head.sequence) });
-        };
+        let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else { return Ok(None) };
         // The first row of a ledger that follows another one does not name that one's head.
         let own_accepted = accepted.filter(|head| self.state.genesis.previous != Some(**head));
         let is_there = match own_accepted {
@@ -156,27 +157,30 @@ impl Ledger {
 
     /// What shows that more was accepted than `accepted`, or something else.
     fn found(&self, accepted: Option<&Head>, remembered: Option<Head>, evidence: &Evidence) -> Result<Found, Error> {
+        let published = self.newest_published()?;
+        let pruned = store::pruned(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
+        let settled = published.map(|head| head.sequence).max(u64::try_from(pruned).ok());
+        let settled = settled.min(accepted.map(|head| head.sequence));
         let is_later = |sequence: u64| accepted.is_none_or(|head| sequence > head.sequence);
+        let is_missing =
+            |sequence: u64| self.missing().is_some_and(|rows| (rows.first..=rows.last).contains(&sequence));
+        let is_open = |sequence: u64| Some(sequence) > settled && !is_missing(sequence);
         let mut found = Found::default();
-        let heads = self.newest_published()?.into_iter().chain(evidence.marks.iter().copied());
-        for head in heads.filter(|head| is_later(head.sequence)) {
+        let marks = evidence.marks.iter().copied().filter(|mark| is_open(mark.sequence));
+        let remembered = remembered.filter(|head| !is_missing(head.sequence));
+        for head in published.into_iter().chain(marks).chain(remembered) {
             match self.contains(&head)? {
-                true => found.own.push(head),
+                true if is_later(head.sequence) => found.own.push(head),
+                true => {}
                 false => found.unknown.push(Shown::Row(head)),
             }
         }
-        if let Some(head) = remembered {
-            let is_missing = self.missing().is_some_and(|rows| (rows.first..=rows.last).contains(&head.sequence));
-            match self.contains(&head)? {
-                true if is_later(head.sequence) => found.own.push(head),
-                false if !is_missing => found.unknown.push(Shown::Row(head)),
-                _ => {}
-            }
-        }
         for message in &evidence.messages {
-            if message.ledger == self.state.genesis.ledger && is_later(message.sequence) {
+            if message.ledger == self.state.genesis.ledger && is_open(message.sequence) {
                 match self.row_that_paid(message)? {
-                    Some(head) => found.own.push(head),
+                    Some(head) if is_later(head.sequence) => found.own.push(head),
+                    Some(_) => {}
                     None => found.unknown.push(Shown::Message(message.clone())),
                 }
             }
@@ -215,11 +219,12 @@ impl Ledger {
 }
 
 impl Error {
-    /// Nobody has the row `row`, which was published; the newest one that the witness has accepted is `accepted`.
+    /// The ledger does not have the row `row`, which was published; the newest one that the witness has accepted is `accepted`.
     pub fn lost_claims(row: u64, accepted: Option<&Head>) -> Self {
-        Error::LostClaims {
-            row,
-            accepted: accepted.map_or_else(|| "none".to_owned(), |head| head.sequence.to_string()),
+        match accepted {
+            Some(head) if row <= head.sequence => Error::TwoBranches { row },
+            Some(head) => Error::LostClaims { row, accepted: head.sequence.to_string() },
+            None => Error::LostClaims { row, accepted: "none".to_owned() },
         }
     }
 }

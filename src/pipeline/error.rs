@@ -31,7 +31,9 @@ pub enum Error {
 impl Error {
     /// Whether the worker goes on once its ledger and its input are opened again.
     pub fn begins_again(&self) -> bool {
-        self.is_overtaken() || matches!(self, Error::ReadsTooFar | Error::Ledger(ledger::Error::LostClaims { .. }))
+        use ledger::Error::{LostClaims, TwoBranches};
+        let is_lost = matches!(self, Error::Ledger(LostClaims { .. } | TwoBranches { .. }));
+        self.is_overtaken() || is_lost || matches!(self, Error::ReadsTooFar)
     }
 
     /// Whether the witness follows another copy of the ledger.

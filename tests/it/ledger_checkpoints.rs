@@ -11,7 +11,7 @@ use std::time::Duration;
 use bernstream::clock::Timestamp;
 use bernstream::ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{self, Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage};
+use bernstream::ledger::{self, Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing};
 use bernstream::sink::deliver::{self, Progress, step};
 use rusqlite::Connection;
 
@@ -318,6 +318,10 @@ fn taken_again(
     built.ahead(&mut log, Some(built.head()), remembered, &evidence)
 }
 
+fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage {
+    OutputMessage { ledger: pipeline.ledger.genesis().ledger.clone(), sequence, digest: Digest::of(bytes) }
+}
+
 #[test]
 fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_lost() {
     let mut pipeline = Pipeline::new();
@@ -329,11 +333,7 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
     pipeline.pass(2);
     let (head, void) = (*pipeline.ledger.head(), *other.ledger.head());
     pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence <= 3);
-    let message = |sequence: u64, bytes: &[u8]| OutputMessage {
-        ledger: pipeline.ledger.genesis().ledger.clone(),
-        sequence,
-        digest: Digest::of(bytes),
-    };
+    let message = |sequence: u64, bytes: &[u8]| message_of(&pipeline, sequence, bytes);
     let bytes: Vec<Vec<u8>> = pipeline.output.borrow().0.iter().map(|sealed| sealed.bytes.clone()).collect();
     // By the marks of the log.
     assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
@@ -353,6 +353,56 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
     // Nobody has what was published.
     let lost = taken_again(&pipeline, vec![message(6, b"gone")], None).unwrap_err();
     assert!(matches!(&lost, ledger::Error::LostClaims { row: 6, .. }) && !lost.is_transient(), "{lost}");
+}
+
+#[test]
+fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_two_branches() {
+    // The published one is the newest, or others were accepted after its rival.
+    for later in [0, 2] {
+        let mut pipeline = Pipeline::new();
+        pipeline.pass(300);
+        let built = pipeline.lose_disk();
+        assert!(built.checkpoint.is_some(), "most rows are missing");
+        let mut other = pipeline.beside();
+        other.pay();
+        other.ledger.hold().unwrap();
+        pipeline.pass(1);
+        let published = *pipeline.ledger.head();
+        assert_eq!(published.sequence, other.ledger.head().sequence);
+        // Its claim is lost, and that of its rival, which was sent before, is accepted.
+        pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence < published.sequence);
+        for _ in 0..later {
+            other.pay();
+        }
+        let accepted = pipeline.witness.borrow().accepted().map(|claim| claim.head);
+        let claim = other.ledger.claim(accepted.as_ref()).unwrap().expect("rows");
+        pipeline.witness.borrow_mut().log.push(claim);
+        let all: Vec<OutputMessage> = pipeline
+            .output
+            .borrow()
+            .0
+            .iter()
+            .zip(1..)
+            .map(|(sealed, row)| message_of(&pipeline, row, &sealed.bytes))
+            .collect();
+        let newest = all.last().unwrap().clone();
+        let is_found = |messages: Vec<OutputMessage>| {
+            let standing = other.ledger.standing(
+                Some(other.ledger.head()),
+                None,
+                &Evidence::gather(messages.clone(), None).unwrap(),
+            );
+            let of_log = taken_again(&pipeline, messages, None);
+            let is_unknown = matches!(standing, Ok(Standing::Unknown { sequence }) if sequence == published.sequence);
+            (is_unknown, matches!(of_log, Err(ledger::Error::TwoBranches { row }) if row == published.sequence))
+        };
+        assert_eq!(is_found(vec![]), (false, true), "by its mark");
+        pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "published") != Some(published.sequence));
+        assert_eq!(is_found(vec![]), (false, false));
+        // Missing rows, dropped ones, and those that the ledger has too.
+        assert_eq!(is_found(all[..300].to_vec()), (false, false));
+        assert_eq!(is_found(vec![newest]), (true, true), "by its message");
+    }
 }
 
 /// Another ledger on a copy of a disk.
