@@ -168,7 +168,9 @@ impl Ledger {
         let is_open = |sequence: u64| Some(sequence) > settled && !is_missing(sequence);
         let mut found = Found::default();
         let marks = evidence.marks.iter().copied().filter(|mark| is_open(mark.sequence));
-        let remembered = remembered.filter(|head| !is_missing(head.sequence));
+        // A worker may remember the ledger that this one has replaced.
+        let replaced = self.state.genesis.previous.map(|head| head.sequence);
+        let remembered = remembered.filter(|head| Some(head.sequence) > replaced && !is_missing(head.sequence));
         for head in published.into_iter().chain(marks).chain(remembered) {
             match self.contains(&head)? {
                 true if is_later(head.sequence) => found.own.push(head),

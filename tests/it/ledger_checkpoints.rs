@@ -405,6 +405,22 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
     }
 }
 
+#[test]
+fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
+    let mut old = Pipeline::new();
+    old.pass(3);
+    let (remembered, disk) = (*old.ledger.head(), folder());
+    let ledger = Ledger::create(&params(disk.path()), genesis(at(0), "0", Some(remembered))).unwrap();
+    let mut new = Pipeline { witness: old.witness.clone(), ..Pipeline::with(disk, ledger) };
+    new.pass(2);
+    assert_eq!(taken_again(&new, vec![], Some(remembered)).unwrap(), None);
+    let standing = new.ledger.standing(Some(new.ledger.head()), Some(remembered), &Evidence::default()).unwrap();
+    assert_eq!(standing, Standing::Agrees);
+    // Of its own rows it is.
+    let void = Head { digest: Digest::of(b"another"), ..*new.ledger.head() };
+    assert!(matches!(taken_again(&new, vec![], Some(void)), Err(ledger::Error::TwoBranches { .. })));
+}
+
 /// Another ledger on a copy of a disk.
 fn copied(disk: &Path) -> (tempfile::TempDir, Ledger) {
     let copy = folder();
