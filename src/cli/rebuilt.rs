@@ -18,7 +18,8 @@ use crate::synopsis::description::Definition;
 ///
 /// # Errors
 ///
-/// If the ledger belongs to another witness; for now, while the log lacks what the witness has accepted.
+/// If the ledger belongs to another witness, or the witness follows other rows than were published; for now, while the log lacks what the
+/// witness has accepted.
 pub fn newest(
     (settings, has_read_again): (&Settings, &AtomicBool),
     existing: Option<Ledger>,
@@ -39,7 +40,10 @@ pub fn newest(
             (build(settings, accepted.head, log)?, true)
         }
         Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-            Err(Error::ForeignHead { .. }) => (moved_to(settings, ledger, accepted.head, log)?, true),
+            Err(Error::ForeignHead { .. }) => {
+                ledger.gives_way(log, accepted.head, witness.remembered(), &evidence)?;
+                (moved_to(settings, ledger, accepted.head, log)?, true)
+            }
             recognised => recognised.map(|()| (ledger, false))?,
         },
     };

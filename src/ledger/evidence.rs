@@ -106,6 +106,27 @@ impl Ledger {
         })
     }
 
+    /// Checks that the rows up to `accepted`, which this ledger does not have, leave out none of its own that was published: nobody else may
+    /// have that, so its file is not replaced. `log` was read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TwoBranches`] if they do, or if the ledger cannot be read.
+    pub fn gives_way(
+        &self,
+        log: &LedgerLog,
+        accepted: Head,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<(), Error> {
+        let published = self.newest_published()?;
+        let later = self.found(published.as_ref(), remembered, evidence)?.own;
+        match later.into_iter().chain(published).max_by_key(|head| head.sequence) {
+            Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches { row: newest.sequence }),
+            _ => Ok(()),
+        }
+    }
+
     /// The row up to which the ledger must take rows from `log`, which was read from its beginning, before they are claimed again: those up to
     /// the newest one that was published, and those that the log has after it, for they may have been accepted. `None` if there are
     /// none, or the ledger has them.

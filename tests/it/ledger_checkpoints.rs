@@ -358,17 +358,23 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
 #[test]
 fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_two_branches() {
     // The published one is the newest, or others were accepted after its rival.
-    for later in [0, 2] {
+    for (windows, later) in [(300, 0), (3, 2)] {
         let mut pipeline = Pipeline::new();
-        pipeline.pass(300);
+        pipeline.pass(windows);
         let built = pipeline.lose_disk();
-        assert!(built.checkpoint.is_some(), "most rows are missing");
+        assert_eq!(built.checkpoint.is_some(), windows == 300, "most rows are missing");
+        let (_disk, behind) = copied(pipeline.disk.path());
         let mut other = pipeline.beside();
         other.pay();
         other.ledger.hold().unwrap();
         pipeline.pass(1);
         let published = *pipeline.ledger.head();
+        let mut log = MemoryLog::open(&pipeline.log);
         assert_eq!(published.sequence, other.ledger.head().sequence);
+        // As long as it is accepted, the rival gives way, and whoever is behind does.
+        let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
+        other.ledger.gives_way(&log, published, None, &evidence).unwrap();
+        behind.gives_way(&log, published, None, &evidence).unwrap();
         // Its claim is lost, and that of its rival, which was sent before, is accepted.
         pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence < published.sequence);
         for _ in 0..later {
@@ -400,8 +406,22 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "published") != Some(published.sequence));
         assert_eq!(is_found(vec![]), (false, false));
         // Missing rows, dropped ones, and those that the ledger has too.
-        assert_eq!(is_found(all[..300].to_vec()), (false, false));
-        assert_eq!(is_found(vec![newest]), (true, true), "by its message");
+        assert_eq!(is_found(all[..windows].to_vec()), (false, false));
+        assert_eq!(is_found(vec![newest.clone()]), (true, true), "by its message");
+        // The disk that has it does not give way, also where only the output knows that it was published.
+        let accepted = *other.ledger.head();
+        let (disk, unaware) = copied(pipeline.disk.path());
+        let forget = format!("UPDATE outbox SET published_at = NULL WHERE sequence = {}", published.sequence);
+        Connection::open(disk.path().join("ledger.sqlite")).unwrap().execute(&forget, []).unwrap();
+        let gives_way = |ledger: &Ledger, messages: Vec<OutputMessage>| {
+            let mut log = MemoryLog::open(&pipeline.log);
+            let evidence = Evidence::gather(messages, Some(&mut log)).unwrap();
+            ledger.gives_way(&log, accepted, None, &evidence)
+        };
+        for refused in [gives_way(&pipeline.ledger, vec![]), gives_way(&unaware, vec![newest])] {
+            assert!(matches!(refused, Err(ledger::Error::TwoBranches { row }) if row == published.sequence));
+        }
+        gives_way(&unaware, vec![]).unwrap();
     }
 }
 
@@ -414,6 +434,9 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     let mut new = Pipeline { witness: old.witness.clone(), ..Pipeline::with(disk, ledger) };
     new.pass(2);
     assert_eq!(taken_again(&new, vec![], Some(remembered)).unwrap(), None);
+    let mut log = MemoryLog::open(&new.log);
+    let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
+    old.ledger.gives_way(&log, *new.ledger.head(), None, &evidence).unwrap();
     let standing = new.ledger.standing(Some(new.ledger.head()), Some(remembered), &Evidence::default()).unwrap();
     assert_eq!(standing, Standing::Agrees);
     // Of its own rows it is.

@@ -93,6 +93,17 @@ impl LedgerLog {
         matches!(self.path(row, newest), Ok(Ok(_)))
     }
 
+    /// Whether another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.
+    pub(in crate::ledger) fn is_overruled(&self, row: Head, newest: Head) -> bool {
+        let mut next = newest;
+        while next.sequence > row.sequence {
+            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
+            let Some(previous) = known.and_then(|known| known.previous) else { return false };
+            next = Head { sequence: next.sequence - 1, digest: previous };
+        }
+        next != row && !self.leads(newest, row)
+    }
+
     /// The last row of the longest chain after `head` of which every row is there; of several the one with the smallest digest, so that all
     /// who read this choose the same.
     pub(in crate::ledger) fn continuation(&self, head: Head) -> Option<Head> {
