@@ -13,11 +13,13 @@ pub struct OpenError {
     /// Something is not there, or the brokers do not know it yet.
     pub is_missing: bool,
     is_about_choices: bool,
+    /// The witness has lost claims whose rows this worker does not have: another one may.
+    pub is_of_lost_claims: bool,
 }
 
 impl OpenError {
     fn new(failure: Failure, is_transient: bool) -> Self {
-        OpenError { failure, is_transient, is_missing: false, is_about_choices: false }
+        OpenError { failure, is_transient, is_missing: false, is_about_choices: false, is_of_lost_claims: false }
     }
 
     /// The same, to try again.
@@ -57,6 +59,14 @@ impl From<log::Error> for OpenError {
     }
 }
 
+impl From<ledger::Error> for OpenError {
+    fn from(error: ledger::Error) -> Self {
+        let is_of_lost_claims = matches!(error, ledger::Error::LostClaims { .. });
+        let (is_transient, is_missing) = (error.is_transient(), error.is_missing());
+        OpenError { is_missing, is_of_lost_claims, ..OpenError::new(error.into(), is_transient) }
+    }
+}
+
 /// From errors that know whether they pass.
 macro_rules! transient_or_not {
     ($($error:ty),+) => {
@@ -69,4 +79,4 @@ macro_rules! transient_or_not {
     };
 }
 
-transient_or_not!(kafka::Error, source::Error, witness::Error, budget::error::Error, output::Error, ledger::Error);
+transient_or_not!(kafka::Error, source::Error, witness::Error, budget::error::Error, output::Error);

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use sha2::{Digest, Sha256};
@@ -15,7 +15,6 @@ use tracing::{error, info, warn};
 use crate::cli::components::{Components, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
-use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::{Missed, Watch};
 use crate::cli::{absorb, held, resources, settings};
@@ -38,6 +37,10 @@ use crate::{serve, telemetry};
 
 /// The pause before an unavailable service is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// For so long a worker waits for rows whose claims are lost and that only another one has. That one may be starting too, after the same power
+/// failure, and the code with which a worker ends is one after which nobody starts it again.
+const CLAIMED_AGAIN_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -179,7 +182,7 @@ fn go(
     let _until_the_end = front.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
     let stop = &stop.below();
-    let first = match open(settings, process, stop)? {
+    let first = match open(settings, process, &metrics, stop)? {
         Opened::Parts(parts) => *parts,
         Opened::OtherChoices => return Ok(Ended::OtherChoices),
         Opened::Stopped => return Ok(Ended::Done),
@@ -200,7 +203,7 @@ fn go(
                     true => stop.wait(RETRY),
                     false => warn!("{error}"),
                 }
-                parts = match open(settings, process, stop)? {
+                parts = match open(settings, process, &metrics, stop)? {
                     Opened::Parts(parts) => Some(*parts),
                     Opened::OtherChoices => return Ok(Ended::OtherChoices),
                     Opened::Stopped => None,
@@ -237,26 +240,37 @@ enum Opened {
     Stopped,
 }
 
-/// Opens everything, once it can be reached.
-fn open(settings: &Settings, process: &Process, stop: &Stop) -> Result<Opened, Failure> {
-    let (mut told, mut missed) = (String::new(), Missed::default());
+/// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
+fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) -> Result<Opened, Failure> {
+    let (mut told, mut missed, mut lost_since) = (String::new(), Missed::default(), None);
     loop {
-        match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
-            Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
-            Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
-            Err(error) if missed.again(error.is_missing) || !(error.is_transient || error.is_missing) => {
-                return Err(error.failure);
-            }
-            Err(_) if stop.asked() => return Ok(Opened::Stopped),
-            Err(OpenError { failure, .. }) => {
-                let why = failure.to_string();
-                if why != told {
-                    warn!("{why}; trying again");
-                    told = why;
-                }
-                stop.wait(RETRY);
-            }
+        let error =
+            match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
+                Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
+                Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
+                Err(error) => error,
+            };
+        let may_be_elsewhere = error.is_of_lost_claims && settings.ledger_log.is_some();
+        if may_be_elsewhere {
+            metrics.witness_lost_claims.set(1);
         }
+        let is_awaited =
+            may_be_elsewhere && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
+        if missed.again(error.is_missing) || !(error.is_transient || error.is_missing || is_awaited) {
+            return Err(error.failure);
+        }
+        if stop.asked() {
+            return Ok(Opened::Stopped);
+        }
+        let why = error.failure.to_string();
+        if why != told {
+            match is_awaited {
+                true => error!("{why}; waiting for such a worker for a minute"),
+                false => warn!("{why}; trying again"),
+            }
+            told = why;
+        }
+        stop.wait(RETRY);
     }
 }
 

@@ -188,6 +188,26 @@ fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
 }
 
 #[test]
+fn a_worker_that_lacks_the_rows_waits_for_the_one_that_has_them() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own, true);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.worker.kill();
+    cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
+    let mut second = Peer::new(&setup, "second", None);
+    second.start();
+    let waits = || second.log().contains("waiting for such a worker for a minute").then_some(());
+    wait_for("the words", || second.log(), waits);
+    assert_eq!((second.metric("witness_lost_claims"), second.get("/readyz").0), (Some(1.0), 503));
+    assert_eq!(one_version(&setup), cut.seen, "nothing is drawn");
+    cut.worker.start();
+    cut.goes_on();
+    second.wait_acts(false);
+    second.verify();
+}
+
+#[test]
 fn a_disk_that_survives_claims_again_what_it_has() {
     let Some(_) = kafka::broker() else { return };
     for has_log in [true, false] {

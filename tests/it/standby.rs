@@ -481,7 +481,7 @@ impl<'s> Peer<'s> {
         self.wait(&format!("acts: {is_acting}"), || (self.acts() == Some(is_acting)).then_some(()));
     }
 
-    fn get(&self, path: &str) -> (u16, String) {
+    pub fn get(&self, path: &str) -> (u16, String) {
         let log = self.log();
         let address = log.split_once("serving http://").and_then(|(_, rest)| rest.split_once("/metrics"));
         let answer = address.and_then(|(address, _)| http::ask(address, "GET", path).ok());
