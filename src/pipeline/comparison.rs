@@ -1,4 +1,4 @@
-//! Whether the witness has lost claims: asked after a start, after every outage, and twice in a take-over, before the draw and before what was
+//! Whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over, before the draw and before what was
 //! claimed is published. Nothing is drawn before the answer is no.
 
 use std::time::{Duration, Instant};

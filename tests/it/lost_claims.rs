@@ -6,7 +6,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use bernstream::cli::components::Components;
+use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::ledger::Head;
+use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::harness::setup::Setup;
@@ -26,8 +34,8 @@ struct Cut<'s> {
     seen: BTreeMap<(Timestamp, String), Vec<u8>>,
 }
 
-fn ticking(own: &kafka::Own, has_log: bool) -> Setup {
-    let setup = Setup::of_seconds(&own.servers, 0);
+fn ticking(servers: &str, has_log: bool) -> Setup {
+    let setup = Setup::of_seconds(servers, 0);
     if has_log {
         add_log(&setup, 1);
         setup.edit("[ledger]\n", "[ledger]\nstandby = \"2s\"\n");
@@ -164,7 +172,7 @@ fn copy(from: &Path, to: &Path) {
 fn a_worker_without_a_disk_claims_again_what_the_log_has() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, true);
+    let setup = ticking(&own.servers, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     cut.loses_power(&[(&setup.witness, &all_but_two)]);
@@ -178,7 +186,7 @@ fn a_worker_without_a_disk_claims_again_what_the_log_has() {
 fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, true);
+    let setup = ticking(&own.servers, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
@@ -191,7 +199,7 @@ fn a_worker_without_a_disk_stops_where_the_log_has_lost_the_rows_too() {
 fn a_worker_that_lacks_the_rows_waits_for_the_one_that_has_them() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, true);
+    let setup = ticking(&own.servers, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
@@ -212,7 +220,7 @@ fn a_disk_that_survives_claims_again_what_it_has() {
     let Some(_) = kafka::broker() else { return };
     for has_log in [true, false] {
         let own = kafka::Own::start();
-        let setup = ticking(&own, has_log);
+        let setup = ticking(&own.servers, has_log);
         let mut cut = Cut::begun(&own, &setup);
         cut.worker.kill();
         cut.loses_power(&[(&setup.witness, &all_but_two)]);
@@ -226,7 +234,7 @@ fn a_disk_that_survives_claims_again_what_it_has() {
 fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, false);
+    let setup = ticking(&own.servers, false);
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     let old = setup.folder.path().join("old");
@@ -246,7 +254,7 @@ fn an_older_copy_of_a_disk_stops_where_the_output_is_ahead_of_the_witness() {
 fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the_one_without() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, true);
+    let setup = ticking(&own.servers, true);
     let mut cut = Cut::begun(&own, &setup);
     let mut second = Peer::new(&setup, "second", None);
     cut.worker.kill();
@@ -262,11 +270,80 @@ fn of_two_workers_that_start_at_once_the_one_with_a_disk_is_not_overruled_by_the
 fn a_worker_that_runs_on_claims_again_what_it_has_published() {
     let Some(_) = kafka::broker() else { return };
     let own = kafka::Own::start();
-    let setup = ticking(&own, true);
+    let setup = ticking(&own.servers, true);
     let mut cut = Cut::begun(&own, &setup);
     cut.loses_power(&[(&setup.witness, &all_but_two)]);
     cut.goes_on();
     cut.tells();
+}
+
+/// A witness that loses its newest claim once, between two answers, until a claim is made again.
+struct LosesOne {
+    inner: Box<dyn Witness + Send>,
+    accepted: Option<Claim>,
+    /// What it shows in the place of that.
+    cut: Option<Option<Claim>>,
+    remembered: Option<Head>,
+    stop: Stop,
+}
+
+impl Witness for LosesOne {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        let newest = self.inner.read()?;
+        if let Some(cut) = self.cut {
+            return Ok(cut);
+        }
+        let (before, now) = (self.accepted, newest.map_or(0, |claim| claim.head.sequence));
+        self.accepted = newest;
+        match before {
+            Some(claim) if now >= 4 && claim.head.sequence < now && self.remembered.is_none() => {
+                (self.cut, self.remembered) = (Some(before), newest.map(|claim| claim.head));
+                Ok(before)
+            }
+            _ => Ok(newest),
+        }
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.inner.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        if self.cut.take().is_some() {
+            self.stop.ask();
+        }
+        self.inner.append(claim)
+    }
+
+    fn remembered(&self) -> Option<Head> {
+        self.remembered
+    }
+}
+
+#[test]
+fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, false);
+    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let (health, stop) = (Health::default(), Stop::default());
+    let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
+    let inner = components.witness;
+    let witness = LosesOne { inner, accepted: None, cut: None, remembered: None, stop: stop.clone() };
+    let worker = Worker {
+        plan: &plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: Box::new(witness),
+        sink: components.sink,
+        generators: Box::new(Generator::from_entropy),
+        metrics: metrics.clone(),
+        health: &health,
+        stop,
+    };
+    worker.run().expect("it claims again and is told to end");
+    assert_eq!(metrics.witness_lost_claims.get(), 1);
 }
 
 #[test]
@@ -274,7 +351,7 @@ fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
     let Some(_) = kafka::broker() else { return };
     for is_kept in [true, false] {
         let own = kafka::Own::start();
-        let setup = ticking(&own, false);
+        let setup = ticking(&own.servers, false);
         if !is_kept {
             setup.edit("keep_published = \"1h\"", "keep_published = \"1s\"");
         }
