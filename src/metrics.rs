@@ -269,7 +269,7 @@ impl Metrics {
             )?)?,
             output_lost: whole(IntGauge::new(
                 "output_synopses_lost",
-                "published synopses that the output has lost at its end, and whose bytes are not kept any more",
+                "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
             )?)?,
             ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
@@ -417,7 +417,7 @@ bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use
 bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
 bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
 bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
-bernstream_output_synopses_lost{pipeline} gauge: published synopses that the output has lost at its end, and whose bytes are not kept any more
+bernstream_output_synopses_lost{pipeline} gauge: the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more
 bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, or the end of the share of an input's total, if there is one
 bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
 bernstream_privacy_delta_limit{pipeline} gauge: total of every block

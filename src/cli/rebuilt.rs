@@ -9,8 +9,8 @@ use crate::clock::Timestamp;
 use crate::config::{Settings, canonical, diff};
 use crate::ledger::log::{self, Apart, LedgerLog};
 use crate::ledger::witness::Witness;
-use crate::ledger::{self, Error, Evidence, Head, Ledger, OutputMessage, Standing};
-use crate::sink::{Sink, output};
+use crate::ledger::{self, Error, Evidence, Head, Ledger, Standing};
+use crate::sink::{Sink, Tail, output};
 use crate::synopsis::description::Definition;
 
 /// The ledger of the disk, `existing`, if the witness follows it; otherwise that is built from `log` and takes its place. `None` where
@@ -26,7 +26,8 @@ pub fn newest(
     (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
-    let evidence = Evidence::gather(published(sink)?, Some(&mut *log))?;
+    let tail = end(sink)?;
+    let evidence = Evidence::gather(tail.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
             return if log.has_marks() { Err(no_claims(settings)) } else { Ok(None) };
@@ -48,7 +49,8 @@ pub fn newest(
         },
     };
     log.read()?;
-    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence)?;
+    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence);
+    let ahead = ahead.map_err(|error| tail.locate(error))?;
     let ledger = match ahead {
         Some(newest) => {
             info!(
@@ -63,20 +65,20 @@ pub fn newest(
     if is_new || ahead.is_some() { as_chosen(settings, has_read_again, ledger).map(Some) } else { Ok(Some(ledger)) }
 }
 
-/// What the end of the output says of its rows; nothing if it may not be read.
+/// The end of the output; nothing if it may not be read.
 ///
 /// # Errors
 ///
 /// If it cannot be reached.
-pub fn published(sink: &mut dyn Sink) -> Result<Vec<OutputMessage>, OpenError> {
-    let Some(tail) = sink.tail().map_err(output::Error::from)? else {
+fn end(sink: &mut dyn Sink) -> Result<Tail, OpenError> {
+    let Some(tail) = sink.tail(&[]).map_err(output::Error::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
              right to read the output"
         );
-        return Ok(Vec::new());
+        return Ok(Tail::default());
     };
-    Ok(tail.rows())
+    Ok(tail)
 }
 
 /// Refuses a ledger without a log that lacks rows which were published: nobody else has them.
@@ -85,14 +87,15 @@ pub fn published(sink: &mut dyn Sink) -> Result<Vec<OutputMessage>, OpenError> {
 ///
 /// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
 pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sink) -> Result<(), OpenError> {
-    let evidence = Evidence::gather(published(sink)?, None)?;
+    let tail = end(sink)?;
+    let evidence = Evidence::gather(tail.rows(), None)?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.
     if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
         return Ok(());
     }
     match ledger.standing(accepted.as_ref(), witness.remembered(), &evidence)? {
-        Standing::Unknown { sequence } => Err(Error::lost_claims(sequence, accepted.as_ref()).into()),
+        Standing::Unknown { sequence } => Err(tail.locate(Error::lost_claims(sequence, accepted.as_ref())).into()),
         Standing::Agrees | Standing::Behind(_) => Ok(()),
     }
 }

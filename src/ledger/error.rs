@@ -70,11 +70,12 @@ pub enum Error {
     )]
     OtherSettings { row: u64 },
     #[error(
-        "the witness has lost claims, and nobody here has their rows: row {row} of this ledger was published, and the newest row that the \
+        "the witness has lost claims, and nobody here has their rows: row {row} of this ledger was published{shown}, and the newest row that the \
          witness has accepted is {accepted}. Nothing is drawn, or windows that were published would leave again with other noise. Start \
-         the worker whose disk has row {row}: it claims it again; if there is none, docs/how-to/recover.md says how to go on"
+         the worker whose disk has row {row}: it claims it again; if there is none, or if somebody else has written to the output, \
+         docs/how-to/recover.md says how to go on"
     )]
-    LostClaims { row: u64, accepted: String },
+    LostClaims { row: u64, accepted: String, shown: String },
     #[error(
         "row {row}, which was published or accepted, is not a row of the ledger that the witness follows now: the witness has lost claims, \
          and other rows were claimed in their place. Windows may have left in two versions. Nothing more is drawn; \

@@ -246,8 +246,8 @@ impl Error {
     pub fn lost_claims(row: u64, accepted: Option<&Head>) -> Self {
         match accepted {
             Some(head) if row <= head.sequence => Error::TwoBranches { row },
-            Some(head) => Error::LostClaims { row, accepted: head.sequence.to_string() },
-            None => Error::LostClaims { row, accepted: "none".to_owned() },
+            Some(head) => Error::LostClaims { row, accepted: head.sequence.to_string(), shown: String::new() },
+            None => Error::LostClaims { row, accepted: "none".to_owned(), shown: String::new() },
         }
     }
 }

@@ -59,7 +59,7 @@ pub use self::gap::Missing;
 pub use self::glance::Glance;
 pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, Pending, exists, new_id};
-pub use self::outbox::{Paid, PublishedMessage};
+pub use self::outbox::{Paid, PublishedMessage, Slot};
 pub use self::outgoing::OutputMessage;
 pub use self::read::Stored;
 pub use self::retire::Step;

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::chain::{Head, Outcome};
+use super::chain::{Digest, Head};
 use super::error::Error;
 use super::open::Ledger;
 use super::outgoing::Outgoing;
@@ -67,54 +67,75 @@ impl Paid {
     }
 }
 
+/// Where the outbox has a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    sequence: i64,
+    place: i64,
+}
+
+impl Slot {
+    /// Whether both are of one row.
+    pub fn is_of_row_of(&self, other: &Self) -> bool {
+        self.sequence == other.sequence
+    }
+}
+
 /// A message that is known to be published.
 #[derive(Clone, Debug)]
 pub struct PublishedMessage {
-    pub sequence: u64,
     pub key: String,
-    /// With its bytes, if they are still kept.
-    pub paid: Option<Paid>,
+    /// Of its bytes.
+    pub digest: Digest,
+    /// Where its bytes are, if they are still kept.
+    pub kept: Option<Slot>,
 }
 
 impl Ledger {
-    /// The messages of the rows up to `newest` that are known to be published, about `most` of them, those of the newest row first.
+    /// The messages of the row `sequence` that are known to be published.
     ///
     /// # Errors
     ///
-    /// As for [`deliverable`](Self::deliverable).
-    pub fn newest_messages(&self, newest: &Head, most: usize) -> Result<Vec<PublishedMessage>, Error> {
-        let mut count = 0;
-        let rows = self.newest(|closed| {
-            if let Outcome::Released { messages, .. } = &closed.outcome {
-                count += messages.len();
-            }
-            count < most
-        })?;
+    /// If the ledger cannot be read.
+    pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, Error> {
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let Some(row) = Outgoing::read(&self.connection, sequence).map_err(sqlite)? else { return Ok(Vec::new()) };
+        let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
+        let mut stored = self.connection.prepare(stored).map_err(sqlite)?;
         let mut found = Vec::new();
-        for (sequence, _) in rows.into_iter().filter(|(sequence, _)| *sequence <= newest.sequence) {
-            self.published_by(sequence, &mut found)?;
+        for (place, message) in (0..).zip(row.messages) {
+            let is_waiting: Option<bool> =
+                stored.query_row([sequence, place], |row| row.get(0)).optional().map_err(sqlite)?;
+            if is_waiting != Some(true) {
+                let kept = is_waiting.map(|_| Slot { sequence, place });
+                found.push(PublishedMessage { key: message.key, digest: message.bytes, kept });
+            }
         }
         Ok(found)
     }
 
-    /// The messages of a row that are known to be published.
-    fn published_by(&self, sequence: u64, found: &mut Vec<PublishedMessage>) -> Result<(), Error> {
-        let sqlite = |error| Error::sqlite(&self.file, error);
-        let number = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let Some(row) = Outgoing::read(&self.connection, number).map_err(sqlite)? else { return Ok(()) };
-        let stored = "SELECT sequence, place, key, headers, bytes FROM outbox
-                      WHERE sequence = ?1 AND place = ?2 AND bytes IS NOT NULL";
-        let waiting =
-            "SELECT EXISTS (SELECT 1 FROM outbox WHERE sequence = ?1 AND place = ?2 AND published_at IS NULL)";
-        for (place, message) in (0_i64..).zip(&row.messages) {
-            if self.connection.query_row(waiting, [number, place], |row| row.get(0)).map_err(sqlite)? {
-                continue;
-            }
-            let stored = self.connection.query_row(stored, [number, place], Stored::read).optional().map_err(sqlite)?;
-            let paid = stored.and_then(|stored| stored.paid_for_by(&row));
-            found.push(PublishedMessage { sequence, key: message.key.clone(), paid });
-        }
-        Ok(())
+    /// The messages of the newest row of which one is known to be published.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn newest_messages(&self) -> Result<Vec<PublishedMessage>, Error> {
+        self.newest_published()?.map_or(Ok(Vec::new()), |newest| self.published_in(newest.sequence))
+    }
+
+    /// The messages in these slots, with their bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read, or if a message is not there or not the one that was paid for.
+    pub fn kept_in(&self, slots: &[Slot]) -> Result<Vec<Paid>, Error> {
+        let stored = "SELECT sequence, place, key, headers, bytes FROM outbox WHERE sequence = ?1 AND place = ?2";
+        let stored = |slot: &Slot| {
+            let read = self.connection.query_row(stored, [slot.sequence, slot.place], Stored::read);
+            self.paid(read.map_err(|error| Error::sqlite(&self.file, error))?)
+        };
+        slots.iter().map(stored).collect()
     }
 
     /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 4 MiB.
@@ -219,22 +240,26 @@ impl Ledger {
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(choice).map_err(sqlite)?;
         let mut found = statement.query(params![accepted, sequence, place]).map_err(sqlite)?;
-        let mut outgoing = self.outgoing.borrow_mut();
         while let Some(row) = found.next().map_err(sqlite)? {
-            let stored = Stored::read(row).map_err(sqlite)?;
-            let (sequence, place) = (stored.sequence, stored.place);
-            if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
-                *outgoing = Outgoing::read(&self.connection, sequence).map_err(sqlite)?;
-            }
-            // The row was verified when the file was opened; the file may have been edited since.
-            let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
-            let row = outgoing.as_ref().ok_or_else(edited)?;
-            let paid = stored.paid_for_by(row).ok_or_else(edited)?;
-            if !take(paid, row.publish_at) {
+            let paid = self.paid(Stored::read(row).map_err(sqlite)?)?;
+            let due = paid.publish_at;
+            if !take(paid, due) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// The message that is `stored`, which its row has paid for.
+    fn paid(&self, stored: Stored) -> Result<Paid, Error> {
+        let (sequence, place) = (stored.sequence, stored.place);
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
+            *outgoing = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
+        }
+        // The row was verified when the file was opened; the file may have been edited since.
+        let paid = outgoing.as_ref().and_then(|row| stored.paid_for_by(row));
+        paid.ok_or_else(|| Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed")))
     }
 }
 

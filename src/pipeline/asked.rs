@@ -2,7 +2,7 @@
 
 use super::health::Health;
 use crate::ledger::witness::{self, Claim, Strays, Witness};
-use crate::ledger::{Head, Paid};
+use crate::ledger::{Head, Paid, PublishedMessage};
 use crate::sink::{self, Sink, Tail};
 
 /// A witness or sink whose requests `health` knows of.
@@ -55,7 +55,7 @@ impl<T: Sink + ?Sized> Sink for Asked<'_, T> {
         self.ask(T::confirm)
     }
 
-    fn tail(&mut self) -> Result<Option<Tail>, sink::Error> {
-        self.ask(T::tail)
+    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+        self.ask(|sink| sink.tail(newest))
     }
 }

@@ -6,8 +6,11 @@ use super::Releasing;
 use super::comparison::Found;
 use super::error::Error;
 use crate::ledger::witness::Witness;
-use crate::ledger::{self, Head, Standing};
+use crate::ledger::{self, Head, Slot, Standing};
 use crate::sink::{Sink, deliver};
+
+/// So many messages are sent again at once, which bounds the memory that their bytes take.
+const AT_ONCE: usize = 16;
 
 impl Releasing<'_> {
     /// Looks what was published, before the witness is read.
@@ -20,7 +23,8 @@ impl Releasing<'_> {
             return Ok(());
         }
         let published = self.ledger.newest_published()?;
-        let tail = self.sink.tail().map_err(|error| deliver::Error::Sink { published: 0, error })?.unwrap_or_default();
+        let tail = self.sink.tail(&self.ledger.newest_messages()?);
+        let tail = tail.map_err(|error| deliver::Error::Sink { published: 0, error })?.unwrap_or_default();
         let evidence = self.ledger.gather(tail.rows())?;
         self.comparison.found = Some(Found { published, tail, evidence });
         Ok(())
@@ -36,7 +40,7 @@ impl Releasing<'_> {
         match self.ledger.standing(accepted.as_ref(), self.witness.remembered(), evidence)? {
             Standing::Agrees => {}
             Standing::Unknown { sequence } => {
-                return Err(ledger::Error::lost_claims(sequence, accepted.as_ref()).into());
+                return Err(tail.locate(ledger::Error::lost_claims(sequence, accepted.as_ref())).into());
             }
             Standing::Behind(head) => {
                 self.metrics.witness_lost_claims.set(1);
@@ -59,17 +63,28 @@ impl Releasing<'_> {
                  (ledger.keep_published)",
                 lost.gone
             );
+            // What is gone stays gone, whatever is published behind it.
+            let gone = i64::try_from(lost.gone).unwrap_or(i64::MAX);
+            self.metrics.output_lost.set(self.metrics.output_lost.get().max(gone));
         }
-        self.metrics.output_lost.set(i64::try_from(lost.gone).unwrap_or(i64::MAX));
+        if lost.unknown > 0 {
+            warn!(
+                "nothing is left on the output of {} keys that were published, so whether it has lost messages of them or they were removed \
+                 cannot be known",
+                lost.unknown
+            );
+        }
         if !lost.kept.is_empty() {
             warn!(
                 "the output has lost {} messages at its end that were published: sending the same bytes again",
                 lost.kept.len()
             );
         }
-        for window in lost.kept.chunk_by(|one, next| one.window() == next.window()) {
-            let sent = self.sink.publish(window);
-            sent.map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
+        for row in lost.kept.chunk_by(Slot::is_of_row_of) {
+            for portion in row.chunks(AT_ONCE) {
+                let sent = self.sink.publish(&self.ledger.kept_in(portion)?);
+                sent.map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
+            }
         }
         if self.comparison.agree() {
             info!("the witness has accepted again what it had lost");

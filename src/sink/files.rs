@@ -10,8 +10,8 @@ use std::thread;
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
-use super::tail::Tail;
-use crate::ledger::Paid;
+use super::tail::{Part, Seen, Tail};
+use crate::ledger::{Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
 const EXTENSION: &str = "arrows";
@@ -50,16 +50,22 @@ impl Sink for FolderSink {
         write(&self.params.path, &messages)
     }
 
-    fn tail(&mut self) -> Result<Option<Tail>, Error> {
+    fn tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         let all = synopses(&self.params)?;
         // Sorted by folder, and in each by window.
         let newest: Vec<PathBuf> = all
             .chunk_by(|one, next| one.parent() == next.parent())
             .filter_map(|folder| folder.last().cloned())
             .collect();
-        let mut messages = Vec::new();
-        each_synopsis(&newest, |place, bytes| messages.push(Published::of_bytes(place, bytes)))?;
-        Ok(Some(Tail { messages, is_whole: false }))
+        let mut parts = Vec::new();
+        each_synopsis(&newest, |place, bytes| {
+            if let Some(seen) = Seen::of(0, &Published::of_bytes(place.clone(), bytes)) {
+                let mut part = Part::named(place);
+                part.take(seen, true);
+                parts.push(part);
+            }
+        })?;
+        Ok(Some(Tail { parts, has_keys: false }))
     }
 }
 

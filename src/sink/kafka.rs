@@ -1,6 +1,7 @@
 //! Publishing to a Kafka topic.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -10,17 +11,19 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
-use super::tail::{self, Tail};
+use super::tail::{self, Part, Seen, Tail};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, ErrorContext};
-use crate::ledger::Paid;
+use crate::ledger::{Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
 /// The most bytes of a batch of messages.
 const LARGEST_BATCH: usize = 1_000_000;
+/// So many times the messages that are the end of a partition are read at once further back.
+const FURTHER: usize = 16;
 
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -113,22 +116,57 @@ impl Sink for KafkaSink {
         }
     }
 
-    fn tail(&mut self) -> Result<Option<Tail>, Error> {
-        let most = i64::try_from(tail::MOST).unwrap_or(i64::MAX);
-        let all = extent(&self.params)?;
-        let is_whole = all.iter().all(|extent| extent.low == 0 && extent.high <= most);
-        let ends: Vec<Extent> = all
-            .into_iter()
-            .map(|Extent { partition, low, high }| Extent { partition, low: low.max(high - most), high })
-            .collect();
-        let mut messages = Vec::new();
-        let read =
-            each_message(&self.params, &ends, |place, message| messages.push(Published::of_message(place, message)));
-        match read {
-            // A worker may lack the right to read what it writes.
-            Err(Error::Broker(kafka::Error::Refused { .. })) => Ok(None),
-            read => read.map(|()| Some(Tail { messages, is_whole })),
+    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+        let topic = &self.params.topic;
+        let mut unmet: BTreeSet<&str> = newest.iter().map(|message| message.key.as_str()).collect();
+        let mut rest = extent(&self.params)?;
+        let mut parts: BTreeMap<i32, Part> =
+            rest.iter().map(|extent| (extent.partition, Part::named(extent.name(topic)))).collect();
+        let (end, mut is_end) = (tail::LEAST.max(2 * newest.len()), true);
+        while rest.iter().any(|extent| extent.low < extent.high) && (is_end || !unmet.is_empty()) {
+            let most = i64::try_from(if is_end { end } else { FURTHER * end }).unwrap_or(i64::MAX);
+            let stretches: Vec<Extent> =
+                rest.iter().map(|extent| Extent { low: extent.low.max(extent.high - most), ..*extent }).collect();
+            let mut met = BTreeSet::new();
+            let read = each_message(&self.params, &stretches, |place, message| {
+                let seen = Seen::of(place.offset, &Published::of_message(place.to_string(), message));
+                if let (Some(seen), Some(part)) = (seen, parts.get_mut(&place.partition)) {
+                    // Further back only what was not met yet is of use, which bounds what is held.
+                    let is_of_use = is_end || unmet.contains(seen.key());
+                    met.insert(seen.key().to_owned());
+                    part.take(seen, is_of_use);
+                }
+            });
+            match read {
+                // A worker may lack the right to read what it writes.
+                Err(Error::Broker(kafka::Error::Refused { .. })) => return Ok(None),
+                read => read?,
+            }
+            unmet.retain(|key| !met.contains(*key));
+            for (rest, read) in rest.iter_mut().zip(&stretches) {
+                rest.high = read.low;
+            }
+            is_end = false;
         }
+        for unread in &rest {
+            if let Some(part) = parts.get_mut(&unread.partition) {
+                part.is_whole = (unread.low, unread.high) == (0, 0);
+            }
+        }
+        Ok(Some(Tail { parts: parts.into_values().collect(), has_keys: true }))
+    }
+}
+
+/// A place in the topic.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub partition: i32,
+    pub offset: i64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.partition, self.offset)
     }
 }
 
@@ -138,6 +176,12 @@ pub struct Extent {
     partition: i32,
     low: i64,
     high: i64,
+}
+
+impl Extent {
+    fn name(&self, topic: &str) -> String {
+        format!("partition {} of topic '{topic}'", self.partition)
+    }
 }
 
 /// The partitions of the topic, and where each begins and ends now.
@@ -166,12 +210,12 @@ pub fn newest(params: &Params) -> Result<Vec<Extent>, kafka::Error> {
     Ok(extent(params)?.into_iter().map(last).collect())
 }
 
-/// Passes the position and the content of every message of `extents` to `each`.
+/// Passes the place and the content of every message of `extents` to `each`.
 ///
 /// # Errors
 ///
 /// If the topic cannot be read to where it ended.
-pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(String, Encoded)) -> Result<(), Error> {
+pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(Place, Encoded)) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let settings = [
         ("group.id", "bernstream-verify"),
@@ -192,7 +236,7 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(St
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= *high => break,
                 Some(Ok(message)) => {
-                    each(format!("{partition}:{}", message.offset()), found(&message));
+                    each(Place { partition: *partition, offset: message.offset() }, found(&message));
                     if message.offset() + 1 == *high {
                         break;
                     }

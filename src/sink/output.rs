@@ -50,7 +50,9 @@ impl Extent<'_> {
     pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
         match self {
             Extent::Topic(sink, extents) => {
-                topic_sink::each_message(sink, extents, |place, message| each(Published::of_message(place, message)))?;
+                topic_sink::each_message(sink, extents, |place, message| {
+                    each(Published::of_message(place.to_string(), message))
+                })?;
             }
             Extent::Folder(paths) => {
                 files::each_synopsis(paths, |place, bytes| each(Published::of_bytes(place, bytes)))?

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::tail::Tail;
-use crate::ledger::Paid;
+use crate::ledger::{Paid, PublishedMessage};
 
 /// A place that synopses are published to.
 pub trait Sink {
@@ -23,12 +23,13 @@ pub trait Sink {
         Ok(())
     }
 
-    /// The end of what is there; `None` if it may not be read.
+    /// The end of what is there, back to where each key of `newest` is met, the newest row that is known to be published; `None` if it may
+    /// not be read.
     ///
     /// # Errors
     ///
     /// If the place cannot be reached.
-    fn tail(&mut self) -> Result<Option<Tail>, Error> {
+    fn tail(&mut self, _newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         Ok(None)
     }
 }

@@ -1,34 +1,103 @@
 //! The end of an output: what it shows of the ledger that published there, and what it has lost of that.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::published::Published;
-use crate::ledger::{self, Head, Ledger, OutputMessage, Paid};
+use crate::ledger::{self, Digest, Head, Ledger, OutputMessage, Slot};
 
-/// So many messages of each part of an output are its end. Messages that were sent again may lie behind newer ones.
-pub const MOST: usize = 1024;
+/// At least so many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
+pub(super) const LEAST: usize = 1024;
 
-/// The newest messages of an output.
+/// The newest messages of an output, without their bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
-    pub(super) messages: Vec<Published>,
-    /// These are all that were ever written, as far as it says.
-    pub(super) is_whole: bool,
+    pub(super) parts: Vec<Part>,
+    /// Whether messages have their keys, and an order: files have not.
+    pub(super) has_keys: bool,
+}
+
+/// Those of a partition, or a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// What it is called in an error.
+    name: String,
+    messages: Vec<Seen>,
+    /// The one before which no other was looked at.
+    first: Option<Seen>,
+    /// There was never another one before these.
+    pub is_whole: bool,
+}
+
+/// A synopsis that was seen.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    offset: i64,
+    key: String,
+    row: OutputMessage,
 }
 
 /// What was published and is not there.
 #[derive(Debug, Default)]
 pub struct Lost {
     /// What can be sent again, in the order of the rows.
-    pub kept: Vec<Paid>,
+    pub kept: Vec<Slot>,
     /// How many messages there are whose bytes are gone.
     pub gone: u64,
+    /// Of so many message keys nothing is left, and it cannot be known whether all of it was lost or removed.
+    pub unknown: usize,
+}
+
+/// The newest row of a message key that is there.
+#[derive(Debug, Default)]
+struct Newest {
+    sequence: u64,
+    /// What is there of it: a row may have several messages of one key.
+    messages: Vec<Digest>,
+}
+
+impl Seen {
+    /// `None` for what is no synopsis.
+    pub fn of(offset: i64, published: &Published) -> Option<Self> {
+        Some(Seen { offset, key: published.key().to_owned(), row: published.row()? })
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Part {
+    pub fn named(name: String) -> Self {
+        Part { name, ..Part::default() }
+    }
+
+    /// Takes a message, of which the place of the first one counts even where `is_of_use` is false.
+    pub fn take(&mut self, seen: Seen, is_of_use: bool) {
+        if self.first.as_ref().is_none_or(|first| seen.offset < first.offset) {
+            self.first = Some(seen.clone());
+        }
+        if is_of_use {
+            self.messages.push(seen);
+        }
+    }
 }
 
 impl Tail {
     /// The rows that its messages name.
     pub fn rows(&self) -> Vec<OutputMessage> {
-        self.messages.iter().filter_map(Published::row).collect()
+        self.messages().map(|seen| seen.row.clone()).collect()
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Seen> {
+        self.parts.iter().flat_map(|part| &part.messages)
+    }
+
+    /// The error with the partition whose message names the lost row, if one does: somebody else may have written that.
+    pub fn locate(&self, error: ledger::Error) -> ledger::Error {
+        let ledger::Error::LostClaims { row, accepted, .. } = error else { return error };
+        let part = self.parts.iter().find(|part| part.messages.iter().any(|seen| seen.row.sequence == row));
+        let shown = part.map_or(String::new(), |part| format!(" (a message in {} says so)", part.name));
+        ledger::Error::LostClaims { row, accepted, shown }
     }
 
     /// What it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message key
@@ -38,28 +107,63 @@ impl Tail {
     ///
     /// If the ledger cannot be read.
     pub fn lost(&self, ledger: &Ledger, newest: &Head) -> Result<Lost, ledger::Error> {
-        let own = &ledger.genesis().ledger;
-        let mut last: HashMap<&str, u64> = HashMap::new();
-        for message in &self.messages {
-            if let Some(row) = message.row().filter(|row| row.ledger == *own) {
-                let known = last.entry(message.key()).or_insert(row.sequence);
-                *known = row.sequence.max(*known);
-            }
-        }
         let mut lost = Lost::default();
-        for published in ledger.newest_messages(newest, MOST)? {
-            let is_there = match last.get(published.key.as_str()) {
-                Some(last) => published.sequence <= *last,
-                // Where messages were removed, all of a key may have been.
-                None => !self.is_whole || self.messages.is_empty(),
-            };
-            match published.paid {
-                _ if is_there => {}
-                Some(paid) => lost.kept.push(paid),
-                None => lost.gone += 1,
+        if !self.has_keys {
+            return Ok(lost);
+        }
+        let own = &ledger.genesis().ledger;
+        let (there, removed) = (self.newest(own), self.removed(own));
+        let published = ledger.published_in(newest.sequence)?;
+        let keys: BTreeSet<&str> = published.iter().map(|message| message.key.as_str()).collect();
+        let known = |key: &&str| there.get(*key).map(|newest| newest.sequence).or(removed);
+        lost.unknown = keys.iter().filter(|key| known(key).is_none()).count();
+        let Some(first) = keys.iter().filter_map(known).min() else { return Ok(lost) };
+        for sequence in (first..=newest.sequence).rev() {
+            for message in ledger.published_in(sequence)? {
+                let is_removed = removed.is_none_or(|removed| sequence <= removed);
+                let is_there = match there.get(message.key.as_str()) {
+                    Some(newest) if sequence == newest.sequence => {
+                        is_removed || newest.messages.contains(&message.digest)
+                    }
+                    Some(newest) => sequence < newest.sequence,
+                    None => is_removed,
+                };
+                match message.kept {
+                    _ if is_there => {}
+                    Some(slot) => lost.kept.push(slot),
+                    None => lost.gone += 1,
+                }
             }
         }
         lost.kept.reverse();
         Ok(lost)
+    }
+
+    /// The newest row of each message key that is there.
+    fn newest(&self, own: &str) -> HashMap<&str, Newest> {
+        let mut all: HashMap<&str, Newest> = HashMap::new();
+        for seen in self.messages().filter(|seen| seen.row.ledger == own) {
+            let newest = all.entry(seen.key()).or_default();
+            if seen.row.sequence > newest.sequence {
+                *newest = Newest { sequence: seen.row.sequence, messages: Vec::new() };
+            }
+            if seen.row.sequence == newest.sequence {
+                newest.messages.push(seen.row.digest);
+            }
+        }
+        all
+    }
+
+    /// The row after which nothing was removed, whatever its key, if that can be known: a partition is emptied from its beginning.
+    fn removed(&self, own: &str) -> Option<u64> {
+        let mut newest = 0;
+        for part in self.parts.iter().filter(|part| !part.is_whole) {
+            let first = part.first.as_ref()?;
+            // Where an earlier ledger's messages are left, all of this one's are behind them.
+            if first.row.ledger == own {
+                newest = first.row.sequence.max(newest);
+            }
+        }
+        Some(newest)
     }
 }

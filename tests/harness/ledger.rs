@@ -72,20 +72,24 @@ pub fn sealed(window: Span, key: &str, draw: u64) -> Sealed {
 
 /// The same, longer by so many bytes.
 pub fn padded(window: Span, key: &str, draw: u64, bytes: usize) -> Sealed {
+    described(draw, |about| Description {
+        key: Some(key.into()),
+        window,
+        published: window.end,
+        meaning: "x".repeat(bytes),
+        ..about
+    })
+}
+
+/// A message with another description.
+pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> Sealed {
     static EXAMPLE: LazyLock<(Density, Description)> = LazyLock::new(|| {
         let about = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
         (Density::new(&[0.1], 2).unwrap(), about)
     });
     let (density, example) = &*EXAMPLE;
-    let about = Description {
-        pipeline: "p".into(),
-        release: "r".into(),
-        key: Some(key.into()),
-        window,
-        published: window.end,
-        meaning: "x".repeat(bytes),
-        ..example.clone()
-    };
+    let about =
+        edited(Description { pipeline: "p".into(), release: "r".into(), meaning: String::new(), ..example.clone() });
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
     let noisy = mechanism.release(&Exact::new(vec![i128::from(draw); 3]), &mut Generator::frozen([0; 32]));
     Sealed::new(about, noisy.dequantized(density, 1.0, 0.0)).unwrap()

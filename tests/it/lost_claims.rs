@@ -10,15 +10,20 @@ use bernstream::cli::components::Components;
 use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
-use bernstream::ledger::Head;
 use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::ledger::{Closing, Head, Ledger};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream::sink::kafka::{KafkaSink, Params};
+use bernstream::sink::{Lost, Sink};
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::{Description, Entry};
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::setup::Setup;
-use crate::harness::{PATIENCE, kafka, wait_for};
+use crate::harness::{PATIENCE, kafka, ledger, wait_for};
 use crate::ledger_log::{add_log, log_topic};
 use crate::standby::{Peer, create_topics};
 
@@ -384,6 +389,97 @@ fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
             let is_named = || cut.worker.metric("output_synopses_lost").filter(|lost| *lost > 0.0);
             wait_for("the metric", || cut.worker.all_log(), is_named);
             assert!(cut.worker.log().contains("their bytes are not kept any more"), "{}", cut.worker.log());
+            // It compares again, and newer messages are there.
+            cut.wait_more(1);
+            own.ask("crash");
+            own.ask("restart");
+            cut.wait_more(WINDOWS);
+            let lost = cut.worker.metric("output_synopses_lost");
+            assert!(lost.is_some_and(|lost| lost > 0.0), "what is gone stays gone: {lost:?}");
         }
     }
+}
+
+/// What an output lacks that has the messages of the first `there` rows, each with its keys, of a ledger that has published all of them.
+fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
+    let folder = ledger::folder();
+    let mut book = Ledger::create(&ledger::params(folder.path()), ledger::genesis(ledger::at(0), "w", None)).unwrap();
+    let topic = kafka::fresh_topic(servers, "output", 1, &[]);
+    let mut sink = KafkaSink::open(&Params { broker: kafka::at(servers), topic }).unwrap();
+    for (number, keys) in rows.iter().enumerate() {
+        let next = ledger::closing(&book, &[], 1, 1);
+        let row = Entry { id: book.genesis().ledger.clone(), sequence: book.next_sequence() };
+        let described = |key: &String| {
+            let (ledger, window) = (row.clone(), next.window);
+            ledger::described(1, |about| Description {
+                ledger,
+                key: Some(key.clone()),
+                window,
+                published: window.end,
+                ..about
+            })
+        };
+        let sealed = keys.iter().map(described).collect();
+        book.pay(Closing { sealed, ..next }).unwrap();
+        let (accepted, late) = (*book.head(), ledger::at(1_000_000_000));
+        loop {
+            let due = book.deliverable(&accepted, late, usize::MAX).unwrap();
+            if due.is_empty() {
+                break;
+            }
+            if number < there {
+                sink.publish(&due).unwrap();
+            }
+            book.mark_published(&due, late).unwrap();
+        }
+    }
+    let tail = sink.tail(&book.newest_messages().unwrap()).unwrap().expect("it may be read");
+    tail.lost(&book, book.head()).unwrap()
+}
+
+fn keys(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("key {number}")).collect()
+}
+
+#[test]
+fn nothing_that_an_output_has_lost_counts_as_removed_however_much_it_is() {
+    let Some(servers) = kafka::broker() else { return };
+    // More messages than are looked at in one go: in all of the lost windows together, and in one.
+    let many_windows = lost(&servers, &vec![keys(40); 60], 30);
+    assert_eq!((many_windows.kept.len(), many_windows.gone, many_windows.unknown), (30 * 40, 0, 0));
+    let many_keys = lost(&servers, &vec![keys(1500); 2], 1);
+    assert_eq!((many_keys.kept.len(), many_keys.gone, many_keys.unknown), (1500, 0, 0));
+    // One key has come only at first, and again at last.
+    let mut rows = vec![keys(100); 13];
+    rows.first_mut().into_iter().for_each(|row| row.push("rare".to_owned()));
+    rows.last_mut().into_iter().for_each(|row| row.push("rare".to_owned()));
+    let rare = lost(&servers, &rows, 12);
+    assert_eq!((rare.kept.len(), rare.gone, rare.unknown), (101, 0, 0));
+    let none = lost(&servers, &vec![keys(1500); 2], 2);
+    assert_eq!((none.kept.len(), none.gone, none.unknown), (0, 0, 0));
+}
+
+#[test]
+fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition() {
+    let Some(_) = kafka::broker() else { return };
+    let own = kafka::Own::start();
+    let setup = ticking(&own.servers, false);
+    let mut cut = Cut::begun(&own, &setup);
+    cut.worker.kill();
+    let newest = setup.published().pop().expect("a message");
+    let synopsis = Synopsis::open(&newest.payload).expect("a synopsis");
+    let row = Entry { sequence: 1_000_000, ..synopsis.description().ledger.clone() };
+    // Of this pipeline: that of another one is refused before.
+    let (pipeline, key) = ("setup".to_owned(), Some("stray".to_owned()));
+    let stray = ledger::described(1, |about| Description { pipeline, ledger: row, key, ..about });
+    let record = BaseRecord::to(&setup.output).key("stray").payload(&stray.encoded().bytes);
+    let producer = setup.producer(&[]);
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
+    cut.seen = one_version(&setup);
+    cut.worker.start();
+    cut.stops(&format!(
+        "row 1000000 of this ledger was published (a message in partition 0 of topic '{}' says so)",
+        setup.output
+    ));
 }
