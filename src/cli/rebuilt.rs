@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::config::{Settings, canonical, diff};
 use crate::ledger::log::{self, Apart, LedgerLog};
 use crate::ledger::witness::Witness;
-use crate::ledger::{self, Error, Evidence, Head, Ledger, Standing};
+use crate::ledger::{self, Error, Evidence, Head, Ledger, PublishedMessage, Standing};
 use crate::sink::{Sink, Tail, output};
 use crate::synopsis::description::Definition;
 
@@ -26,7 +26,8 @@ pub fn newest(
     (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
-    let tail = end(sink)?;
+    let messages = existing.as_ref().map(Ledger::newest_messages).transpose()?.unwrap_or_default();
+    let tail = end(sink, &messages)?;
     let evidence = Evidence::gather(tail.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
@@ -70,8 +71,8 @@ pub fn newest(
 /// # Errors
 ///
 /// If it cannot be reached.
-fn end(sink: &mut dyn Sink) -> Result<Tail, OpenError> {
-    let Some(tail) = sink.tail(&[]).map_err(output::Error::from)? else {
+fn end(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenError> {
+    let Some(tail) = sink.tail(newest).map_err(output::Error::from)? else {
         warn!(
             "the output may not be read by this worker, so it does not notice if the witness has lost claims on what is there: give it the \
              right to read the output"
@@ -87,7 +88,7 @@ fn end(sink: &mut dyn Sink) -> Result<Tail, OpenError> {
 ///
 /// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
 pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sink) -> Result<(), OpenError> {
-    let tail = end(sink)?;
+    let tail = end(sink, &ledger.newest_messages()?)?;
     let evidence = Evidence::gather(tail.rows(), None)?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.

@@ -199,10 +199,10 @@ fn go(
                     break;
                 }
                 health.stand_still();
-                match error.is_overtaken() {
-                    true => stop.wait(RETRY),
-                    false => warn!("{error}"),
+                if !error.is_overtaken() {
+                    warn!("{error}");
                 }
+                stop.wait(RETRY);
                 parts = match open(settings, process, &metrics, stop)? {
                     Opened::Parts(parts) => Some(*parts),
                     Opened::OtherChoices => return Ok(Ended::OtherChoices),

@@ -1,5 +1,5 @@
-//! Whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over, before the draw and before what was
-//! claimed is published. Nothing is drawn before the answer is no.
+//! Whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over,
+//! before the draw and before what was claimed is published. Nothing is drawn before the answer is no.
 
 use std::time::{Duration, Instant};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::iter;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -11,19 +12,23 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
-use super::tail::{self, Part, Seen, Tail};
+use super::tail::{Part, Seen, Tail};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, ErrorContext};
-use crate::ledger::{Paid, PublishedMessage};
+use crate::ledger::{Digest, Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
 /// The most bytes of a batch of messages.
 const LARGEST_BATCH: usize = 1_000_000;
-/// So many times the messages that are the end of a partition are read at once further back.
-const FURTHER: usize = 16;
+/// So many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
+const END: i64 = 1024;
+/// So many messages of each partition are read at once further back, and so often at most: a key that is nowhere must not make a worker
+/// read all that was ever published.
+const FURTHER: i64 = 16 * END;
+const STRETCHES: usize = 4;
 
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -118,22 +123,25 @@ impl Sink for KafkaSink {
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         let topic = &self.params.topic;
-        let mut unmet: BTreeSet<&str> = newest.iter().map(|message| message.key.as_str()).collect();
+        let mut unmet: BTreeMap<Digest, &str> =
+            newest.iter().map(|message| (message.digest, message.key.as_str())).collect();
         let mut rest = extent(&self.params)?;
         let mut parts: BTreeMap<i32, Part> =
             rest.iter().map(|extent| (extent.partition, Part::named(extent.name(topic)))).collect();
-        let (end, mut is_end) = (tail::LEAST.max(2 * newest.len()), true);
-        while rest.iter().any(|extent| extent.low < extent.high) && (is_end || !unmet.is_empty()) {
-            let most = i64::try_from(if is_end { end } else { FURTHER * end }).unwrap_or(i64::MAX);
+        for most in iter::once(END).chain([FURTHER; STRETCHES]) {
+            let is_end = most == END;
+            if rest.iter().all(|extent| extent.low == extent.high) || !is_end && unmet.is_empty() {
+                break;
+            }
+            let keys: BTreeSet<&str> = unmet.values().copied().collect();
             let stretches: Vec<Extent> =
                 rest.iter().map(|extent| Extent { low: extent.low.max(extent.high - most), ..*extent }).collect();
-            let mut met = BTreeSet::new();
             let read = each_message(&self.params, &stretches, |place, message| {
                 let seen = Seen::of(place.offset, &Published::of_message(place.to_string(), message));
                 if let (Some(seen), Some(part)) = (seen, parts.get_mut(&place.partition)) {
-                    // Further back only what was not met yet is of use, which bounds what is held.
-                    let is_of_use = is_end || unmet.contains(seen.key());
-                    met.insert(seen.key().to_owned());
+                    unmet.remove(&seen.digest());
+                    // Further back only keys whose newest message was not met are of use, which bounds what is held.
+                    let is_of_use = is_end || keys.contains(seen.key());
                     part.take(seen, is_of_use);
                 }
             });
@@ -142,11 +150,9 @@ impl Sink for KafkaSink {
                 Err(Error::Broker(kafka::Error::Refused { .. })) => return Ok(None),
                 read => read?,
             }
-            unmet.retain(|key| !met.contains(*key));
             for (rest, read) in rest.iter_mut().zip(&stretches) {
                 rest.high = read.low;
             }
-            is_end = false;
         }
         for unread in &rest {
             if let Some(part) = parts.get_mut(&unread.partition) {

@@ -5,9 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use super::published::Published;
 use crate::ledger::{self, Digest, Head, Ledger, OutputMessage, Slot};
 
-/// At least so many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
-pub(super) const LEAST: usize = 1024;
-
 /// The newest messages of an output, without their bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
@@ -63,6 +60,10 @@ impl Seen {
 
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    pub fn digest(&self) -> Digest {
+        self.row.digest
     }
 }
 

@@ -180,17 +180,19 @@ fn time_of(batch: &Batch, row: usize) -> Timestamp {
 impl Waiting {
     /// `user` is empty without a cap.
     pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
-        Waiting { time, rank: rank(user, group, &record), group, record }
+        Waiting { time, rank: rank(time, user, group, &record), group, record }
     }
 }
 
 /// Which of several records of one event time count first under a cap or a limit: those of the smallest rank. It is public and follows
-/// from the record, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies in the
-/// input depends on what was sent before it; and it favours no value, as an order by value would.
-pub fn rank(user: &[u8], group: u32, record: &Record) -> u64 {
+/// from the record, its time, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies
+/// in the input depends on what was sent before it. At one time it favours some values, at another others.
+pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
     let bytes = user.chunks(8).map(|bytes| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     let [x, y, z] = record.place.0;
-    let numbers = [user.len() as u64, group.into(), x.into(), y.into(), z.into(), record.label.cast_unsigned().into()];
+    let label = record.label.cast_unsigned();
+    let numbers =
+        [time.micros().cast_unsigned(), user.len() as u64, group.into(), x.into(), y.into(), z.into(), label.into()];
     bytes.chain(numbers).fold(0, mixed)
 }
 

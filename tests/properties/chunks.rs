@@ -184,7 +184,9 @@ fn by_the_law(
                 Ok((span, group, user)) => {
                     let order = |record: &Record| {
                         let user = user.as_deref().unwrap_or_default();
-                        (batch.times.value(row), rank(user, u32::try_from(group).expect("few keys"), record))
+                        let time = batch.times.value(row);
+                        let group = u32::try_from(group).expect("few keys");
+                        (time, rank(Timestamp::from_micros(time), user, group, record))
                     };
                     let records: Vec<_> = forms.iter().map(|form| record(form, batch, row)).collect();
                     for (kept, record) in kept.iter_mut().zip(&records) {

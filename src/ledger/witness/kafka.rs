@@ -13,7 +13,7 @@ use crate::ledger::chain::Head;
 pub use crate::kafka::ordered::Params;
 
 /// After so long without a read brokers may have lost power and been started again: reading begins with the accepted record. After what
-/// has failed it begins at offset 0: a claim that is sent twice may stand where it was accepted, and be void.
+/// has failed it begins at offset 0: a claim that the client has sent twice by itself may stand where it was accepted, and be void.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A witness topic, read from offset 0 or from the accepted record on, which must be where it was: otherwise it is read from offset 0 again,
