@@ -59,7 +59,7 @@ impl Releasing<'_> {
         let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
         if lost.gone > 0 {
             error!(
-                "the output has lost {} messages at its end that were published, and their bytes are not kept any more \
+                "the output has lost {} synopses at its end that were published, and their bytes are not kept any more \
                  (ledger.keep_published)",
                 lost.gone
             );
@@ -76,7 +76,7 @@ impl Releasing<'_> {
         }
         if !lost.kept.is_empty() {
             warn!(
-                "the output has lost {} messages at its end that were published: sending the same bytes again",
+                "the output has lost {} synopses at its end that were published: sending the same bytes again",
                 lost.kept.len()
             );
         }
