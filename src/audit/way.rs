@@ -156,7 +156,11 @@ pub(super) fn forms<'s>(stage: &'s Stage<'_>, row: &'s Row, batches: usize) -> V
 pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let time = Some(Stage::time(stage.full(), 0.3));
     let empty = Row { time, key: None, unit: None, values: vec![None; stage.middle.len()] };
-    let whole = Row { values: stage.ends.iter().map(|[min, _]| Some(min.ceil())).collect(), ..stage.plain(None) };
+    let whole = Row {
+        unit: Some(b"other".as_slice().into()),
+        values: stage.ends.iter().map(|[min, _]| Some(min.ceil())).collect(),
+        ..stage.plain(None)
+    };
     let others = [("beside empty rows", vec![empty; 2]), ("beside whole numbers", vec![whole; 2]), ("alone", vec![])];
     let encoders = [
         ("pyarrow", Texts::Plain, Types::Inferred),
