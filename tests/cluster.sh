@@ -200,6 +200,15 @@ restart() {
     await "$1"
 }
 
+# A process that was killed is gone before its files are closed.
+unplug() {
+    for _ in {1..300}; do
+        inside "$1" umount "$home/$1/data" 2>/dev/null && return
+        sleep 0.1
+    done
+    die "the disk of broker $1 is in use 30 s after its power was cut"
+}
+
 # All stand still first, so that none does anything with a disk that is shut down already.
 power_off() {
     local broker
@@ -207,7 +216,7 @@ power_off() {
     for broker in 1 2 3; do inside "$broker" "$home/power" "$home/$broker/data"; done
     for broker in 1 2 3; do crash "$broker"; done
     for broker in 1 2 3; do
-        inside "$broker" umount "$home/$broker/data"
+        unplug "$broker"
         plug_in "$broker"
     done
 }
