@@ -160,8 +160,8 @@ impl Broker {
         }
     }
 
-    /// What comes next to `client` within `wait`. Errors of connections are passed over, and an outage leaves many of them: who waits
-    /// hears in time that nothing comes, and a client connects again by itself. Those that no waiting ends are returned.
+    /// The next message or error of `client` within `wait`. Connection errors are passed over: an outage leaves many of them in the queue,
+    /// and the client connects again by itself. A connection error that no waiting ends, such as a wrong password, is returned.
     pub(crate) fn poll<'c>(
         &self,
         client: &'c BaseConsumer<ErrorContext>,

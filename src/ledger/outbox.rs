@@ -85,7 +85,7 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub struct PublishedMessage {
     pub key: String,
-    /// Of its bytes.
+    /// The digest of its bytes.
     pub digest: Digest,
     /// Where its bytes are, if they are still kept.
     pub kept: Option<Slot>,

@@ -63,7 +63,7 @@ impl Releasing<'_> {
                  (ledger.keep_published)",
                 lost.gone
             );
-            // What is gone stays gone, whatever is published behind it.
+            // Later comparisons no longer see the loss once newer windows are published.
             let gone = i64::try_from(lost.gone).unwrap_or(i64::MAX);
             self.metrics.output_lost.set(self.metrics.output_lost.get().max(gone));
         }

@@ -146,7 +146,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         ))?;
     }
     let newest = ledger.newest_published()?;
-    // What came meanwhile does no harm here: what was published before is there, or lost.
+    // The output is read again, now that the newest row is known; messages that arrived meanwhile change nothing here.
     let end = sink.tail(&ledger.newest_messages()?)?.unwrap_or_default();
     let lost = newest.map(|newest| end.lost(&ledger, &newest)).transpose()?.unwrap_or_default();
     let missing_at_end = lost.kept.len() as u64;
