@@ -11,6 +11,7 @@ mod asked;
 mod catch_up;
 mod comparison;
 mod draw;
+mod due_while_drawing;
 mod error;
 mod health;
 mod joining;
@@ -63,7 +64,7 @@ use self::reports::{Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::{Strays, Witness};
-use crate::ledger::{self, Closing, Ledger};
+use crate::ledger::{self, Closing, Head, Ledger};
 use crate::mechanism;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
@@ -165,6 +166,8 @@ impl Worker<'_> {
             reports: PendingReports::default(),
             coming: None,
             next_due: None,
+            accepted_head: None,
+            published_while_drawing: 0,
             catch_up: CatchUp::new(next.start),
             held: None,
             is_waiting: false,
@@ -172,13 +175,14 @@ impl Worker<'_> {
             accepted: Arc::clone(&accepted),
             metrics,
             health,
+            stop: &stop,
         };
         // Few windows wait between the loops: a slow output slows reading instead of filling the memory.
         let (sender, receiver) = sync_channel(4);
         // All loops log to where the caller does, and one that fails stops the others.
         let (log, stop) = (&tracing::dispatcher::get_default(Dispatch::clone), &stop);
         thread::scope(|scope| {
-            let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver, stop)));
+            let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver)));
             let absorbed = absorbing.map(|(absorbing, shares)| {
                 scope.spawn(move || guarded(log, stop, || reader::run(absorbing, Some(shares), stop)))
             });
@@ -315,6 +319,33 @@ impl Plan {
         }
         Ok(())
     }
+
+    /// The synopses of a window, sealed, with fresh noise or that of the series in `ledger`.
+    fn seal(
+        &self,
+        window: &Window,
+        terms: &Terms,
+        ledger: &Ledger,
+        mut generator: Generator,
+        health: &Health,
+    ) -> Result<SealedWindow, Error> {
+        let stored = |slot: &str| ledger.state(slot);
+        let (mut sealed, mut states) = (Vec::new(), Vec::new());
+        self.release(window, terms, &stored, &mut generator, &mut |released| {
+            health.beat();
+            sealed.push(Sealed::new(released.description, released.values)?);
+            states.extend(released.state);
+            Ok(())
+        })?;
+        Ok(SealedWindow { sealed, states })
+    }
+}
+
+/// What a window is to pay for, and what its noise series leave for the next one.
+struct SealedWindow {
+    sealed: Vec<Sealed>,
+    /// The slot and the bytes of each.
+    states: Vec<(String, Vec<u8>)>,
 }
 
 /// From closed windows to published synopses.
@@ -337,9 +368,14 @@ struct Releasing<'a> {
     coming: Option<(Timestamp, Option<Timestamp>)>,
     /// When the next accepted message is due.
     next_due: Option<Timestamp>,
+    /// The newest row that the witness has accepted, as the last step read it.
+    accepted_head: Option<Head>,
+    /// So many messages the next step counts as published.
+    published_while_drawing: usize,
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
+    stop: &'a Stop,
     /// A closed window that waits for this worker's turn; the others wait behind it.
     held: Option<Closed>,
     /// Claims are left to another instance for now.
@@ -352,7 +388,8 @@ struct Releasing<'a> {
 
 impl Releasing<'_> {
     /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
-    fn run(mut self, closed: Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
+    fn run(mut self, closed: Receiver<Closed>) -> Result<(), Error> {
+        let stop = self.stop;
         self.recall()?;
         // An earlier run may have paid for synopses that are not published yet.
         let mut next_step = Instant::now();
@@ -390,7 +427,7 @@ impl Releasing<'_> {
             if Instant::now() < next_step {
                 continue;
             }
-            match self.step(stop) {
+            match self.step() {
                 Ok(progress) => {
                     self.delivered(&progress)?;
                     let is_waiting = self.ledger.is_shared() || self.held.is_some();
@@ -412,14 +449,14 @@ impl Releasing<'_> {
             }
         }
         if stop.asked() {
-            self.resign(stop);
+            self.resign();
         }
         Ok(())
     }
 
     /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
     /// published, where that is to be done.
-    fn step(&mut self, stop: &Stop) -> Result<Progress, Error> {
+    fn step(&mut self) -> Result<Progress, Error> {
         self.next_due = None;
         self.look_at_output()?;
         let now = self.clock.now();
@@ -431,9 +468,11 @@ impl Releasing<'_> {
             accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
         }
         self.compare(accepted.head())?;
-        let clock = self.clock.clone();
+        self.accepted_head = accepted.head();
+        let (stop, clock) = (self.stop, self.clock.clone());
         let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
-        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
+        let mut progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
+        progress.published += std::mem::take(&mut self.published_while_drawing);
         self.next_due = progress.next_due;
         self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
         Ok(progress)
@@ -494,15 +533,17 @@ impl Releasing<'_> {
             self.closed(publish_at, window.span, outcome);
             return Ok(());
         };
-        let mut generator = (self.generators)()?;
-        let stored = |slot: &str| self.ledger.state(slot);
-        let (mut sealed, mut states) = (Vec::new(), Vec::new());
-        plan.release(&window, &terms, &stored, &mut generator, &mut |released| {
-            self.health.beat();
-            sealed.push(Sealed::new(released.description, released.values)?);
-            states.extend(released.state);
-            Ok(())
-        })?;
+        let due = self.due_while_drawing()?;
+        let Releasing { ledger, generators, health, witness, sink, clock, stop, .. } = &mut *self;
+        let mut draw = || plan.seal(&window, &terms, ledger, generators()?, health);
+        let (drawn, durable) = match &due {
+            Some(due) => due.publish_beside((witness, sink), clock, stop, draw)?,
+            None => (draw(), 0),
+        };
+        if let Some(due) = due {
+            self.mark_published_while_drawing(&due, durable)?;
+        }
+        let SealedWindow { sealed, states } = drawn?;
         // What is exact is not needed any more, and the ledger needs memory for what is noisy.
         let span = window.span;
         drop(window);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::{Error, LEAD, Releasing, Stop};
+use super::{Error, LEAD, Releasing};
 use crate::clock::Timestamp;
 use crate::sink::deliver::{self, Progress};
 use crate::window::grid::Span;
@@ -53,12 +53,12 @@ impl Releasing<'_> {
 
     /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not
     /// answer: that would take longer than they wait. Where a part of this worker has failed, nothing is claimed any more.
-    pub(super) fn resign(&mut self, stop: &Stop) {
+    pub(super) fn resign(&mut self) {
         if !self.ledger.is_shared() || !self.health.publishing.load(Relaxed) {
             return;
         }
         let mut has_claimed = false;
-        if self.ledger.is_acting() && stop.is_asked_from_outside() {
+        if self.ledger.is_acting() && self.stop.is_asked_from_outside() {
             let last = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now());
             let told = last.map_err(Error::from).and_then(|progress| {
                 has_claimed = progress.has_claimed;

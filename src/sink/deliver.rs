@@ -132,8 +132,8 @@ pub fn act(
         // Who follows publishes everything so much later.
         let later = now.since(until);
         let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
-        let (durable, published) = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
-        let durable = due.get(..durable).unwrap_or(&due);
+        let published = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
+        let durable = due.get(..published.durable).unwrap_or(&due);
         // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
         // in the meantime, for then it is not known which of them are there.
         if !durable.is_empty() {
@@ -146,7 +146,9 @@ pub fn act(
             Err(error) if error.is_log_unavailable() => {}
             marked => marked?,
         }
-        published.map_err(|error| Error::Sink { published: durable.len(), error })?;
+        if let Some(error) = published.failure {
+            return Err(Error::Sink { published: durable.len(), error });
+        }
         progress.published = durable.len();
         progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(later));
     }
@@ -167,23 +169,32 @@ pub fn act(
     Ok(progress)
 }
 
+/// What became of messages that were due.
+#[derive(Debug)]
+pub struct Published {
+    /// So many of them, the first ones, are durable.
+    pub durable: usize,
+    /// Why the others are not, if not because their moment was not waited for.
+    pub failure: Option<SinkError>,
+}
+
 /// Publishes one window after the other, each when `wait` has come to its moment, so that no synopsis of a key comes before an earlier
-/// one, whatever fails. Returns how many are durable.
-fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> (usize, Result<(), SinkError>) {
-    if let (false, Err(error)) = (due.is_empty(), sink.confirm()) {
-        return (0, Err(error));
-    }
+/// one, whatever fails.
+pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> Published {
     let mut durable = 0;
+    if let (false, Err(error)) = (due.is_empty(), sink.confirm()) {
+        return Published { durable, failure: Some(error) };
+    }
     for window in due.chunk_by(|one, next| one.window() == next.window()) {
         if !window.first().is_none_or(|first| wait(first.publish_at())) {
             break;
         }
         if let Err(unpublished) = sink.publish(window) {
-            return (durable + unpublished.durable, Err(unpublished.error));
+            return Published { durable: durable + unpublished.durable, failure: Some(unpublished.error) };
         }
         durable += window.len();
     }
-    (durable, Ok(()))
+    Published { durable, failure: None }
 }
 
 /// Why a step failed.

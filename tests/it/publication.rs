@@ -4,8 +4,14 @@ use std::env;
 use std::thread;
 use std::time::Duration;
 
+use bernstream::cli::components::Components;
+use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
 use bernstream::kafka::topic::create;
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::PATIENCE;
@@ -45,6 +51,49 @@ fn show(name: &str, mut late: Vec<i64>) {
     late.sort_unstable();
     let at = |part: f64| late[(part * (late.len() - 1) as f64).round() as usize];
     println!("{name}: median {} ms, 95 % within {} ms, at most {} ms; {late:?}", at(0.5), at(0.95), at(1.0));
+}
+
+#[test]
+fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() {
+    let Some(servers) = kafka::broker() else { return };
+    let (length, later, draw) = (Duration::from_secs(3), Duration::from_secs(5), Duration::from_millis(2700));
+    let second = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    let setup = Setup::quick(&servers, second, 12);
+    setup.edit("length = \"1s\"", "length = \"3s\"");
+    setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
+    create(&kafka::at(&servers), &setup.output, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).expect("a topic");
+    let made = setup.ledger_command(&["init"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
+    let (health, mut draws) = (Health::default(), Vec::new());
+    let worker = Worker {
+        plan: &plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
+        generators: Box::new(|| {
+            draws.push(Timestamp::now());
+            thread::sleep(draw);
+            Generator::from_entropy()
+        }),
+        metrics: metrics.clone(),
+        health: &health,
+        stop: Stop::default(),
+    };
+    worker.run().expect("it works to the end of the grid");
+    let published = setup.published();
+    let windows = draws.windows(2).zip(1..).map(|(draws, window)| {
+        let moment = setup.origin.plus(length * window).plus(later);
+        assert!(draws[1] < moment && moment < draws[1].plus(draw), "it is due amid a draw");
+        lateness(&published, moment).expect("every window is published")
+    });
+    let late: Vec<i64> = windows.collect();
+    assert!(late.len() >= 2 && late.iter().all(|late| (0..1_000).contains(late)), "{late:?} ms");
+    assert_eq!(metrics.published.get(), published.len() as u64);
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture when_synopses_leave`
