@@ -167,7 +167,6 @@ impl Worker<'_> {
             coming: None,
             next_due: None,
             accepted_head: None,
-            published_while_drawing: 0,
             catch_up: CatchUp::new(next.start),
             held: None,
             is_waiting: false,
@@ -370,8 +369,6 @@ struct Releasing<'a> {
     next_due: Option<Timestamp>,
     /// The newest row that the witness has accepted, as the last step read it.
     accepted_head: Option<Head>,
-    /// So many messages the next step counts as published.
-    published_while_drawing: usize,
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
@@ -471,8 +468,7 @@ impl Releasing<'_> {
         self.accepted_head = accepted.head();
         let (stop, clock) = (self.stop, self.clock.clone());
         let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
-        let mut progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
-        progress.published += std::mem::take(&mut self.published_while_drawing);
+        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
         self.next_due = progress.next_due;
         self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
         Ok(progress)
@@ -510,7 +506,7 @@ impl Releasing<'_> {
             }
             self.release(next)?;
             has_written = true;
-            if started.elapsed() >= RETRY {
+            if started.elapsed() >= RETRY || !self.comparison.agrees() {
                 break;
             }
         }
@@ -536,13 +532,14 @@ impl Releasing<'_> {
         let due = self.due_while_drawing()?;
         let Releasing { ledger, generators, health, witness, sink, clock, stop, .. } = &mut *self;
         let mut draw = || plan.seal(&window, &terms, ledger, generators()?, health);
-        let (drawn, durable) = match &due {
-            Some(due) => due.publish_beside((witness, sink), clock, stop, draw)?,
-            None => (draw(), 0),
+        let drawn = match due {
+            Some(due) => {
+                let (drawn, published) = due.publish_beside((witness, sink), clock, stop, draw)?;
+                self.mark_published_while_drawing(&due, &published)?;
+                drawn
+            }
+            None => draw(),
         };
-        if let Some(due) = due {
-            self.mark_published_while_drawing(&due, durable)?;
-        }
         let SealedWindow { sealed, states } = drawn?;
         // What is exact is not needed any more, and the ledger needs memory for what is noisy.
         let span = window.span;

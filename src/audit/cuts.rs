@@ -26,29 +26,34 @@ enum Flush {
 }
 
 /// Every way in which a producer that keeps no row for longer than grace can cut the rows of others and of the unit. Each row
-/// comes into being at its event time: what is created later than that can miss its cutoff in one stream and not in the other.
+/// comes into being at its event time, or as far ahead of it as is allowed: what is created later or earlier can miss its window in one
+/// stream and not in the other.
 pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
+    let skew = stage.subject.plan.rules.max_future_skew;
+    let mut all = Vec::new();
     // How many rows wait already decides which of the others then wait in vain.
-    let mut all: Vec<Way<'s>> = (0..ROWS)
-        .map(|held| {
-            cut(stage, format!("cut by count, {ROWS} rows a message, {held} held before"), Flush::ByCount { held })
-        })
-        .collect();
-    all.push(cut(stage, "cut by the clock".to_owned(), Flush::ByClock));
+    for held in 0..ROWS {
+        let (name, flush) =
+            (format!("cut by count, {ROWS} rows a message, {held} held before"), Flush::ByCount { held });
+        all.push(cut(stage, format!("{name}, as far ahead as allowed"), flush, skew));
+        all.push(cut(stage, name, flush, Duration::ZERO));
+    }
+    all.push(cut(stage, "cut by the clock".to_owned(), Flush::ByClock, Duration::ZERO));
     all
 }
 
-fn cut<'s>(stage: &'s Stage<'_>, name: String, flush: Flush) -> Way<'s> {
+fn cut<'s>(stage: &'s Stage<'_>, name: String, flush: Flush, ahead: Duration) -> Way<'s> {
     let delay = stage.subject.plan.rules.allowed_lateness;
-    Way::anew(name, move |rows| sent(created(stage, rows), flush, delay))
+    Way::anew(name, move |rows| sent(created(stage, rows, ahead), flush, delay))
 }
 
-/// The rows of others that are not late, and those of the unit, in the order in which they come into being.
-fn created(stage: &Stage<'_>, own: &[Row]) -> Vec<Created> {
+/// The rows of others that are not late, and those of the unit, in the order in which they come into being: so far ahead of their event
+/// times.
+fn created(stage: &Stage<'_>, own: &[Row], ahead: Duration) -> Vec<Created> {
     let in_time = stage.others.iter().filter(|message| !is_late(stage, message));
     let middle = Stage::time(stage.full(), 0.5);
     let rows = in_time.flat_map(Message::rows).chain(own).cloned();
-    let mut all: Vec<Created> = rows.map(|row| Created { at: row.time.unwrap_or(middle), row }).collect();
+    let mut all: Vec<Created> = rows.map(|row| Created { at: row.time.unwrap_or(middle).minus(ahead), row }).collect();
     all.sort_by_key(|created| created.at);
     all
 }

@@ -11,11 +11,13 @@ use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::Witness;
 use crate::ledger::{Head, Paid};
 use crate::sink::Sink;
-use crate::sink::deliver::{self, MESSAGES};
+use crate::sink::deliver::{self, MESSAGES, Published};
 
 /// The messages of the next moment: paid for and accepted.
 pub(super) struct DueWhileDrawing {
     accepted: Head,
+    /// The identity of the witness that has accepted them.
+    witness: String,
     moment: Timestamp,
     messages: Vec<Paid>,
 }
@@ -29,29 +31,40 @@ impl Releasing<'_> {
             return Ok(None);
         };
         let messages = self.ledger.deliverable(&accepted, moment, MESSAGES)?;
-        Ok(Some(DueWhileDrawing { accepted, moment, messages }))
+        let witness = self.ledger.genesis().witness.clone();
+        Ok(Some(DueWhileDrawing { accepted, witness, moment, messages }))
     }
 
     /// Marks what was published beside a draw. What was not is published by the next step, which meets the failure again.
-    pub(super) fn mark_published_while_drawing(&mut self, due: &DueWhileDrawing, count: usize) -> Result<(), Error> {
-        let Some(durable) = due.messages.get(..count).filter(|durable| !durable.is_empty()) else { return Ok(()) };
+    pub(super) fn mark_published_while_drawing(
+        &mut self,
+        due: &DueWhileDrawing,
+        published: &Published,
+    ) -> Result<(), Error> {
+        if published.failure.is_some() {
+            self.comparison.begin_again();
+        }
+        let Some(durable) = due.messages.get(..published.durable).filter(|durable| !durable.is_empty()) else {
+            return Ok(());
+        };
         self.ledger.mark_published(durable, self.clock.now().max(due.moment))?;
-        self.published_while_drawing += count;
+        self.metrics.published.inc_by(durable.len() as u64);
         self.next_due = self.ledger.next_due(&due.accepted)?;
+        let next = self.next_due.map(|due| self.by_worker(due));
+        self.health.delivered(true, next, false, None, Timestamp::now());
         Ok(())
     }
 }
 
 impl DueWhileDrawing {
-    /// Draws, and meanwhile publishes the messages in a thread of their own, which logs to where the caller does. What was drawn, and how
-    /// many messages are durable.
+    /// Draws, and meanwhile publishes the messages in a thread of their own, which logs to where the caller does.
     pub fn publish_beside<T>(
         &self,
         (witness, sink): (&mut (dyn Witness + Send), &mut (dyn Sink + Send)),
         clock: &ScheduleClock,
         stop: &Stop,
         draw: impl FnOnce() -> T,
-    ) -> Result<(T, usize), Error> {
+    ) -> Result<(T, Published), Error> {
         let log = tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let (drawing, ended) = mpsc::channel();
@@ -60,13 +73,13 @@ impl DueWhileDrawing {
             });
             let drawn = draw();
             drop(drawing);
-            let durable = publishing.join().map_err(|_| Error::Panicked)?;
-            Ok((drawn, durable))
+            let published = publishing.join().map_err(|_| Error::Panicked)?;
+            Ok((drawn, published))
         })
     }
 
-    /// Publishes the messages at their moment, if the draw lasts until shortly before it, and the witness then says what it said before.
-    /// How many are durable.
+    /// Publishes the messages at their moment, if the draw lasts until shortly before it, and the same witness then says what it said
+    /// before.
     fn publish(
         &self,
         draw: &Receiver<Infallible>,
@@ -74,14 +87,20 @@ impl DueWhileDrawing {
         sink: &mut dyn Sink,
         clock: &ScheduleClock,
         stop: &Stop,
-    ) -> usize {
+    ) -> Published {
         let until = self.moment.minus(LEAD).since(clock.now());
-        let Err(RecvTimeoutError::Timeout) = draw.recv_timeout(until) else { return 0 };
-        let newest = witness.read().ok().flatten().map(|claim| claim.head);
-        if newest != Some(self.accepted) || witness.remembered().is_some() {
-            return 0;
+        let lasts = matches!(draw.recv_timeout(until), Err(RecvTimeoutError::Timeout));
+        if !lasts || !self.is_still_accepted(witness) {
+            return Published::default();
         }
-        let durable = deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock)).durable;
-        if durable > 0 && sink.confirm().is_err() { 0 } else { durable }
+        deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock))
+    }
+
+    fn is_still_accepted(&self, witness: &mut dyn Witness) -> bool {
+        let Ok(newest) = witness.read() else { return false };
+        let Ok(identity) = witness.identity() else { return false };
+        newest.map(|claim| claim.head) == Some(self.accepted)
+            && witness.remembered().is_none()
+            && identity == self.witness
     }
 }

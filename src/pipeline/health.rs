@@ -131,7 +131,7 @@ impl Health {
     ) {
         let owed = self.owed.load(Ordering::Relaxed);
         let owed = match next {
-            Some(due) if owed == 0 || has_published => due.max(now).micros(),
+            Some(due) if owed == 0 || has_published || due > now => due.max(now).micros(),
             None if !is_unaccepted => coming.map_or(0, Timestamp::micros),
             // Every synopsis that is published is progress.
             _ if owed != 0 && has_published => now.micros(),
@@ -220,6 +220,18 @@ mod tests {
         assert!(!health.is_overdue(at(2000)));
         health.delivered(false, Some(at(3000)), false, None, at(2000));
         assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
+    }
+
+    #[test]
+    fn what_is_due_later_is_not_late_after_a_late_publication() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        health.owe(at(0), at(0));
+        // One window is published late, and the next one, which is due in an hour, is claimed and then accepted.
+        health.delivered(true, None, true, None, at(5));
+        health.delivered(false, Some(at(3600)), false, None, at(6));
+        assert!(!health.is_overdue(at(3610)) && health.is_overdue(at(3611)));
     }
 
     #[test]

@@ -134,10 +134,8 @@ pub fn act(
         let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
         let published = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
         let durable = due.get(..published.durable).unwrap_or(&due);
-        // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
-        // in the meantime, for then it is not known which of them are there.
+        // One transaction for all. After a crash before it, the same bytes are published again.
         if !durable.is_empty() {
-            sink.confirm().map_err(|error| Error::Sink { published: 0, error })?;
             let newest = durable.iter().map(|paid| paid.publish_at().plus(later)).max();
             ledger.mark_published(durable, newest.map_or(now, |newest| newest.max(now)))?;
         }
@@ -170,7 +168,7 @@ pub fn act(
 }
 
 /// What became of messages that were due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Published {
     /// So many of them, the first ones, are durable.
     pub durable: usize,
@@ -179,22 +177,30 @@ pub struct Published {
 }
 
 /// Publishes one window after the other, each when `wait` has come to its moment, so that no synopsis of a key comes before an earlier
-/// one, whatever fails.
+/// one, whatever fails. If the place was replaced in the meantime, it is not known which of them are there, and none counts.
 pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> Published {
-    let mut durable = 0;
-    if let (false, Err(error)) = (due.is_empty(), sink.confirm()) {
-        return Published { durable, failure: Some(error) };
+    let mut published = Published::default();
+    if due.is_empty() {
+        return published;
+    }
+    if let Err(error) = sink.confirm() {
+        return Published { failure: Some(error), ..published };
     }
     for window in due.chunk_by(|one, next| one.window() == next.window()) {
         if !window.first().is_none_or(|first| wait(first.publish_at())) {
             break;
         }
         if let Err(unpublished) = sink.publish(window) {
-            return Published { durable: durable + unpublished.durable, failure: Some(unpublished.error) };
+            published.durable += unpublished.durable;
+            published.failure = Some(unpublished.error);
+            break;
         }
-        durable += window.len();
+        published.durable += window.len();
     }
-    Published { durable, failure: None }
+    match (published.durable > 0).then(|| sink.confirm()) {
+        Some(Err(error)) => Published { durable: 0, failure: Some(error) },
+        Some(Ok(())) | None => published,
+    }
 }
 
 /// Why a step failed.
