@@ -13,6 +13,7 @@ use crate::cli::left::Left;
 use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
+use crate::cli::sampled::Trial;
 use crate::cli::shares::{self, Beginner};
 use crate::cli::{alone, sampled, settings};
 use crate::clock::Timestamp;
@@ -35,10 +36,13 @@ pub struct Arguments {
     /// Do not contact any broker, and do not look for the input.
     #[arg(long)]
     offline: bool,
-    /// Try this many of the newest messages of each partition (100 without a number). What is printed counts messages and records as
-    /// they are, without noise: it is not for publication
+    /// Try this many messages of each partition (100 without a number), half of them the oldest and half the newest. What is printed counts
+    /// messages and records as they are, without noise, and names keys: it is not for publication. Of files all records are tried
     #[arg(long, value_name = "MESSAGES", num_args = 0..=1, require_equals = true, default_missing_value = "100", conflicts_with = "offline")]
     sample: Option<u32>,
+    /// How many percent of the records of the sample have to be of use
+    #[arg(long, value_name = "PERCENT", default_value = "50", requires = "sample", value_parser = clap::value_parser!(u64).range(..=100))]
+    least_share: u64,
     /// Print all of it as JSON, and nothing else; docs/reference/commands.md says what the fields are
     #[arg(long)]
     json: bool,
@@ -93,7 +97,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     // Where no broker answers, this is told already.
     if let (Some(most), false) = (arguments.sample, checked.checks.iter().all(|check| check.is_unanswered)) {
-        checked.checks.extend(during("trying messages", || sampled::checks(&settings, most)));
+        let trial = Trial { most, least: arguments.least_share };
+        checked.checks.extend(during("trying records", || sampled::checks(&settings, trial)));
     }
     // Of a new pipeline the first thing that is missing is told already, and so is a broker that does not answer.
     let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !has_ledger(&settings));
@@ -107,26 +112,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !checked.checks.is_empty() {
         report(list(&checked.checks))?;
     }
-    verdict(checked)
+    let is_new = checked.checks.iter().any(|check| check.is_to_come);
+    verdict(checked)?;
+    if is_new && !arguments.json {
+        note("next: `bernstream ledger init` creates what is missing, and then `bernstream run` starts the worker");
+    }
+    Ok(())
 }
 
 fn verdict(checked: Checked) -> Result<(), Failure> {
-    let failed = checked.checks.iter().filter(|check| check.fault.is_some()).count();
-    // What `ledger init` is still to create is no failure beside another one.
+    // What `ledger init` is still to create is no failure.
     let wrong = checked.checks.iter().filter(|check| check.fault.is_some() && !check.is_to_come).count();
     let verdict = format!("{wrong} of {} checks failed", checked.checks.len());
-    match (failed, checked.refused) {
-        (0, None) => Ok(()),
-        (_, Some(refused)) => Err(refused),
-        (_, None) if checked.checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
-        (_, None) if checked.checks.iter().all(|check| check.fault.is_none() || check.is_to_come) => {
-            Err(Failure::Configuration(
-                "nothing is wrong, but a worker cannot start yet: `bernstream ledger init` creates what is missing, and then \
-                 `bernstream run` starts it"
-                    .to_owned(),
-            ))
-        }
-        (_, None) => Err(Failure::Configuration(verdict)),
+    match checked.refused {
+        Some(refused) => Err(refused),
+        None if wrong == 0 => Ok(()),
+        None if checked.checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
+        None => Err(Failure::Configuration(verdict)),
     }
 }
 
@@ -235,12 +237,13 @@ fn list(checks: &[Check]) -> String {
     let mut text = String::from("Brokers\n");
     for check in checks {
         // Writing to a string cannot fail.
-        let _ = match &check.fault {
-            None => writeln!(text, "  ok     {}", check.what),
-            Some((why, remedy)) if check.is_to_come => {
+        let _ = match (&check.fault, &check.warning) {
+            (None, None) => writeln!(text, "  ok     {}", check.what),
+            (None, Some((why, remedy))) => writeln!(text, "  warn   {}: {why}\n         = {remedy}", check.what),
+            (Some((why, remedy)), _) if check.is_to_come => {
                 writeln!(text, "  next   {}: {why} yet\n         = {remedy}", check.what)
             }
-            Some((why, remedy)) => writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what),
+            (Some((why, remedy)), _) => writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what),
         };
     }
     text

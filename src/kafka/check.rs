@@ -12,6 +12,8 @@ pub struct Check {
     pub what: String,
     /// Why it does not hold, and the remedy.
     pub fault: Option<(String, String)>,
+    /// Why it should not stay so although it can, and the remedy.
+    pub warning: Option<(String, String)>,
     /// The broker gave no answer.
     #[serde(skip)]
     pub is_unanswered: bool,
@@ -24,7 +26,7 @@ pub struct Check {
 
 impl Check {
     pub fn passed(what: String) -> Self {
-        Check { what, fault: None, is_unanswered: false, is_absent: false, is_to_come: false }
+        Check { what, fault: None, warning: None, is_unanswered: false, is_absent: false, is_to_come: false }
     }
 
     /// `what` holds if `must` does; otherwise `why` not, and the `remedy`.

@@ -1,5 +1,6 @@
 //! Records from a file, or a folder of files: Parquet, Arrow, CSV and JSON lines.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::source::broken::{Broken, truncated};
 use crate::source::decode::{self, Decoder, Message};
 use crate::source::folder::{self, Equal, Listing};
 use crate::source::found::Contents;
-use crate::source::lines::{self, LineTable};
+use crate::source::lines::{self, BrokenLines, LineTable};
 use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
 use crate::source::told::{HOW, Told, without_numbers};
@@ -52,6 +53,8 @@ pub struct Files {
     open: Option<Table>,
     /// How many of its batches have been read.
     batches: i64,
+    /// Of the files that have been read to their ends.
+    broken: BTreeMap<PathBuf, BrokenLines>,
 }
 
 impl Files {
@@ -71,8 +74,8 @@ impl Files {
         };
         let contents = |file: &PathBuf| Table::open(file, &columns, &params.declared).map(|table| table.contents());
         let contents = files.iter().map(contents).collect::<Result<_, _>>()?;
-        let (declared, at, open, batches) = (params.declared, 0, None, 0);
-        let files = Files { columns, declared, files, passed_over, contents, at, open, batches };
+        let (declared, at, open, batches, broken) = (params.declared, 0, None, 0, BTreeMap::new());
+        let files = Files { columns, declared, files, passed_over, contents, at, open, batches, broken };
         files.have_all_columns()?;
         files.are_different(path)?;
         Ok(files)
@@ -139,6 +142,11 @@ impl Files {
         self.with_columns().flat_map(|(file, found)| found.unread().map(|column| (file.as_path(), found.fault(column))))
     }
 
+    /// The lines that cannot be read, in the files that have been read to their ends.
+    pub fn broken_lines(&self) -> impl Iterator<Item = (&Path, &BrokenLines)> {
+        self.broken.iter().map(|(file, lines)| (file.as_path(), lines))
+    }
+
     /// The files without a byte, or without a line of names: they have no records.
     pub fn empty(&self) -> impl Iterator<Item = &Path> {
         let contents = self.files.iter().zip(&self.contents);
@@ -157,7 +165,10 @@ impl Files {
                 self.batches += 1;
                 return Ok(Some(batch));
             }
-            (self.at, self.open, self.batches) = (self.at + 1, None, 0);
+            if let Some(Table::Lines(lines)) = self.open.take() {
+                self.broken.insert(path.clone(), lines.broken);
+            }
+            (self.at, self.batches) = (self.at + 1, 0);
         }
         Ok(None)
     }

@@ -80,12 +80,38 @@ enum Reader {
     Csv(CsvReader),
 }
 
+/// How many lines are listed that are no record.
+const MOST_LISTED: usize = 5;
+
+/// The lines of a file that cannot be read as a record: how many, and the first of them. For whoever may see the records.
+#[derive(Debug, Default)]
+pub struct BrokenLines {
+    pub count: u64,
+    pub first: Vec<BrokenLine>,
+}
+
+#[derive(Debug)]
+pub struct BrokenLine {
+    pub line: u64,
+    pub why: Broken,
+}
+
+impl BrokenLines {
+    fn note(&mut self, line: u64, why: Broken) {
+        self.count += 1;
+        if self.first.len() < MOST_LISTED {
+            self.first.push(BrokenLine { line, why });
+        }
+    }
+}
+
 /// The records of a file of lines, in batches.
 pub(super) struct LineTable {
     lines: Lines,
     reader: Reader,
     gather: Gather,
     pub contents: Contents,
+    pub broken: BrokenLines,
 }
 
 impl LineTable {
@@ -99,7 +125,7 @@ impl LineTable {
         if !is_csv {
             let reader = RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
             let (reader, contents) = (Reader::Json(reader), Contents::Records);
-            return Ok(LineTable { lines, reader, gather: Gather::new(columns), contents });
+            return Ok(LineTable::new(lines, reader, columns, contents));
         }
         let header = lines.next_line().map_err(Broken::new)?.map(split).transpose()?;
         let contents = match &header {
@@ -107,19 +133,30 @@ impl LineTable {
             None => Contents::Nothing,
         };
         let reader = Reader::Csv(CsvReader::new(&header.unwrap_or_default(), columns, declared)?);
-        Ok(LineTable { lines, reader, gather: Gather::new(columns), contents })
+        Ok(LineTable::new(lines, reader, columns, contents))
+    }
+
+    fn new(lines: Lines, reader: Reader, columns: &Columns, contents: Contents) -> Self {
+        LineTable { lines, reader, gather: Gather::new(columns), contents, broken: BrokenLines::default() }
     }
 
     /// The next records. A line that cannot be read is a row without a time, which is dropped.
     pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
-        let LineTable { lines, reader, gather, .. } = self;
+        let LineTable { lines, reader, gather, broken, .. } = self;
         loop {
             // By its line, so that the order of rows does not depend on where batches end.
             let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
             let Some(line) = lines.next_line().map_err(Broken::new)? else { return Ok(gather.take()) };
-            let row = match reader {
-                Reader::Json(reader) => reader.read(line).ok(),
-                Reader::Csv(reader) => reader.read(line).ok(),
+            let read = match reader {
+                Reader::Json(reader) => reader.read(line),
+                Reader::Csv(reader) => reader.read(line),
+            };
+            let row = match read {
+                Ok(row) => Some(row),
+                Err(why) => {
+                    broken.note(lines.read, why);
+                    None
+                }
             };
             if let Some(batch) = gather.push(partition, offset, None, row) {
                 return Ok(Some(batch));

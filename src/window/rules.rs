@@ -30,6 +30,13 @@ impl Rules {
         backfill_until.map_or(cutoff, |until| cutoff.max(until))
     }
 
+    /// Whether a record with this event time can belong to a window of the grid, whichever of them are open.
+    pub fn has_window(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
+        let is_after = self.end.is_some_and(|end| self.grid.span_of(time).end > end);
+        let is_ahead = message.is_some_and(|message| time > message.plus(self.max_future_skew));
+        time >= self.grid.origin() && !is_after && !is_ahead
+    }
+
     /// The oldest message timestamp that a record of `window` can have.
     pub fn oldest_message(&self, window: Span) -> Timestamp {
         window.start.minus(self.max_future_skew)
@@ -86,8 +93,9 @@ impl Axis {
         Some(self.nearest_unit(value))
     }
 
+    /// Whether `value` lies in the domain, its ends included.
     #[inline]
-    pub(super) fn contains(&self, value: f64) -> bool {
+    pub fn contains(&self, value: f64) -> bool {
         value >= self.min && value <= self.max
     }
 

@@ -18,6 +18,7 @@ mod broker;
 mod budget;
 mod calibration;
 mod chain;
+mod check_sample;
 mod choice;
 mod clock;
 mod cluster;

@@ -182,13 +182,13 @@ fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
     let producer = setup.producer(&[]);
     send(&setup, &producer, &[&good, b"not Arrow", &good, &good[..100], &good]);
     let (is_sound, told) = check(&["--sample=100"]);
-    assert!(!is_sound && told.contains("2 of 5 cannot: offset 1 of partition 0: "), "{told}");
+    assert!(!is_sound && told.contains("the newest: 3 of 5: offset 1 of partition 0: "), "{told}");
     assert!(told.contains("{ partition = 0, offset = 1 }, { partition = 0, offset = 3 }"), "{told}");
     assert!(told.contains("records in them have \"value\": 9 of 9"), "{told}");
     assert!(!check(&[]).1.contains("can be read"), "nobody asked");
-    // Older messages are not looked at.
+    // Those in between are not looked at.
     let (is_sound, told) = check(&["--sample=1"]);
-    assert!(is_sound && told.contains("the newest 1 message of"), "{told}");
+    assert!(is_sound && told.contains("the oldest and the newest: 1 of 1"), "{told}");
 
     // A transaction ends with a marker, which no client returns.
     let own = setup.producer(&[("transactional.id", &setup.input)]);
@@ -197,7 +197,7 @@ fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
     send(&setup, &own, &[&good]);
     own.commit_transaction(PATIENCE).expect("it ends");
     let (is_sound, told) = check(&["--sample=2"]);
-    assert!(is_sound && told.contains("the newest 1 message of"), "{told}");
+    assert!(is_sound && told.contains("the oldest and the newest: 1 of 1"), "{told}");
 
     // What is skipped is broken no more; a column that no record has is found in the message.
     setup.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }, { partition = 0, offset = 3 }]\nclock_slack");
@@ -229,8 +229,7 @@ fn a_sample_tells_every_broken_message_and_which_column_no_record_has() {
     let output = setup.bernstream(&["check", "--sample"]).arg(setup.configuration()).output().expect("it runs");
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     for words in [
-        "1 of 3 cannot: offset 2 of partition 0",
-        "each is one record, and is dropped by itself",
+        "the newest: 2 of 3; the others are dropped: offset 2 of partition 0",
         "records in them have \"time\": 2 of 2",
         "records in them have \"value\": 0 of 2: none has it",
     ] {

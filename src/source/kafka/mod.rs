@@ -147,7 +147,7 @@ impl Kafka {
         if found.broken.len() < 2 {
             return Event::Stuck { why };
         }
-        let (reasons, remedy) = (found.reasons(), found.remedy(&self.params.format));
+        let (reasons, remedy) = (found.reasons(), found.remedy());
         let (is_all, first) = (found.broken.len() as u64 == found.messages, why.in_full());
         let in_full = match is_all {
             true => format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"),

@@ -1,0 +1,30 @@
+//! `check --sample`: whether records of the input can be read with this configuration, and are of use to its releases.
+
+mod columns;
+mod of_files;
+mod of_topic;
+mod of_use;
+mod share;
+mod tally;
+mod trial;
+
+use self::columns::ColumnTally;
+use self::tally::Tally;
+pub use self::trial::Trial;
+use crate::config::{Input, Settings};
+use crate::kafka::check::Check;
+use crate::source::Batch;
+
+/// Reads records of the input: what was found, and what is wrong with it.
+pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
+    let (mut columns, mut tally) = (ColumnTally::new(&settings.columns), Tally::new(settings));
+    let mut take = |batch: &Batch| {
+        columns.count(batch);
+        tally.count(batch);
+    };
+    let read = match &settings.input {
+        Input::Kafka(params) => of_topic::checks(params, &settings.columns, trial, &mut take),
+        Input::Files(params) => of_files::checks(params, &settings.columns, trial, &mut take),
+    };
+    [read, columns.checks(), of_use::checks(&tally, trial.least)].concat()
+}

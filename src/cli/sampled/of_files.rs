@@ -1,0 +1,51 @@
+//! The records of files: whether they can be read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::share::Share;
+use super::trial::Trial;
+use crate::kafka::check::Check;
+use crate::source::files::{Files, Params};
+use crate::source::lines::BrokenLines;
+use crate::source::{Batch, Columns, Event, Source as _, folder};
+
+/// How many lines are listed that cannot be read.
+const MOST_LISTED: usize = 5;
+
+/// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
+pub fn checks(params: &Params, columns: &Columns, trial: Trial, take: &mut dyn FnMut(&Batch)) -> Vec<Check> {
+    let Ok(mut files) = Files::open(params, columns.clone()) else { return Vec::new() };
+    let mut records = 0;
+    loop {
+        match files.next(None, Duration::ZERO) {
+            Ok(Event::Batch(batch)) => {
+                records += batch.times.len() as u64;
+                take(&batch);
+            }
+            Ok(_) => return vec![readable(params, &files, records, trial.least)],
+            Err(error) => {
+                let what = format!("records of the files at {} can be read", params.path.display());
+                let why = error.in_full().unwrap_or_else(|| error.to_string());
+                return vec![Check::new(what, false, why, "write the file again, or take it out of the folder")];
+            }
+        }
+    }
+}
+
+/// A line that is no record is dropped by itself.
+fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
+    let broken: u64 = files.broken_lines().map(|(_, lines)| lines.count).sum();
+    let (path, part) = (params.path.display(), records.saturating_sub(broken));
+    let mut what = format!("records of the files at {path} can be read: {part} of {records}");
+    let listed: Vec<String> = files.broken_lines().flat_map(of_file).take(MOST_LISTED).collect();
+    if !listed.is_empty() {
+        what = format!("{what}; the others are dropped: {}", listed.join("; "));
+    }
+    Share { part, whole: records }.judged(what, least, "correct what writes the lines, or the ending of the name")
+}
+
+fn of_file((path, lines): (&Path, &BrokenLines)) -> Vec<String> {
+    let name = folder::shown(std::iter::once(path));
+    lines.first.iter().map(|broken| format!("line {} of {name}: {}", broken.line, broken.why)).collect()
+}

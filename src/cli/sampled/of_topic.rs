@@ -1,0 +1,75 @@
+//! The messages of a topic that are tried: whether they can be read.
+
+use super::columns::TypeTally;
+use super::share::Share;
+use super::trial::Trial;
+use crate::kafka::check::Check;
+use crate::source::kafka::{OnBadMessage, Params, Sample, sample};
+use crate::source::record::Format;
+use crate::source::{Batch, Columns};
+
+/// Reads messages and hands their records to `take`.
+pub fn checks(params: &Params, columns: &Columns, trial: Trial, take: &mut dyn FnMut(&Batch)) -> Vec<Check> {
+    let mut types = TypeTally::default();
+    let mut take = |batch: &Batch| {
+        batch.found.iter().for_each(|found| types.count(found));
+        take(batch);
+    };
+    match sample(params, columns, trial.most, &mut take) {
+        Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
+        Err(error) => {
+            let what = format!("messages of {} can be read", params.topic);
+            vec![Check::new(what, false, error.to_string(), "correct what the message names, and try again")]
+        }
+    }
+}
+
+fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
+    let Sample { messages, by_producers, unpacked, silent, .. } = found;
+    let topic = &params.topic;
+    if *messages == 0 && unpacked.is_none() && silent.is_empty() {
+        return vec![Check::passed(format!(
+            "{topic} has no messages to try: it is empty, or all of them are given up"
+        ))];
+    }
+    let mut checks = vec![readable(params, found, least)];
+    if let Some(why) = unpacked {
+        let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
+        let what = format!("batches of {topic} can be unpacked");
+        checks.push(Check::new(what, false, format!("a batch cannot be unpacked: {why}"), remedy));
+    }
+    if unpacked.is_none() && !silent.is_empty() {
+        let numbers = silent.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        checks.push(Check::new(
+            format!("all that was asked for has arrived from {topic}"),
+            false,
+            format!("of partitions {numbers} some messages did not come within some seconds"),
+            "try again; if it stays so, a transaction is open there, or the broker that leads them does not answer",
+        ));
+    }
+    if !by_producers.is_empty() {
+        let last = |(partition, offset): (&i32, &i64)| format!("offset {offset} of partition {partition}");
+        let last = by_producers.iter().map(last).collect::<Vec<_>>().join(", ");
+        let why =
+            "they were written before the topic had LogAppendTime, and a worker that comes to them stops".to_owned();
+        let remedy = "let the ledger begin behind them, without --from, or give them up: see `lost` in [input.kafka]";
+        let what = format!("messages with a time that their producers set, up to {last} at least");
+        checks.push(Check { warning: Some((why, remedy.to_owned())), ..Check::passed(what) });
+    }
+    checks
+}
+
+/// A broken message of many records stops the worker, unless it may pass it; one of a single record is dropped by itself.
+fn readable(params: &Params, found: &Sample, least: u64) -> Check {
+    let share = Share { part: found.messages - found.broken.len() as u64, whole: found.messages };
+    let Share { part, whole } = share;
+    let what = format!("messages of {} can be read, of the oldest and the newest: {part} of {whole}", params.topic);
+    if found.broken.is_empty() {
+        return Check::passed(what);
+    }
+    if matches!(params.format, Format::Arrow) && params.on_bad_message == OnBadMessage::Stop {
+        return Check::new(what, false, found.listed(), found.remedy());
+    }
+    let what = format!("{what}; the others are dropped: {}", found.listed());
+    share.judged(what, least, "correct `format`, with its schemas, or what is sent")
+}

@@ -1,0 +1,51 @@
+//! Whether enough records of a sample are of use.
+
+use crate::kafka::check::Check;
+
+/// Below this share of records, in percent, something is worth a look.
+const USUAL: u64 = 90;
+
+/// How many of some records, or messages, are of use.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    pub part: u64,
+    pub whole: u64,
+}
+
+impl Share {
+    fn is_below(self, percent: u64) -> bool {
+        self.part.saturating_mul(100) < self.whole.saturating_mul(percent)
+    }
+
+    /// `what` as a check: a fault below `least` percent, and a warning where it is less than usual. The share of nothing is no fault.
+    pub fn judged(self, what: String, least: u64, remedy: &str) -> Check {
+        if self.is_below(least) {
+            return Check::new(what, false, format!("less than {least} %, which --least-share asks for"), remedy);
+        }
+        let why = || (format!("less than {USUAL} %"), remedy.to_owned());
+        Check { warning: self.is_below(USUAL).then(why), ..Check::passed(what) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_judged_by_what_is_least_and_by_what_is_usual() {
+        for (part, whole, least, is_fault, is_warning) in [
+            (0, 0, 100, false, false),
+            (0, 400, 50, true, false),
+            (199, 400, 50, true, false),
+            (200, 400, 50, false, true),
+            (0, 400, 0, false, true),
+            (359, 400, 50, false, true),
+            (360, 400, 50, false, false),
+            (399, 400, 100, true, false),
+            (u64::MAX, u64::MAX, 100, false, false),
+        ] {
+            let check = Share { part, whole }.judged(String::new(), least, "");
+            assert_eq!((check.fault.is_some(), check.warning.is_some()), (is_fault, is_warning), "{part} of {whole}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How many records of a sample are of use to the releases, by the public rules alone.
+
+use std::collections::BTreeMap;
+
+use arrow_array::Array;
+
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::source::Batch;
+use crate::window::{Form, LONGEST_UNIT, Label, Rules};
+
+/// How many different keys are counted that are not listed. Those that come later are none of the commonest, most often.
+const MOST_KEYS: usize = 10_000;
+
+/// How many records of a sample are of use. Counts without noise.
+pub struct Tally<'a> {
+    rules: &'a Rules,
+    pub records: u64,
+    pub in_window: u64,
+    /// The first and the last event time.
+    pub times: Option<(Timestamp, Timestamp)>,
+    pub with_listed_key: u64,
+    /// How many have which other key.
+    unlisted: BTreeMap<Vec<u8>, u64>,
+    pub releases: Vec<ReleaseTally<'a>>,
+}
+
+/// The same of what one release reads.
+pub struct ReleaseTally<'a> {
+    pub name: &'a str,
+    pub form: Form,
+    /// Those that have all values, and the user.
+    pub complete: u64,
+    /// Of the complete ones those that lie inside the domain, and those at one of its ends exactly.
+    pub inside: u64,
+    pub at_ends: u64,
+}
+
+/// Where the values of a record lie.
+enum Place {
+    Inside,
+    AtEnd,
+    Outside,
+}
+
+/// A key that is not listed, and how many records have it.
+pub struct UnlistedKey<'a> {
+    pub key: &'a [u8],
+    pub records: u64,
+}
+
+impl<'a> Tally<'a> {
+    pub fn new(settings: &'a Settings) -> Self {
+        let releases = settings.releases.iter().map(|release| ReleaseTally {
+            name: &release.name,
+            form: settings.form(release),
+            complete: 0,
+            inside: 0,
+            at_ends: 0,
+        });
+        Tally {
+            rules: &settings.windows,
+            records: 0,
+            in_window: 0,
+            times: None,
+            with_listed_key: 0,
+            unlisted: BTreeMap::new(),
+            releases: releases.collect(),
+        }
+    }
+
+    pub fn count(&mut self, batch: &Batch) {
+        self.records += batch.times.len() as u64;
+        for time in batch.times.iter().flatten().map(Timestamp::from_micros) {
+            self.in_window += u64::from(self.rules.has_window(time, batch.message_time));
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        for row in 0..batch.times.len() {
+            self.count_key(batch, row);
+            let has_user = self.rules.cap.is_none() || has_user(batch, row);
+            for release in self.releases.iter_mut().filter(|_| has_user) {
+                release.count(batch, row);
+            }
+        }
+    }
+
+    fn count_key(&mut self, batch: &Batch, row: usize) {
+        let Some(listed) = &self.rules.keys else { return };
+        let Some(key) = batch.keys.as_ref().and_then(|keys| keys.get(row)) else { return };
+        if listed.iter().any(|listed| listed.as_bytes() == key) {
+            self.with_listed_key += 1;
+        } else if let Some(records) = self.unlisted.get_mut(key) {
+            *records += 1;
+        } else if self.unlisted.len() < MOST_KEYS {
+            self.unlisted.insert(key.to_vec(), 1);
+        }
+    }
+
+    /// Whether keys are listed.
+    pub fn has_keys(&self) -> bool {
+        self.rules.keys.is_some()
+    }
+
+    /// The keys that are not listed, the commonest first.
+    pub fn commonest_unlisted(&self) -> Vec<UnlistedKey<'_>> {
+        let mut all: Vec<_> =
+            self.unlisted.iter().map(|(key, records)| UnlistedKey { key, records: *records }).collect();
+        all.sort_by_key(|unlisted| std::cmp::Reverse(unlisted.records));
+        all
+    }
+}
+
+impl ReleaseTally<'_> {
+    fn count(&mut self, batch: &Batch, row: usize) {
+        let values: Option<Vec<f64>> = self.form.columns.iter().map(|column| value(batch, *column, row)).collect();
+        let Some(values) = values else { return };
+        self.complete += 1;
+        match place(&self.form, &values) {
+            Place::Inside => self.inside += 1,
+            Place::AtEnd => self.at_ends += 1,
+            Place::Outside => {}
+        }
+    }
+}
+
+fn has_user(batch: &Batch, row: usize) -> bool {
+    batch.units.as_ref().and_then(|users| users.get(row)).is_some_and(|user| user.len() <= LONGEST_UNIT)
+}
+
+fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
+    let column = batch.values.get(column)?;
+    (row < column.len() && column.is_valid(row)).then(|| column.value(row)).filter(|value| !value.is_nan())
+}
+
+/// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.
+fn place(form: &Form, values: &[f64]) -> Place {
+    let is_label = match (&form.label, values.get(form.axes.len())) {
+        (Some(Label::Number(axis)), Some(label)) => axis.contains(*label),
+        (Some(label), Some(value)) => label.of(*value).is_some(),
+        _ => true,
+    };
+    let axes = || form.axes.iter().zip(values);
+    match () {
+        () if !is_label || !axes().all(|(axis, value)| axis.contains(*value)) => Place::Outside,
+        () if axes().all(|(axis, value)| *value > axis.min && *value < axis.max) => Place::Inside,
+        () => Place::AtEnd,
+    }
+}
