@@ -139,9 +139,9 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     let (key_type, unit_type) = (declared.key, declared.unit);
     let columns = Columns { time: input.time, time_format, key, key_type, unit, unit_type, values };
     if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
-        && let Format::Records { form, .. } = &kafka.format
+        && let Format::Records { form, declared } = &kafka.format
     {
-        format::fields_can_be_there(document, place, form, &columns)?;
+        format::fields_can_be_there(document, place, (form, declared), &columns)?;
     }
     let mut settings = Settings {
         pipeline,

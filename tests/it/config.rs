@@ -12,6 +12,10 @@ use bernstream::source::record::IdType;
 use bernstream::synopsis::Synopsis;
 use bernstream::window::grid::{Blocks, Grid};
 
+use prost_reflect::prost::Message;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+
 use crate::harness::plan::plan;
 
 const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
@@ -1396,6 +1400,109 @@ fn schemas_are_pinned_and_have_the_needed_fields() {
         format!("format = {{ protobuf = {{ descriptor = {:?}, message = \"rides.Event\" }} }}", path("none"));
     let found = faults(&with(RIDES, "format = \"json\"", &protobuf)).join("\n");
     assert!(found.contains("cannot be used: it is not a descriptor file"), "{found}");
+}
+
+/// `RIDES` with `format`, and what stands in place of the declared form of times and types of ids.
+fn rides_in(format: &str, time_format: &str, key: &str) -> String {
+    let text = with(RIDES, "noise = \"auto\"\nexpected_records = 5000", "degree = 16\norder = 2");
+    let text = with(&text, "format = \"json\"", &format!("format = {format}"));
+    let text = with(&text, "\ntime = ", &format!("\ntime_format = \"{time_format}\"\ntime = "));
+    with(&text, "type = \"text\", values = [\"Bern\", \"Bergen\"]", &format!("type = \"{key}\", values = [\"1\"]"))
+}
+
+/// A pinned type is as public as a name: where no record can have what is needed, every window would be noise.
+#[test]
+fn a_field_with_a_type_that_no_record_can_pass_with_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let avro = |types: &[[&str; 4]]| {
+        let one = |(id, [time, rider, city, kilometres]): (usize, &[&str; 4])| {
+            let path = folder.path().join(format!("{id}.avsc"));
+            let text = format!(
+                r#"{{"type": "record", "name": "E", "fields": [{{"name": "started_at", "type": {time}}}, {{"name": "rider", "type": {rider}}},
+                {{"name": "ride", "type": ["null", {{"type": "record", "name": "R", "fields": [{{"name": "city", "type": {city}}},
+                {{"name": "kilometres", "type": {kilometres}}}]}}]}}]}}"#
+            );
+            fs::write(&path, text).unwrap();
+            format!("{{ id = {id}, file = {path:?} }}")
+        };
+        let listed: Vec<String> = types.iter().enumerate().map(one).collect();
+        format!("{{ avro = {{ schemas = [{}] }} }}", listed.join(", "))
+    };
+    let [text, long, double, boolean] = [r#""string""#, r#""long""#, r#""double""#, r#""boolean""#];
+    let millis = r#"{"type": "long", "logicalType": "timestamp-millis"}"#;
+    let decimal = r#"{"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}"#;
+    let array = r#"{"type": "array", "items": "double"}"#;
+    let maybe = r#"["null", "double"]"#;
+    for (types, time_format, key, told) in [
+        ([text, long, text, double], "rfc3339", "text", None),
+        ([millis, long, text, maybe], "milliseconds", "text", None),
+        ([long, long, "\"bytes\"", text], "seconds", "text", None),
+        ([long, text, double, "\"float\""], "seconds", "integer", None),
+        ([long, long, text, double], "rfc3339", "text", Some("'started_at' is an integer")),
+        ([double, long, text, double], "rfc3339", "text", Some("'started_at' is a floating-point number")),
+        ([millis, long, text, double], "microseconds", "text", Some("'started_at' is timestamp-millis")),
+        ([text, boolean, text, double], "rfc3339", "text", Some("'rider' is boolean")),
+        ([text, "\"bytes\"", text, double], "rfc3339", "text", Some("'rider' is bytes")),
+        ([text, long, double, double], "rfc3339", "text", Some("'ride.city' is a floating-point number")),
+        ([text, long, text, boolean], "rfc3339", "text", Some("'ride.kilometres' is boolean")),
+        ([text, long, text, decimal], "rfc3339", "text", Some("'ride.kilometres' is decimal")),
+        ([text, long, text, array], "rfc3339", "text", Some("'ride.kilometres' is an array")),
+        ([text, long, text, "\"null\""], "rfc3339", "text", Some("'ride.kilometres' is null")),
+    ] {
+        let found = faults(&rides_in(&avro(&[types]), time_format, key));
+        match told {
+            None => assert_eq!(found, Vec::<String>::new(), "{types:?}"),
+            Some(told) => assert!(found.len() == 1 && found[0].contains(told), "{types:?}: {found:?}"),
+        }
+    }
+    // One schema that fits is enough: records of the others lack the field.
+    let both = avro(&[[text, long, text, boolean], [text, long, text, double]]);
+    assert_eq!(faults(&rides_in(&both, "rfc3339", "text")), Vec::<String>::new());
+}
+
+#[test]
+fn a_field_of_protobuf_with_a_type_that_no_record_can_pass_with_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ride.binpb");
+    let field = |number: i32, name: &str, kind: Type, is_list: bool| FieldDescriptorProto {
+        name: Some(name.to_owned()),
+        number: Some(number),
+        label: Some(if is_list { Label::Repeated } else { Label::Optional }.into()),
+        r#type: Some(kind.into()),
+        type_name: (kind == Type::Message).then(|| ".Ride".to_owned()),
+        ..FieldDescriptorProto::default()
+    };
+    let message = |name: &str, field: Vec<FieldDescriptorProto>| DescriptorProto {
+        name: Some(name.to_owned()),
+        field,
+        ..DescriptorProto::default()
+    };
+    for (time, rides, kilometres, told) in [
+        (Type::Int64, false, Type::Float, None),
+        (Type::Bool, false, Type::Float, Some("'started_at' is bool")),
+        (Type::Int64, false, Type::Bool, Some("'ride.kilometres' is bool")),
+        (Type::Int64, false, Type::Bytes, Some("'ride.kilometres' is bytes")),
+        (Type::Int64, true, Type::Float, Some("'ride.kilometres' is repeated float")),
+    ] {
+        let event = vec![
+            field(1, "started_at", time, false),
+            field(2, "rider", Type::Uint64, false),
+            field(3, "ride", Type::Message, rides),
+        ];
+        let ride = vec![field(1, "city", Type::String, false), field(2, "kilometres", kilometres, false)];
+        let file = FileDescriptorProto {
+            name: Some("ride.proto".to_owned()),
+            message_type: vec![message("Event", event), message("Ride", ride)],
+            ..FileDescriptorProto::default()
+        };
+        fs::write(&path, FileDescriptorSet { file: vec![file] }.encode_to_vec()).unwrap();
+        let format = format!("{{ protobuf = {{ descriptor = {path:?}, message = \"Event\" }} }}");
+        let found = faults(&rides_in(&format, "seconds", "text"));
+        match told {
+            None => assert_eq!(found, Vec::<String>::new()),
+            Some(told) => assert!(found.iter().any(|found| found.contains(told)), "{told}: {found:?}"),
+        }
+    }
 }
 
 #[test]

@@ -25,6 +25,13 @@ fn declared() -> Declared {
     Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) }
 }
 
+/// Whether a form has a field at a path, whatever its type.
+fn has(form: &RecordForm, path: &str) -> bool {
+    let columns = Columns { time: path.to_owned(), ..Columns::default() };
+    let impossible = form.impossible(&columns, &declared()).expect("all is declared");
+    impossible.iter().all(|field| !field.types.is_empty())
+}
+
 /// All that is kept of a record.
 #[derive(Debug, PartialEq)]
 struct Kept(Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<Option<f64>>);

@@ -10,7 +10,7 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::source::record::avro::{Schema, Schemas};
-use crate::source::record::{Declared, Format, IdType, MessageType, RecordForm, TimeFormat, is_integer};
+use crate::source::record::{Declared, Format, IdType, Impossible, MessageType, RecordForm, TimeFormat, is_integer};
 use crate::source::{Columns, lines};
 
 /// How much is read of a file with a schema.
@@ -149,18 +149,24 @@ fn read(document: &mut Document<'_>, file: &Spanned<String>) -> Checked<Vec<u8>>
     })
 }
 
-/// A field that no record can have is misspelt.
+/// A field that no record can have is misspelt, or declared as something else.
 pub fn fields_can_be_there(
     document: &mut Document<'_>,
     place: Range<usize>,
-    form: &RecordForm,
+    (form, declared): (&RecordForm, &Declared),
     columns: &Columns,
 ) -> Checked<()> {
     let mut found = Ok(());
-    let ids = [Some(&columns.time), columns.key.as_ref(), columns.unit.as_ref()];
-    for name in ids.into_iter().flatten().chain(&columns.values).filter(|name| !form.can_have(name)) {
-        let what = format!("has no field '{name}', so every record would lack it");
-        let hint = "correct the name, or the path to it, such as \"after.amount\"";
+    // A type that is not declared is told where it is missing.
+    for Impossible { field, types, requirement } in form.impossible(columns, declared).unwrap_or_default() {
+        let (what, hint) = if types.is_empty() {
+            let hint = "correct the name, or the path to it, such as \"after.amount\"";
+            (format!("has no field '{field}', so every record would lack it"), hint)
+        } else {
+            let types = types.into_iter().collect::<Vec<_>>().join(" or ");
+            let hint = "correct the name, or what is declared of it";
+            (format!("the field '{field}' is {types}, so every record would lack it: {requirement}"), hint)
+        };
         found = Err(document.fault(place.clone(), what, hint));
     }
     found

@@ -15,6 +15,59 @@ pub(super) enum Role {
     Value(usize),
 }
 
+/// What a schema says that a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Strings, and the symbols of an enum.
+    Text,
+    Bytes,
+    Numbers,
+    /// Integers that are times, in this form.
+    Times(TimeFormat),
+    /// Timestamps of Protobuf.
+    Timestamps,
+    /// What counts as null whatever it is needed for.
+    Nothing,
+}
+
+/// A type that a field can have.
+#[derive(Clone, Debug)]
+pub(super) struct FieldType {
+    pub content: Content,
+    /// For people.
+    pub name: String,
+}
+
+impl Role {
+    /// Whether a field with this content can have what is needed.
+    pub fn can_take(self, content: Content) -> bool {
+        match (self, content) {
+            (_, Content::Nothing) => false,
+            (_, Content::Text) => true,
+            (Role::Time(declared), Content::Times(format)) => declared == format,
+            (Role::Time(declared), Content::Timestamps) => declared == TimeFormat::Rfc3339,
+            (Role::Time(declared), Content::Numbers) => declared != TimeFormat::Rfc3339,
+            (Role::Key(IdType::Text) | Role::Unit(IdType::Text), content) => content == Content::Bytes,
+            (_, Content::Numbers | Content::Times(_)) => true,
+            (_, Content::Bytes | Content::Timestamps) => false,
+        }
+    }
+
+    pub fn requirement(self) -> &'static str {
+        match self {
+            Role::Time(TimeFormat::Rfc3339) => {
+                "the event time must be text or a Timestamp, unless input.time_format says in which unit it is"
+            }
+            Role::Time(_) => "the event time must be a number or text, in the unit that input.time_format says",
+            Role::Key(IdType::Text) => "a key must be text or bytes, as its type says",
+            Role::Key(IdType::Integer) => "a key must be a number or text, as its type says",
+            Role::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
+            Role::Unit(IdType::Integer) => "a user must be a number or text, as its type says",
+            Role::Value(_) => "a value must be a number, or text that holds one",
+        }
+    }
+}
+
 /// One value in a record. Whatever else there may be is mistyped for every role.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar<'a> {
@@ -144,6 +197,44 @@ pub fn is_integer(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether one of these values is what a role needs.
+    fn takes(role: Role, scalars: &[Scalar<'_>]) -> bool {
+        scalars.iter().any(|scalar| {
+            let mut row = Row::default();
+            row.clear(1, 0);
+            row.set(role, *scalar);
+            row.time.is_some() || row.key.is_there || row.unit.is_there || row.values.iter().any(Option::is_some)
+        })
+    }
+
+    #[test]
+    fn a_role_can_take_a_content_if_it_takes_one_of_its_values() {
+        let times = [TimeFormat::Rfc3339, TimeFormat::Seconds, TimeFormat::Milliseconds, TimeFormat::Nanoseconds];
+        let ids = [IdType::Text, IdType::Integer];
+        let roles = times.map(Role::Time).into_iter().chain(ids.map(Role::Key)).chain(ids.map(Role::Unit));
+        let contents: [(Content, &[Scalar<'_>]); 4] = [
+            (Content::Text, &[Scalar::Text("7"), Scalar::Text("2026-01-01T00:00:00Z")]),
+            (Content::Bytes, &[Scalar::Bytes(b"7"), Scalar::Bytes(b"2026-01-01T00:00:00Z")]),
+            (Content::Numbers, &[Scalar::Integer(7), Scalar::Float(7.0), Scalar::Single(7.0)]),
+            (Content::Nothing, &[]),
+        ];
+        for role in roles.chain([Role::Value(0)]) {
+            for (content, scalars) in contents {
+                assert_eq!(role.can_take(content), takes(role, scalars), "{role:?} {content:?}");
+            }
+        }
+        let in_millis = Content::Times(TimeFormat::Milliseconds);
+        assert!(Role::Time(TimeFormat::Milliseconds).can_take(in_millis) && Role::Value(0).can_take(in_millis));
+        assert!(
+            !Role::Time(TimeFormat::Microseconds).can_take(in_millis) && !Role::Key(IdType::Text).can_take(in_millis)
+        );
+        assert!(Role::Time(TimeFormat::Rfc3339).can_take(Content::Timestamps));
+        assert!(
+            !Role::Time(TimeFormat::Seconds).can_take(Content::Timestamps)
+                && !Role::Value(0).can_take(Content::Timestamps)
+        );
+    }
 
     #[test]
     fn a_time_is_of_its_declared_form_and_no_other() {

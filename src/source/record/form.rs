@@ -1,11 +1,13 @@
 //! How the messages of a topic are written.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::avro::Schemas;
 use super::declared::Declared;
 use super::protobuf::MessageType;
-use super::tree::steps;
+use super::tree::{Undeclared, needed, steps};
+use crate::source::columns::Columns;
 
 /// How the messages of a topic are written.
 #[derive(Clone, Debug)]
@@ -37,12 +39,35 @@ impl RecordForm {
         }
     }
 
-    /// Whether a record can have a field of this name or path: what no schema has would always be missing.
-    pub fn can_have(&self, path: &str) -> bool {
-        match self {
-            RecordForm::Json => true,
-            RecordForm::Avro(schemas) => schemas.has(&steps(path)),
-            RecordForm::Protobuf(kind) => kind.field(path).is_some(),
+    /// The needed fields that no record can have, because no schema has them, or none with a type that could hold what is needed: they
+    /// would always be missing.
+    ///
+    /// # Errors
+    ///
+    /// If the type of a key or a user is not declared.
+    pub fn impossible(&self, columns: &Columns, declared: &Declared) -> Result<Vec<Impossible>, Undeclared> {
+        let mut found = Vec::new();
+        for (path, role) in needed(columns, declared)? {
+            let types = match self {
+                RecordForm::Json => continue,
+                RecordForm::Avro(schemas) => schemas.at(&steps(path)),
+                RecordForm::Protobuf(kind) => kind.at(path).into_iter().collect(),
+            };
+            if !types.iter().any(|kind| role.can_take(kind.content)) {
+                let types: BTreeSet<String> = types.into_iter().map(|kind| kind.name).collect();
+                found.push(Impossible { field: path.to_owned(), types, requirement: role.requirement() });
+            }
         }
+        Ok(found)
     }
+}
+
+/// A needed field that no record can have.
+#[derive(Clone, Debug)]
+pub struct Impossible {
+    pub field: String,
+    /// The types that schemas have it with, for people; none if no schema has it.
+    pub types: BTreeSet<String>,
+    /// What it is needed for.
+    pub requirement: &'static str,
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
+    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor,
+    ReflectMessage, Value,
 };
 use serde::Serialize;
 
-use super::fields::{Role, Row, Scalar};
+use super::fields::{Content, FieldType, Role, Row, Scalar};
 use super::tree::{Tree, steps};
 use crate::clock::Timestamp;
 use crate::source::broken::Broken;
@@ -89,6 +90,18 @@ fn type_name(kind: &Kind) -> &'static str {
     }
 }
 
+/// What a field of this type holds, unless there are several of it.
+fn content(kind: &Kind) -> Content {
+    match kind {
+        Kind::Bool => Content::Nothing,
+        Kind::String | Kind::Enum(_) => Content::Text,
+        Kind::Bytes => Content::Bytes,
+        Kind::Message(message) if message.full_name() == TIMESTAMP => Content::Timestamps,
+        Kind::Message(_) => Content::Nothing,
+        _ => Content::Numbers,
+    }
+}
+
 impl fmt::Debug for MessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MessageType({})", self.name())
@@ -118,14 +131,30 @@ impl MessageType {
 
     /// The field at a path such as `after.amount`; `None` if there is none.
     pub fn field(&self, path: &str) -> Option<WireField> {
-        let (mut message, mut around, mut found) = (Some(self.descriptor.clone()), Vec::new(), None);
+        let (last, before) = self.fields(path)?.split_last().map(|(last, before)| (last.clone(), before.to_vec()))?;
+        let around: Vec<u32> = before.iter().map(FieldDescriptor::number).collect();
+        Some(WireField::new(&around, &last))
+    }
+
+    /// The type of the field at a path; `None` if there is none.
+    pub(super) fn at(&self, path: &str) -> Option<FieldType> {
+        let fields = self.fields(path)?;
+        let field = fields.last()?;
+        let is_one = fields.iter().all(|field| field.cardinality() != Cardinality::Repeated);
+        let content = if is_one { content(&field.kind()) } else { Content::Nothing };
+        let list = if is_one { "" } else { "repeated " };
+        Some(FieldType { content, name: format!("{list}{}", type_name(&field.kind())) })
+    }
+
+    /// The fields that a path leads through.
+    fn fields(&self, path: &str) -> Option<Vec<FieldDescriptor>> {
+        let (mut message, mut found) = (Some(self.descriptor.clone()), Vec::new());
         for step in steps(path) {
             let field = message.take()?.get_field_by_name(step)?;
-            found = Some(WireField::new(&around, &field));
-            around.push(field.number());
             message = field.kind().as_message().cloned();
+            found.push(field);
         }
-        found
+        Some(found)
     }
 
     /// Reads the needed fields.

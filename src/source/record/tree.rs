@@ -37,22 +37,31 @@ pub(super) fn whole(name: &str) -> Vec<&str> {
     vec![name]
 }
 
+/// The needed fields by their names or paths, each with what it is needed for.
+///
+/// # Errors
+///
+/// If the type of a key or a user is not declared.
+pub(super) fn needed<'a>(columns: &'a Columns, declared: &Declared) -> Result<Vec<(&'a str, Role)>, Undeclared> {
+    let mut needed = vec![(columns.time.as_str(), Role::Time(declared.time))];
+    if let Some(key) = &columns.key {
+        needed.push((key, Role::Key(declared.key.ok_or(Undeclared::Key)?)));
+    }
+    if let Some(unit) = &columns.unit {
+        needed.push((unit, Role::Unit(declared.unit.ok_or(Undeclared::Unit)?)));
+    }
+    needed.extend(columns.values.iter().enumerate().map(|(at, value)| (value.as_str(), Role::Value(at))));
+    Ok(needed)
+}
+
 impl Tree {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
     pub fn new(columns: &Columns, declared: &Declared, split: impl Fn(&str) -> Vec<&str>) -> Result<Self, Undeclared> {
         let mut tree = Tree { nodes: vec![Node::default()], values: columns.values.len() };
-        let mut need = |path: &str, role| tree.add(&split(path), role);
-        need(&columns.time, Role::Time(declared.time));
-        if let Some(key) = &columns.key {
-            need(key, Role::Key(declared.key.ok_or(Undeclared::Key)?));
-        }
-        if let Some(unit) = &columns.unit {
-            need(unit, Role::Unit(declared.unit.ok_or(Undeclared::Unit)?));
-        }
-        for (at, value) in columns.values.iter().enumerate() {
-            need(value, Role::Value(at));
+        for (path, role) in needed(columns, declared)? {
+            tree.add(&split(path), role);
         }
         Ok(tree)
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use self::binary::Input;
 pub use self::schema::Schema;
-use super::fields::Row;
+use super::fields::{FieldType, Row};
 use super::tree::Tree;
 use crate::source::broken::Broken;
 
@@ -21,9 +21,9 @@ use crate::source::broken::Broken;
 pub struct Schemas(pub BTreeMap<u32, Schema>);
 
 impl Schemas {
-    /// Whether a schema has a field at this path.
-    pub(super) fn has(&self, path: &[&str]) -> bool {
-        self.0.values().any(|schema| schema.has(path))
+    /// The types that the field at this path has in some schema; none if no schema has it.
+    pub(super) fn at(&self, path: &[&str]) -> Vec<FieldType> {
+        self.0.values().flat_map(|schema| schema.at(path)).collect()
     }
 
     /// Reads the needed fields.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::source::broken::Broken;
+use crate::source::record::fields::{Content, FieldType};
+use crate::source::times::TimeFormat;
 
 /// The schema of a record.
 #[derive(Clone, Debug)]
@@ -12,6 +14,8 @@ pub struct Schema {
     /// As JSON without spaces, its keys in order.
     pub canonical: String,
     types: Vec<Type>,
+    /// The logical types of integers and bytes, by the places of these: nothing that is read depends on them.
+    notes: BTreeMap<usize, String>,
     root: usize,
 }
 
@@ -40,9 +44,10 @@ impl Schema {
     /// If the text is not the schema of a record.
     pub fn parse(text: &str) -> Result<Self, Broken> {
         let value: Value = serde_json::from_str(text).map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
-        let mut parser = Parser { types: Vec::new(), names: BTreeMap::new() };
+        let mut parser = Parser { types: Vec::new(), notes: BTreeMap::new(), names: BTreeMap::new() };
         let root = parser.parse(&value, "")?;
-        let schema = Schema { canonical: value.to_string(), types: parser.types, root };
+        let Parser { types, notes, .. } = parser;
+        let schema = Schema { canonical: value.to_string(), types, notes, root };
         match schema.kind(root) {
             Some(Type::Record(_)) => Ok(schema),
             _ => Err(Broken::new("it is not the schema of a record")),
@@ -57,25 +62,55 @@ impl Schema {
         self.types.get(at)
     }
 
-    /// Whether there is a field at this path.
-    pub(super) fn has(&self, path: &[&str]) -> bool {
-        self.leads(self.root, path)
+    /// The types that the field at this path can have; none if there is no such field.
+    pub(super) fn at(&self, path: &[&str]) -> Vec<FieldType> {
+        self.leads(self.root, path).into_iter().map(|at| self.field_type(at)).collect()
     }
 
-    /// A union has a path where one of its types has it. Unions are in no unions, so every step of the recursion but those
-    /// takes one off the path.
-    fn leads(&self, at: usize, path: &[&str]) -> bool {
-        let Some((step, rest)) = path.split_first() else { return true };
-        match self.kind(at) {
-            Some(Type::Record(fields)) => fields.iter().any(|(name, kind)| name == step && self.leads(*kind, rest)),
-            Some(Type::Union(kinds)) => kinds.iter().any(|kind| self.leads(*kind, path)),
-            _ => false,
+    /// Where a path leads from a type: a union has the paths of all of its types. Unions are in no unions, so every step of the recursion
+    /// but those takes one off the path.
+    fn leads(&self, at: usize, path: &[&str]) -> Vec<usize> {
+        match (self.kind(at), path.split_first()) {
+            (Some(Type::Union(kinds)), _) => kinds.iter().flat_map(|kind| self.leads(*kind, path)).collect(),
+            (_, None) => vec![at],
+            (Some(Type::Record(fields)), Some((step, rest))) => {
+                let named = fields.iter().filter(|(name, _)| name == step);
+                named.flat_map(|(_, kind)| self.leads(*kind, rest)).collect()
+            }
+            _ => Vec::new(),
         }
+    }
+
+    fn field_type(&self, at: usize) -> FieldType {
+        let note = self.notes.get(&at).map(String::as_str);
+        let (content, name) = match self.kind(at) {
+            Some(Type::Boolean) => (Content::Nothing, "boolean"),
+            Some(Type::Integer) => (note.and_then(times).map_or(Content::Numbers, Content::Times), "an integer"),
+            Some(Type::Float | Type::Double) => (Content::Numbers, "a floating-point number"),
+            Some(Type::Bytes | Type::Fixed(_)) => (Content::Bytes, "bytes"),
+            Some(Type::Text | Type::Enum(_)) => (Content::Text, "text"),
+            Some(Type::Array(_)) => (Content::Nothing, "an array"),
+            Some(Type::Map(_)) => (Content::Nothing, "a map"),
+            Some(Type::Record(_)) => (Content::Nothing, "a record"),
+            Some(Type::Null | Type::Union(_)) | None => (Content::Nothing, "null"),
+        };
+        FieldType { content, name: note.unwrap_or(name).to_owned() }
+    }
+}
+
+/// How times with this logical type are written; `None` for another one.
+fn times(logical: &str) -> Option<TimeFormat> {
+    match logical {
+        "timestamp-millis" | "local-timestamp-millis" => Some(TimeFormat::Milliseconds),
+        "timestamp-micros" | "local-timestamp-micros" => Some(TimeFormat::Microseconds),
+        "timestamp-nanos" | "local-timestamp-nanos" => Some(TimeFormat::Nanoseconds),
+        _ => None,
     }
 }
 
 struct Parser {
     types: Vec<Type>,
+    notes: BTreeMap<usize, String>,
     /// Named types by their full names.
     names: BTreeMap<String, usize>,
 }
@@ -152,7 +187,15 @@ impl Parser {
                     Ok(at)
                 }
                 // With a logical type, or another note that changes nothing of what is written.
-                primitive => self.named(primitive, space),
+                primitive => {
+                    let at = self.named(primitive, space)?;
+                    if let (Some(logical), Some(Type::Integer | Type::Bytes)) =
+                        (text("logicalType"), self.types.get(at))
+                    {
+                        self.notes.insert(at, logical.to_owned());
+                    }
+                    Ok(at)
+                }
             },
             nested => self.parse(nested, space),
         }
