@@ -27,8 +27,7 @@ pub fn newest(
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
     let messages = existing.as_ref().map(Ledger::newest_messages).transpose()?.unwrap_or_default();
-    let tail = end(sink, &messages)?;
-    let evidence = Evidence::gather(tail.rows(), Some(&mut *log))?;
+    let evidence = Evidence::gather(end(sink, &messages)?.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
             return if log.has_marks() { Err(no_claims(settings)) } else { Ok(None) };
@@ -50,8 +49,7 @@ pub fn newest(
         },
     };
     log.read()?;
-    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence);
-    let ahead = ahead.map_err(|error| tail.locate(error))?;
+    let ahead = ledger.ahead(log, Some(&accepted.head), witness.remembered(), &evidence)?;
     let ledger = match ahead {
         Some(newest) => {
             info!(
@@ -88,15 +86,14 @@ fn end(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenErr
 ///
 /// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
 pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sink) -> Result<(), OpenError> {
-    let tail = end(sink, &ledger.newest_messages()?)?;
-    let evidence = Evidence::gather(tail.rows(), None)?;
+    let evidence = Evidence::gather(end(sink, &ledger.newest_messages()?)?.rows(), None)?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.
     if accepted.is_some_and(|head| !ledger.contains(&head).unwrap_or(false)) {
         return Ok(());
     }
     match ledger.standing(accepted.as_ref(), witness.remembered(), &evidence)? {
-        Standing::Unknown { sequence } => Err(tail.locate(Error::lost_claims(sequence, accepted.as_ref())).into()),
+        Standing::Unknown(shown) => Err(Error::lost_claims(&shown, accepted.as_ref()).into()),
         Standing::Agrees | Standing::Behind(_) => Ok(()),
     }
 }

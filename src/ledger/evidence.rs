@@ -23,25 +23,26 @@ pub struct Evidence {
 }
 
 /// How the witness stands to what a ledger and the evidence show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It has accepted all that was published.
     Agrees,
     /// It has not accepted this row of the ledger, which was published.
     Behind(Head),
     /// A row was published that the ledger does not have.
-    Unknown { sequence: u64 },
+    Unknown(Shown),
 }
 
 /// What was accepted.
-#[derive(Clone, Debug)]
-enum Shown {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
     Row(Head),
+    /// Somebody else may have written it.
     Message(OutputMessage),
 }
 
 impl Shown {
-    fn sequence(&self) -> u64 {
+    pub fn sequence(&self) -> u64 {
         match self {
             Shown::Row(head) => head.sequence,
             Shown::Message(message) => message.sequence,
@@ -97,10 +98,10 @@ impl Ledger {
         evidence: &Evidence,
     ) -> Result<Standing, Error> {
         let found = self.found(accepted, remembered, evidence)?;
-        let unknown = found.unknown.iter().map(Shown::sequence).max();
+        let unknown = found.unknown.into_iter().max_by_key(Shown::sequence);
         let newest = found.own.into_iter().max_by_key(|head| head.sequence);
         Ok(match (unknown, newest) {
-            (Some(sequence), _) => Standing::Unknown { sequence },
+            (Some(shown), _) => Standing::Unknown(shown),
             (None, Some(head)) => Standing::Behind(head),
             (None, None) => Standing::Agrees,
         })
@@ -156,7 +157,7 @@ impl Ledger {
                 Shown::Row(head) => Some(*head),
                 Shown::Message(message) => log.row_of(message),
             };
-            shown.push(row.ok_or_else(|| Error::lost_claims(what.sequence(), accepted))?);
+            shown.push(row.ok_or_else(|| Error::lost_claims(&what, accepted))?);
         }
         let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else { return Ok(None) };
         // The first row of a ledger that follows another one does not name that one's head.
@@ -166,7 +167,7 @@ impl Ledger {
             None => log.can_build(&newest),
         };
         if !is_there {
-            return Err(Error::lost_claims(newest.sequence, accepted));
+            return Err(Error::lost_claims(&Shown::Row(newest), accepted));
         }
         // All of them, and what the witness has accepted, are rows of one chain.
         let mut all = shown.iter().chain(own_accepted);
@@ -242,12 +243,17 @@ impl Ledger {
 }
 
 impl Error {
-    /// The ledger does not have the row `row`, which was published; the newest one that the witness has accepted is `accepted`.
-    pub fn lost_claims(row: u64, accepted: Option<&Head>) -> Self {
-        match accepted {
-            Some(head) if row <= head.sequence => Error::TwoBranches { row },
-            Some(head) => Error::LostClaims { row, accepted: head.sequence.to_string(), shown: String::new() },
-            None => Error::LostClaims { row, accepted: "none".to_owned(), shown: String::new() },
+    /// The ledger does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
+    pub fn lost_claims(shown: &Shown, accepted: Option<&Head>) -> Self {
+        let row = shown.sequence();
+        if accepted.is_some_and(|head| row <= head.sequence) {
+            return Error::TwoBranches { row };
         }
+        let accepted = accepted.map_or("none".to_owned(), |head| head.sequence.to_string());
+        let shown = match shown {
+            Shown::Row(_) => String::new(),
+            Shown::Message(message) => format!(" (a message in {} says so)", message.place),
+        };
+        Error::LostClaims { row, accepted, shown }
     }
 }

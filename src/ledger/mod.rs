@@ -54,7 +54,7 @@ pub mod witness;
 pub use self::append::Closing;
 pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State};
 pub use self::error::Error;
-pub use self::evidence::{Evidence, Standing};
+pub use self::evidence::{Evidence, Shown, Standing};
 pub use self::gap::Missing;
 pub use self::glance::Glance;
 pub use self::instance::Instance;

@@ -15,6 +15,8 @@ pub struct OutputMessage {
     pub sequence: u64,
     /// Of its bytes.
     pub digest: Digest,
+    /// Its partition or file, for errors.
+    pub place: String,
 }
 
 impl OutputMessage {

@@ -39,9 +39,7 @@ impl Releasing<'_> {
         let Some(Found { published, tail, evidence }) = &self.comparison.found else { return Ok(()) };
         match self.ledger.standing(accepted.as_ref(), self.witness.remembered(), evidence)? {
             Standing::Agrees => {}
-            Standing::Unknown { sequence } => {
-                return Err(tail.locate(ledger::Error::lost_claims(sequence, accepted.as_ref())).into());
-            }
+            Standing::Unknown(shown) => return Err(ledger::Error::lost_claims(&shown, accepted.as_ref()).into()),
             Standing::Behind(head) => {
                 self.metrics.witness_lost_claims.set(1);
                 if !std::mem::replace(&mut self.comparison.is_told, true) {

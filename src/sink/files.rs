@@ -59,8 +59,8 @@ impl Sink for FolderSink {
             .collect();
         let mut parts = Vec::new();
         each_synopsis(&newest, |place, bytes| {
-            if let Some(seen) = Seen::of(0, &Published::of_bytes(place.clone(), bytes)) {
-                let mut part = Part::named(place);
+            if let Some(seen) = Seen::of(0, &Published::of_bytes(place, bytes)) {
+                let mut part = Part::default();
                 part.take(seen, true);
                 parts.push(part);
             }

@@ -126,8 +126,7 @@ impl Sink for KafkaSink {
         let mut unmet: BTreeMap<Digest, &str> =
             newest.iter().map(|message| (message.digest, message.key.as_str())).collect();
         let mut rest = extent(&self.params)?;
-        let mut parts: BTreeMap<i32, Part> =
-            rest.iter().map(|extent| (extent.partition, Part::named(extent.name(topic)))).collect();
+        let mut parts: BTreeMap<i32, Part> = rest.iter().map(|extent| (extent.partition, Part::default())).collect();
         for most in iter::once(END).chain([FURTHER; STRETCHES]) {
             let is_end = most == END;
             if rest.iter().all(|extent| extent.low == extent.high) || !is_end && unmet.is_empty() {
@@ -137,7 +136,8 @@ impl Sink for KafkaSink {
             let stretches: Vec<Extent> =
                 rest.iter().map(|extent| Extent { low: extent.low.max(extent.high - most), ..*extent }).collect();
             let read = each_message(&self.params, &stretches, |place, message| {
-                let seen = Seen::of(place.offset, &Published::of_message(place.to_string(), message));
+                let name = format!("partition {} of topic '{topic}'", place.partition);
+                let seen = Seen::of(place.offset, &Published::of_message(name, message));
                 if let (Some(seen), Some(part)) = (seen, parts.get_mut(&place.partition)) {
                     unmet.remove(&seen.digest());
                     // Further back only keys whose newest message was not met are of use, which bounds what is held.
@@ -182,12 +182,6 @@ pub struct Extent {
     partition: i32,
     low: i64,
     high: i64,
-}
-
-impl Extent {
-    fn name(&self, topic: &str) -> String {
-        format!("partition {} of topic '{topic}'", self.partition)
-    }
 }
 
 /// The partitions of the topic, and where each begins and ends now.

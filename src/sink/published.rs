@@ -11,7 +11,7 @@ use crate::synopsis::{Encoded, Synopsis};
 /// What was found at one place of an output.
 #[derive(Clone, Debug)]
 pub struct Published {
-    /// Partition and offset, or the path of a file.
+    /// Partition, with the offset where it may be told, or the path of a file.
     pub place: String,
     message: Encoded,
 }
@@ -68,7 +68,7 @@ impl Published {
     pub(super) fn row(&self) -> Option<OutputMessage> {
         let synopsis = Synopsis::open(self.bytes()).ok()?;
         let Entry { id, sequence } = synopsis.description().ledger.clone();
-        Some(OutputMessage { ledger: id, sequence, digest: Digest::of(self.bytes()) })
+        Some(OutputMessage { ledger: id, sequence, digest: Digest::of(self.bytes()), place: self.place.clone() })
     }
 
     /// Whether it is a synopsis of another ledger than `id`.

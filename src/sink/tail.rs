@@ -16,8 +16,6 @@ pub struct Tail {
 /// Those of a partition, or a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// What it is called in an error.
-    name: String,
     messages: Vec<Seen>,
     /// The one before which no other was looked at.
     first: Option<Seen>,
@@ -68,10 +66,6 @@ impl Seen {
 }
 
 impl Part {
-    pub fn named(name: String) -> Self {
-        Part { name, ..Part::default() }
-    }
-
     /// Takes a message, of which the place of the first one counts even where `is_of_use` is false.
     pub fn take(&mut self, seen: Seen, is_of_use: bool) {
         if self.first.as_ref().is_none_or(|first| seen.offset < first.offset) {
@@ -91,14 +85,6 @@ impl Tail {
 
     fn messages(&self) -> impl Iterator<Item = &Seen> {
         self.parts.iter().flat_map(|part| &part.messages)
-    }
-
-    /// The error with the partition whose message names the lost row, if one does: somebody else may have written that.
-    pub fn locate(&self, error: ledger::Error) -> ledger::Error {
-        let ledger::Error::LostClaims { row, accepted, .. } = error else { return error };
-        let part = self.parts.iter().find(|part| part.messages.iter().any(|seen| seen.row.sequence == row));
-        let shown = part.map_or(String::new(), |part| format!(" (a message in {} says so)", part.name));
-        ledger::Error::LostClaims { row, accepted, shown }
     }
 
     /// What it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message key

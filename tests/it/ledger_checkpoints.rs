@@ -319,7 +319,8 @@ fn taken_again(
 }
 
 fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage {
-    OutputMessage { ledger: pipeline.ledger.genesis().ledger.clone(), sequence, digest: Digest::of(bytes) }
+    let (ledger, place) = (pipeline.ledger.genesis().ledger.clone(), "partition 0".to_owned());
+    OutputMessage { ledger, sequence, digest: Digest::of(bytes), place }
 }
 
 #[test]
@@ -350,9 +351,18 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
     // Of another ledger it says nothing.
     let foreign = OutputMessage { ledger: "another".to_owned(), ..message(9, b"") };
     assert_eq!(taken_again(&pipeline, vec![foreign], None).unwrap(), Some(head));
-    // Nobody has what was published.
-    let lost = taken_again(&pipeline, vec![message(6, b"gone")], None).unwrap_err();
-    assert!(matches!(&lost, ledger::Error::LostClaims { row: 6, .. }) && !lost.is_transient(), "{lost}");
+    // Nobody has what was published, which is the message of this ledger that none of its rows has paid for.
+    for (row, innocent) in
+        [(6, OutputMessage { ledger: "another".to_owned(), ..message(6, b"") }), (5, message(5, &bytes[4]))]
+    {
+        let gone = OutputMessage { place: "partition 1".to_owned(), ..message(row, b"gone") };
+        let lost = taken_again(&pipeline, vec![innocent.clone(), gone.clone(), innocent], None).unwrap_err();
+        assert!(
+            matches!(&lost, ledger::Error::LostClaims { row: found, .. } if *found == row) && !lost.is_transient(),
+            "{lost}"
+        );
+        assert!(lost.to_string().contains("(a message in partition 1 says so)"), "{lost}");
+    }
 }
 
 #[test]
@@ -399,7 +409,7 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
                 &Evidence::gather(messages.clone(), None).unwrap(),
             );
             let of_log = taken_again(&pipeline, messages, None);
-            let is_unknown = matches!(standing, Ok(Standing::Unknown { sequence }) if sequence == published.sequence);
+            let is_unknown = matches!(standing, Ok(Standing::Unknown(shown)) if shown.sequence() == published.sequence);
             (is_unknown, matches!(of_log, Err(ledger::Error::TwoBranches { row }) if row == published.sequence))
         };
         assert_eq!(is_found(vec![]), (false, true), "by its mark");

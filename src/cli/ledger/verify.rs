@@ -213,8 +213,9 @@ fn not_lost(
             row.sequence
         )),
         // What the ledger never paid for is named below.
-        Standing::Unknown { sequence } => tell(format!(
-            "the witness has lost claims: row {sequence} was published, and neither the witness nor this ledger has it"
+        Standing::Unknown(shown) => tell(format!(
+            "the witness has lost claims: row {} was published, and neither the witness nor this ledger has it",
+            shown.sequence()
         )),
     }
 }
