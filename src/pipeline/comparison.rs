@@ -23,6 +23,15 @@ pub(super) struct Comparison {
     stepped: Option<Instant>,
     /// The log says that the witness has lost claims.
     pub is_told: bool,
+    /// What the log says that the output has lost.
+    pub told: Told,
+}
+
+/// What a comparison has found that the next one finds again, as long as nothing new is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub gone: u64,
+    pub unknown: usize,
 }
 
 /// What was published.
@@ -36,7 +45,7 @@ pub(super) struct Found {
 impl Comparison {
     /// Compares again: brokers may have lost power meanwhile.
     pub fn begin_again(&mut self) {
-        *self = Comparison { is_told: self.is_told, ..Comparison::default() };
+        *self = Comparison { is_told: self.is_told, told: self.told, ..Comparison::default() };
     }
 
     /// A step is done. Before the next one publishes what a worker has claimed in the place of another one (`takes_over`), that may have

@@ -3,7 +3,7 @@
 use tracing::{error, info, warn};
 
 use super::Releasing;
-use super::comparison::Found;
+use super::comparison::{Found, Told};
 use super::error::Error;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Head, Slot, Standing};
@@ -55,7 +55,9 @@ impl Releasing<'_> {
         }
         self.witness.settle();
         let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
-        if lost.gone > 0 {
+        let now = Told { gone: lost.gone, unknown: lost.unknown };
+        let before = std::mem::replace(&mut self.comparison.told, now);
+        if lost.gone > 0 && lost.gone != before.gone {
             error!(
                 "the output has lost {} synopses at its end that were published, and their bytes are not kept any more \
                  (ledger.keep_published)",
@@ -65,7 +67,7 @@ impl Releasing<'_> {
             let gone = i64::try_from(lost.gone).unwrap_or(i64::MAX);
             self.metrics.output_lost.set(self.metrics.output_lost.get().max(gone));
         }
-        if lost.unknown > 0 {
+        if lost.unknown > 0 && lost.unknown != before.unknown {
             warn!(
                 "nothing is left on the output of {} keys that were published, so whether it has lost messages of them or they were removed \
                  cannot be known",

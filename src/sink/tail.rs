@@ -1,9 +1,9 @@
 //! The end of an output: what it shows of the ledger that published there, and what it has lost of that.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::published::Published;
-use crate::ledger::{self, Digest, Head, Ledger, OutputMessage, Slot};
+use crate::ledger::{self, Digest, Head, Ledger, OutputMessage, PublishedMessage, Slot};
 
 /// The newest messages of an output, without their bytes.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +40,6 @@ pub struct Lost {
     pub gone: u64,
     /// Of so many message keys nothing is left, and it cannot be known whether all of it was lost or removed.
     pub unknown: usize,
-}
-
-/// The newest row of a message key that is there.
-#[derive(Debug, Default)]
-struct Newest {
-    sequence: u64,
-    /// What is there of it: a row may have several messages of one key.
-    messages: Vec<Digest>,
 }
 
 impl Seen {
@@ -100,23 +92,14 @@ impl Tail {
         }
         let own = &ledger.genesis().ledger;
         let (there, removed) = (self.newest(own), self.removed(own));
+        let known = |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
         let published = ledger.published_in(newest.sequence)?;
-        let keys: BTreeSet<&str> = published.iter().map(|message| message.key.as_str()).collect();
-        let known = |key: &&str| there.get(*key).map(|newest| newest.sequence).or(removed);
-        lost.unknown = keys.iter().filter(|key| known(key).is_none()).count();
-        let Some(first) = keys.iter().filter_map(known).min() else { return Ok(lost) };
+        lost.unknown = published.iter().filter(|message| known(message).is_none()).count();
+        let Some(first) = published.iter().filter_map(known).min() else { return Ok(lost) };
         for sequence in (first..=newest.sequence).rev() {
             for message in ledger.published_in(sequence)? {
-                let is_removed = removed.is_none_or(|removed| sequence <= removed);
-                let is_there = match there.get(message.key.as_str()) {
-                    Some(newest) if sequence == newest.sequence => {
-                        is_removed || newest.messages.contains(&message.digest)
-                    }
-                    Some(newest) => sequence < newest.sequence,
-                    None => is_removed,
-                };
                 match message.kept {
-                    _ if is_there => {}
+                    _ if known(&message).is_none_or(|newest| sequence <= newest) => {}
                     Some(slot) => lost.kept.push(slot),
                     None => lost.gone += 1,
                 }
@@ -126,17 +109,12 @@ impl Tail {
         Ok(lost)
     }
 
-    /// The newest row of each message key that is there.
-    fn newest(&self, own: &str) -> HashMap<&str, Newest> {
-        let mut all: HashMap<&str, Newest> = HashMap::new();
+    /// The newest row of each message key that is there: a row has one message of a key.
+    fn newest(&self, own: &str) -> HashMap<&str, u64> {
+        let mut all: HashMap<&str, u64> = HashMap::new();
         for seen in self.messages().filter(|seen| seen.row.ledger == own) {
             let newest = all.entry(seen.key()).or_default();
-            if seen.row.sequence > newest.sequence {
-                *newest = Newest { sequence: seen.row.sequence, messages: Vec::new() };
-            }
-            if seen.row.sequence == newest.sequence {
-                newest.messages.push(seen.row.digest);
-            }
+            *newest = seen.row.sequence.max(*newest);
         }
         all
     }

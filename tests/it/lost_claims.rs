@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use bernstream::cli::components::Components;
 use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{Closing, Head, Ledger};
+use bernstream::ledger::{Closing, Head, Ledger, Paid, PublishedMessage};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::sink::kafka::{KafkaSink, Params};
-use bernstream::sink::{Lost, Sink};
+use bernstream::sink::{self, Lost, Sink, Tail, Unpublished};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Description, Entry};
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::setup::Setup;
 use crate::harness::{PATIENCE, kafka, ledger, wait_for};
@@ -329,26 +333,35 @@ impl Witness for LosesOne {
 fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
     let Some(servers) = kafka::broker() else { return };
     let setup = ticking(&servers, false);
+    let metrics = run_inside(&setup, |stop, components| {
+        let inner = components.witness;
+        let witness = LosesOne { inner, accepted: None, cut: None, remembered: None, stop: stop.clone() };
+        Components { witness: Box::new(witness), ..components }
+    });
+    assert_eq!(metrics.witness_lost_claims.get(), 1);
+}
+
+/// Runs a worker with other components until one of them asks it to end.
+fn run_inside(setup: &Setup, changed: impl FnOnce(&Stop, Components) -> Components) -> Metrics {
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
-    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
     let (health, stop) = (Health::default(), Stop::default());
+    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let components = changed(&stop, components);
     let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
-    let inner = components.witness;
-    let witness = LosesOne { inner, accepted: None, cut: None, remembered: None, stop: stop.clone() };
     let worker = Worker {
         plan: &plan,
         readers: components.readers,
         ledger: components.ledger,
-        witness: Box::new(witness),
+        witness: components.witness,
         sink: components.sink,
         generators: Box::new(Generator::from_entropy),
         metrics: metrics.clone(),
         health: &health,
         stop,
     };
-    worker.run().expect("it claims again and is told to end");
-    assert_eq!(metrics.witness_lost_claims.get(), 1);
+    worker.run().expect("it is told to end");
+    metrics
 }
 
 #[test]
@@ -398,6 +411,64 @@ fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
             assert!(lost.is_some_and(|lost| lost > 0.0), "what is gone stays gone: {lost:?}");
         }
     }
+}
+
+/// A sink whose topic was emptied, and that then fails until it has been asked a few times.
+struct Emptied {
+    inner: Box<dyn Sink + Send>,
+    servers: String,
+    topic: String,
+    published: usize,
+    failed: usize,
+    stop: Stop,
+}
+
+impl Sink for Emptied {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
+        if self.published < WINDOWS {
+            self.published += 1;
+            return self.inner.publish(paid);
+        }
+        if self.failed == 0 {
+            empty(&self.servers, &self.topic);
+        }
+        self.failed += 1;
+        if self.failed == 4 {
+            self.stop.ask();
+        }
+        let (servers, why) = (self.servers.clone(), "for now".to_owned());
+        Err(Unpublished { durable: 0, error: bernstream::kafka::Error::Unavailable { servers, why }.into() })
+    }
+
+    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
+        self.inner.tail(newest)
+    }
+}
+
+/// Deletes what is on a topic of one partition, as its retention does.
+fn empty(servers: &str, topic: &str) {
+    let admin: AdminClient<DefaultClientContext> = kafka::at(servers).client_config().unwrap().create().unwrap();
+    let mut all = TopicPartitionList::new();
+    all.add_partition_offset(topic, 0, Offset::End).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(admin.delete_records(&all, &AdminOptions::new())).unwrap();
+}
+
+#[test]
+fn that_nothing_of_a_key_is_left_is_told_once() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, false);
+    let file = fs::File::create(setup.log()).expect("a log");
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(file)).finish();
+    tracing::subscriber::with_default(log, || {
+        run_inside(&setup, |stop, components| {
+            let (inner, stop, topic) = (components.sink, stop.clone(), setup.output.clone());
+            let sink = Emptied { inner, servers: servers.clone(), topic, published: 0, failed: 0, stop };
+            Components { sink: Box::new(sink), ..components }
+        });
+    });
+    let said = setup.read_log();
+    assert_eq!(said.matches("nothing is left on the output of 2 keys").count(), 1, "{said}");
 }
 
 /// What an output lacks that has the messages of the first `there` rows, each with its keys, of a ledger that has published all of them.
