@@ -181,7 +181,9 @@ fn a_producer_that_waits_for_the_hundredth_record_is_not_configured_in_silence()
     let condition = |time: &str| {
         format!("by the clock, each must reach the topic from 5m before its event time to {time} after it")
     };
-    let note = "input.kafka.producer_delay is not declared";
+    let note = "input.kafka.producer_delay is not declared: the guarantee needs producers that send by the clock and not by a count. Whatever \
+        other records there are, each must be on the topic from windows.ahead, 5m, before its event time to windows.grace, 1h, after it, or \
+        at a moment that no other record decides";
     let (code, said, _) = check("producer_delay = \"10m\"");
     assert!(code == Some(0) && said.contains(&condition("10m")) && !said.contains(note), "{said}");
     let (code, said, _) = check("");

@@ -38,8 +38,10 @@ fn undeclared(settings: &Settings) -> Option<String> {
     let is_open = matches!(settings.input, Input::Kafka(_)) && settings.producer_delay.is_none();
     is_open.then(|| {
         format!(
-            "input.kafka.producer_delay is not declared: the guarantee needs producers whose records are on the topic within windows.grace, {}, of \
-             their event time, by the clock and not by a count of records; declare what yours do",
+            "input.kafka.producer_delay is not declared: the guarantee needs producers that send by the clock and not by a count. Whatever other \
+             records there are, each must be on the topic from windows.ahead, {}, before its event time to windows.grace, {}, after it, or at \
+             a moment that no other record decides; declare the delay of yours",
+            crate::clock::show(settings.windows.max_future_skew),
             crate::clock::show(settings.windows.allowed_lateness)
         )
     })
