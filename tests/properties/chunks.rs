@@ -90,6 +90,12 @@ pub fn messages(seed: u64) -> Vec<Batch> {
     (0..24).map(|number| message(number, sizes[random.random_range(0..sizes.len())], &mut random)).collect()
 }
 
+/// The same, with many records of one event time.
+pub fn tied(seed: u64) -> Vec<Batch> {
+    let tied = |time: i64| time.saturating_sub(time.rem_euclid(5_000_000));
+    messages(seed).into_iter().map(|batch| Batch { times: batch.times.unary(tied), ..batch }).collect()
+}
+
 fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
     let sent = 4 * number + 1;
     let is_odd = random.random_bool(0.5);
@@ -283,7 +289,7 @@ fn record(form: &Form, batch: &Batch, row: usize) -> Result<Record, &'static str
 fn rows_by_column_are_rows_one_after_another() {
     let mut seen = RecordCounts::default();
     for seed in 0..8 {
-        let messages = messages(seed);
+        let messages = if seed < 4 { messages(seed) } else { tied(seed) };
         for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
             let rules = rules(has_keys, cap);
             let first = rules.grid.span_of(seconds(0));
@@ -311,6 +317,29 @@ fn rows_by_column_are_rows_one_after_another() {
     // Nothing here looks for records behind their window, and what one form drops as outside another one takes.
     for (name, count) in seen.by_name() {
         assert!(count > 0 || ["behind", "outside"].contains(&name), "{name}");
+    }
+}
+
+/// Where only few of them count, no value is favoured for good, nor all records of a user or key alike.
+#[test]
+fn of_one_event_time_other_records_count_first_at_other_times_and_for_other_users_and_keys() {
+    let form = forms(1).remove(9);
+    let records: Vec<Record> =
+        (0..50).map(|number| form.accumulator.record(&[0.02 * f64::from(number), 0.5], 0.0)).collect();
+    let first = |time: i64, user: &[u8], group: u32| {
+        let rank = |place: &usize| rank(Timestamp::from_micros(time), user, group, &records[*place]);
+        (0..records.len()).min_by_key(rank).expect("records")
+    };
+    let ways: [(&str, &dyn Fn(u32) -> usize); 3] = [
+        ("times", &|number| first(i64::from(number), b"user", 1)),
+        ("users", &|number| first(0, format!("user {number}").as_bytes(), 1)),
+        ("keys", &|number| first(0, b"user", number)),
+    ];
+    for (what, way) in ways {
+        let mut counts = [0; 50];
+        (0..1000).for_each(|number| counts[way(number)] += 1);
+        // Twenty on average.
+        assert!(counts.iter().all(|count| (2..60).contains(count)), "{what}: {counts:?}");
     }
 }
 
