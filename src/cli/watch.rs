@@ -201,9 +201,17 @@ impl Missed {
 impl Watched {
     /// # Errors
     ///
-    /// If the worker must end. A cluster that does not answer is told elsewhere.
+    /// If the worker must end.
     fn look(&mut self) -> Result<(), Failure> {
-        let topic = match topic::describe(&self.broker, &self.name) {
+        let found = topic::describe(&self.broker, &self.name);
+        self.compare(found)
+    }
+
+    /// # Errors
+    ///
+    /// If the worker must end. A cluster that does not answer is told elsewhere.
+    fn compare(&mut self, found: Result<Topic, Error>) -> Result<(), Failure> {
+        let topic = match found {
             Ok(topic) => topic,
             Err(error) if self.missed.again(error.is_missing()) => return Err((self.gone)(Gone::Deleted)),
             Err(_) => return Ok(()),
@@ -257,6 +265,28 @@ mod tests {
         let mut missed = Missed::default();
         let looks = [true, false, true, true].map(|is_missing| missed.again(is_missing));
         assert_eq!(looks, [false, false, false, true]);
+    }
+
+    #[test]
+    fn a_topic_is_deleted_where_it_is_missing_twice_in_a_row_and_brokers_that_do_not_answer_say_nothing() {
+        let mut watched = Watched {
+            role: "input",
+            broker: Broker::plain("none"),
+            name: "in".to_owned(),
+            check: Box::new(|_| Ok(())),
+            gone: Box::new(|gone| Failure::Other(format!("{gone:?}"))),
+            missed: Missed::default(),
+            last: None,
+        };
+        let (topic_name, servers) = ("in".to_owned(), "none".to_owned());
+        let missing = || Err(Error::NoTopic { topic: topic_name.clone(), servers: servers.clone() });
+        let silent = || Err(Error::Unavailable { servers: servers.clone(), why: String::new() });
+        for found in [Ok(topic(1, &[])), missing(), Ok(topic(1, &[])), missing(), silent(), silent(), missing()] {
+            watched.compare(found).unwrap();
+        }
+        assert_eq!(watched.compare(missing()).unwrap_err().to_string(), "Deleted");
+        let other = Topic { id: "two".to_owned(), ..topic(1, &[]) };
+        assert_eq!(watched.compare(Ok(other)).unwrap_err().to_string(), "Recreated");
     }
 
     fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {
