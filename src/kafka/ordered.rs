@@ -26,12 +26,14 @@ const PARTITION: i32 = 0;
 /// How long to wait for a record before it is asked whether there is one.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The settings with which the topic never loses a record, as long as not all its brokers lose power at once.
-pub const SETTINGS: [(&str, &str); 4] = [
+/// The settings with which the topic never loses a record, as long as not all its brokers lose power at once, and with which a record that
+/// a worker or its client sends again has another time.
+pub const SETTINGS: [(&str, &str); 5] = [
     ("cleanup.policy", "delete"),
     ("retention.ms", "-1"),
     ("retention.bytes", "-1"),
     ("unclean.leader.election.enable", "false"),
+    ("message.timestamp.type", "LogAppendTime"),
 ];
 
 /// With it a record is on the disks of the in-sync replicas before it is acknowledged.
@@ -115,7 +117,7 @@ pub enum Fault {
     },
 }
 
-/// A record, its offset, and when it was written, in milliseconds since 1970, if the topic says.
+/// A record, its offset, and when the broker has appended it, in milliseconds since 1970, if it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub offset: i64,

@@ -12,6 +12,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -116,12 +117,16 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// If the ledger's place cannot be read.
+    /// If the ledger's place, or what is kept there, cannot be read.
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = record_in(folder);
         let place = FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
-        let kept = fs::read(&path).ok().and_then(|kept| serde_json::from_slice::<Record>(&kept).ok());
-        let kept = kept.filter(|kept| kept.place == place);
+        let kept = match fs::read(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::disk(&path, &error)),
+            kept => kept.unwrap_or_default(),
+        };
+        // A loss of power can leave it empty.
+        let kept = serde_json::from_slice::<Record>(&kept).ok().filter(|kept| kept.place == place);
         let before =
             kept.map_or(Vec::new(), |kept| [Some(kept.instance), kept.earlier].into_iter().flatten().collect());
         let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;

@@ -153,7 +153,7 @@ pub enum Error {
     #[error(transparent)]
     Budget(#[from] BudgetError),
     #[error(
-        "the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record: {remedy}"
+        "the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record, nor take another one for it: {remedy}"
     )]
     Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
 }

@@ -70,6 +70,7 @@ mod tests {
             ("retention.ms", "-1"),
             ("retention.bytes", "-1"),
             ("unclean.leader.election.enable", "false"),
+            ("message.timestamp.type", "LogAppendTime"),
             ("flush.messages", "1"),
             ("min.insync.replicas", "2"),
         ];

@@ -169,7 +169,7 @@ impl Output {
     pub fn open_witness_remembering(&self, folder: &Path) -> Result<Box<dyn Witness + Send>, Error> {
         let memory = folder.join("witness-place");
         match self {
-            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory))),
+            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory)?)),
             Output::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
                 Ok(Box::new(if folder.witness.is_some() { witness.bound_to_its_file() } else { witness }))

@@ -1049,6 +1049,7 @@ fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follo
         ("retention.bytes", "-1"),
         ("cleanup.policy", "delete"),
         ("unclean.leader.election.enable", "false"),
+        ("message.timestamp.type", "LogAppendTime"),
         ("flush.messages", "1"),
     ];
     let (witness, log) = (kafka::fresh_topic(&servers, "witness", 1, &settings), log_topic(&setup));

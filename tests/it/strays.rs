@@ -1,6 +1,8 @@
 //! What somebody else writes to the topics of a ledger: void for everyone and for ever, and told; what is lost there is never taken for it.
 
 use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
@@ -9,8 +11,11 @@ use bernstream::kafka::topic;
 use bernstream::ledger::budget::error::Error as BudgetError;
 use bernstream::ledger::budget::fold::Void;
 use bernstream::ledger::budget::topic::BudgetTopic;
+use bernstream::ledger::log::{self, KafkaLog, Log, Reader};
 use bernstream::ledger::witness::kafka::{KafkaWitness, Params};
 use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::sink::kafka::KafkaSink;
+use bernstream::sink::{self, Sink};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::kafka::{self, Own};
@@ -84,7 +89,7 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
     let topic = params(&servers);
     let folder = tempfile::tempdir().expect("a folder");
     let memory = folder.path().join("witness-place");
-    let mut running = KafkaWitness::open(&topic).expect("it opens").remembering(&memory);
+    let mut running = KafkaWitness::open(&topic).expect("it opens").remembering(&memory).expect("it is read");
     assert_eq!(running.read().expect("it is empty"), None);
     let mut written = litter(&topic);
     let first = a_claim(None, 0);
@@ -105,7 +110,7 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
     for _ in 0..2 {
         let mut anew = KafkaWitness::open(&topic).expect("it opens");
         assert_eq!((anew.read().expect("it can be read"), anew.strays().witness), (Some(second), strays));
-        let mut remembering = KafkaWitness::open(&topic).expect("it opens").remembering(&memory);
+        let mut remembering = KafkaWitness::open(&topic).expect("it opens").remembering(&memory).expect("it is read");
         assert_eq!((remembering.read().expect("it can be read"), remembering.strays().witness), (Some(second), 0));
         if open.in_flight_count() == 0 {
             let _ = open.abort_transaction(PATIENCE);
@@ -123,6 +128,40 @@ fn what_somebody_else_writes_to_a_witness_is_void_for_every_reader() {
             assert!(matches!(&error, witness::Error::OfAnotherVersion { .. }) && !error.is_transient(), "{error}");
         }
     }
+}
+
+/// Counts the records of a log.
+#[derive(Default)]
+struct Count(usize);
+
+impl Reader for Count {
+    fn begin(&mut self) {
+        self.0 = 0;
+    }
+
+    fn take(&mut self, _offset: i64, _record: &[u8]) {
+        self.0 += 1;
+    }
+}
+
+/// A client that has several servers puts the error of each that is down among its messages.
+#[test]
+fn a_server_that_is_down_is_in_no_readers_way() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = params(&servers);
+    let strays = litter(&topic);
+    let down = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
+    let topic = Params { broker: kafka::at(&format!("{down},{servers}")), ..topic };
+    // Markers are told from lost records by a reader of their own.
+    let mut witness = KafkaWitness::open(&topic).expect("it opens");
+    assert_eq!((witness.read().expect("it is read"), witness.strays().witness), (None, strays));
+    let log = log::Params { records: topic.clone(), key_file: PathBuf::new() };
+    let mut count = Count::default();
+    KafkaLog::open(&log).expect("it opens").read(&mut count).expect("it is read");
+    assert_eq!(count.0 as u64, strays);
+    let output = sink::kafka::Params { broker: topic.broker, topic: topic.topic };
+    let tail = KafkaSink::open(&output).expect("it opens").tail(&[]).expect("it is read").expect("it may be read");
+    assert!(tail.rows().is_empty(), "there is no synopsis");
 }
 
 /// Where the batches of a segment begin in its file, and where the last one ends.

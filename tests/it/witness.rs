@@ -451,6 +451,9 @@ fn a_witness_file_that_was_replaced_is_noticed() {
 
 // The witness as a topic of a real broker.
 
+/// The brokers say when a record was appended.
+const TIMES: (&str, &str) = ("message.timestamp.type", "LogAppendTime");
+
 fn witness_params(servers: &str) -> WitnessParams {
     WitnessParams {
         broker: kafka::at(servers),
@@ -485,8 +488,13 @@ fn a_witness_topic_says_what_was_appended() {
 #[test]
 fn a_witness_topic_that_could_lose_a_record_is_refused() {
     let Some(servers) = kafka::broker() else { return };
-    let good =
-        [("retention.bytes", "-1"), ("unclean.leader.election.enable", "false"), ("min.insync.replicas", "1"), FLUSH];
+    let good = [
+        ("retention.bytes", "-1"),
+        ("unclean.leader.election.enable", "false"),
+        TIMES,
+        ("min.insync.replicas", "1"),
+        FLUSH,
+    ];
     for bad in [
         ("cleanup.policy", "compact"),
         ("cleanup.policy", "compact,delete"),
@@ -494,6 +502,7 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
         ("retention.bytes", "1000"),
         ("unclean.leader.election.enable", "true"),
         ("flush.messages", "2"),
+        ("message.timestamp.type", "CreateTime"),
     ] {
         let witness_topic = witness_params(&servers);
         let settings = [("retention.ms", "-1")].iter().chain(&good).filter(|(name, _)| *name != bad.0).copied();
@@ -594,6 +603,97 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     assert_eq!(found, ["EWR", "JFK"].map(|key| sealed(window, key, 1).encoded().clone()));
 }
 
+/// Another claim was accepted first, so that the one that is sent again is void, and stands where it was accepted.
+#[test]
+fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
+    let Some(_) = kafka::broker() else { return };
+    let (own, folder) = (kafka::Own::start(), folder());
+    let witness_topic = witness_params(&own.servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let path = folder.path().join("witness-place");
+    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
+    let first = a_claim(None, 0);
+    let (lost, other) = (a_claim(Some(&first), 1), a_claim(Some(&first), 2));
+    // A client gives a record that it sends again the time that it had.
+    let send_again = || {
+        let producer: rdkafka::producer::BaseProducer =
+            kafka::at(&own.servers).client_config().unwrap().create().unwrap();
+        let payload = lost.encode();
+        let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload).timestamp(1);
+        producer.send(record).map_err(|(error, _)| error).unwrap();
+        rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
+    };
+    let mut witness = open();
+    witness.append(&first).unwrap();
+    witness.append(&a_claim(None, 999)).unwrap();
+    send_again();
+    assert_eq!(witness.read().unwrap(), Some(lost));
+    let place = remembered(&path);
+    // Times stay what they are when somebody changes the setting.
+    let set_times = |times: &str| {
+        let settings = rdkafka::admin::AlterConfig::new(rdkafka::admin::ResourceSpecifier::Topic(&witness_topic.topic));
+        let settings = witness_topic
+            .settings()
+            .into_iter()
+            .fold(settings, |all, (name, value)| all.set(name, if name == TIMES.0 { times } else { value }));
+        let settings = settings.set("min.insync.replicas", "1");
+        administer(&own.servers, async |admin| admin.alter_configs([&settings], &Default::default()).await.map(drop))
+            .unwrap();
+    };
+    set_times("CreateTime");
+    let error = wait_for("a refusal", String::new, || KafkaWitness::open(&witness_topic).err());
+    assert!(error.to_string().contains("has message.timestamp.type = CreateTime, but needs LogAppendTime"), "{error}");
+    set_times(TIMES.1);
+    let mut same =
+        wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).ok()).remembering(&path).unwrap();
+    assert_eq!((same.read().unwrap(), same.remembered()), (Some(lost), None));
+    assert_eq!(remembered(&path), place);
+    own.ask("crash");
+    // Without that it reads on, as a worker does that has noticed nothing.
+    assert!(same.read().is_err());
+    own.cut(&witness_topic.topic, |_| 1);
+    own.ask("restart");
+    let mut witness = KafkaWitness::open(&witness_topic).unwrap();
+    witness.append(&other).unwrap();
+    send_again();
+    for mut reader in [open(), same] {
+        assert_eq!((reader.read().unwrap(), reader.remembered()), (Some(other), Some(lost.head)));
+    }
+}
+
+#[test]
+fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_read() {
+    let folder = folder();
+    let ledger = params(folder.path());
+    drop(Ledger::create(&ledger, genesis(at(0), "w", None)).unwrap());
+    let (witness, memory) = (folder.path().join("witness"), folder.path().join("witness-place"));
+    FileWitness::create(&witness).unwrap();
+    let instance = folder.path().join("instance");
+    for file in [&instance, &memory] {
+        let _ = fs::remove_file(file);
+        fs::create_dir(file).unwrap();
+    }
+    let error = Ledger::open(&ledger).unwrap_err();
+    assert!(matches!(&error, bernstream::ledger::Error::Disk { path, .. } if *path == instance), "{error}");
+    let error = FileWitness::open_remembering(&witness, &memory).unwrap_err().to_string();
+    assert!(
+        error.contains("remembers what it had accepted, cannot be read") && error.contains("do not delete it"),
+        "{error}"
+    );
+    // A loss of power leaves them empty; what is not there was never kept.
+    for is_there in [true, false] {
+        for file in [&instance, &memory] {
+            let _ = fs::remove_dir(file);
+            let _ = fs::remove_file(file);
+            if is_there {
+                fs::write(file, "").unwrap();
+            }
+        }
+        Ledger::open(&ledger).unwrap();
+        FileWitness::open_remembering(&witness, &memory).unwrap();
+    }
+}
+
 #[test]
 fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
     let Some(servers) = kafka::broker() else { return };
@@ -635,7 +735,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let (folder, mut claims) = (folder(), vec![a_claim(None, 0)]);
     let path = folder.path().join("witness-place");
-    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path);
+    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
     let mut witness = open();
     assert_eq!(witness.read().unwrap(), None);
     assert!(!path.exists(), "there is nothing to remember");
@@ -729,7 +829,7 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
     witness.append(&claims[0]).unwrap();
     for strays in [1, 0] {
-        let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path);
+        let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path).unwrap();
         assert_eq!((witness.read().unwrap(), witness.strays().witness), (Some(claims[0]), strays));
     }
 }
@@ -804,7 +904,7 @@ fn a_start_after_a_million_claims() {
     let path = folder.path().join("witness-place");
     for what in ["from the beginning", "from the place that it remembers"] {
         let started = std::time::Instant::now();
-        let mut witness = KafkaWitness::open(&witness_topic).unwrap().remembering(&path);
+        let mut witness = KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
         assert_eq!(witness.read().unwrap(), last);
         println!("{what}: {:?}", started.elapsed());
     }

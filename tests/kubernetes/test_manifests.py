@@ -224,6 +224,6 @@ def test_dev_makes_the_topics_that_the_worker_needs():
     source = (ROOT / "src/kafka/ordered.rs").read_text()
     needed = re.findall(r'\("([a-z.]+)", "([^"]+)"\)', source.split("const SETTINGS")[1].split("];")[0])
     needed += re.findall(r'FLUSH: .*\("([a-z.]+)", "([^"]+)"\);', source)
-    assert len(needed) == 5
+    assert len(needed) == 6
     least = settings["output"]["kafka"]["witness_min_insync_replicas"]
     assert {f"{name}={value}" for name, value in [*needed, ("min.insync.replicas", least)]} <= lines[wanted[2]]

@@ -30,11 +30,12 @@ pub enum Flush {
 const AT_ONCE: (&str, &str) = ("flush.messages", "1");
 const BROKER_TIME: (&str, &str) = ("message.timestamp.type", "LogAppendTime");
 /// What a witness and a ledger log must have, beside what all topics of a test have.
-const ORDERED: [(&str, &str); 4] = [
+const ORDERED: [(&str, &str); 5] = [
     ("cleanup.policy", "delete"),
     ("retention.bytes", "-1"),
     ("unclean.leader.election.enable", "false"),
     ("min.insync.replicas", "2"),
+    BROKER_TIME,
 ];
 
 impl Place {

@@ -49,7 +49,7 @@ impl FileWitness {
     ///
     /// As for [`open`](Self::open).
     pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
-        let (memory, place) = Memory::load(memory.into());
+        let (memory, place) = Memory::load(memory.into(), &path.display().to_string())?;
         let mut witness = FileWitness { path: path.into(), memory: Some(memory), ..FileWitness::default() };
         witness.identity = witness.first_line()?;
         // Of another file it says nothing.

@@ -12,8 +12,8 @@ use crate::ledger::chain::Head;
 
 pub use crate::kafka::ordered::Params;
 
-/// After so long without a read brokers may have lost power and been started again: reading begins with the accepted record. After what
-/// has failed it begins at offset 0: a claim that the client has sent twice by itself may stand where it was accepted, and be void.
+/// After so long without a read brokers may have lost power and been started again, as after what has failed: reading begins with the
+/// accepted record.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A witness topic, read from offset 0 or from the accepted record on, which must be where it was: otherwise it is read from offset 0 again,
@@ -29,10 +29,8 @@ pub struct KafkaWitness {
     memory: Option<Memory>,
     /// The newest head that it had accepted and may have lost.
     remembered: Option<Head>,
-    /// When it was last read to its end.
+    /// When it was last read to its end, if nothing has failed since.
     answered: Option<Instant>,
-    /// The last read or append has failed.
-    has_failed: bool,
     /// The offsets of records that somebody else has written.
     strays: BTreeSet<i64>,
 }
@@ -53,7 +51,6 @@ impl KafkaWitness {
             memory: None,
             remembered: None,
             answered: None,
-            has_failed: false,
             strays: BTreeSet::new(),
         };
         witness.identity = witness.identity()?;
@@ -62,9 +59,12 @@ impl KafkaWitness {
 
     /// Reads from the accepted claim that the file `path` remembers, if it does, and keeps it up to date. For the one worker of a
     /// ledger.
-    #[must_use]
-    pub fn remembering(mut self, path: &Path) -> Self {
-        let (memory, place) = Memory::load(path.into());
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be read.
+    pub fn remembering(mut self, path: &Path) -> Result<Self, Error> {
+        let (memory, place) = Memory::load(path.into(), self.topic.name())?;
         self.memory = Some(memory);
         // Of another topic it says nothing.
         let place = place.filter(|place| place.identity == self.identity);
@@ -74,7 +74,7 @@ impl KafkaWitness {
         if self.place.as_ref().is_some_and(|place| place.written.is_none()) {
             self.begin_anew();
         }
-        self
+        Ok(self)
     }
 
     /// Has the next read begin with the accepted record, which it compares.
@@ -176,11 +176,9 @@ impl KafkaWitness {
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         match self.answered.take() {
-            _ if self.has_failed => self.begin_anew(),
             Some(answered) if answered.elapsed() <= SILENCE => {}
             _ => self.begin_at_place(),
         }
-        self.has_failed = true;
         match self.read_on() {
             Err(Fault::Cut) => {
                 // Made anew, it is another witness, which the ledger refuses.
@@ -193,7 +191,7 @@ impl Witness for KafkaWitness {
             read => read.map_err(|fault| self.failed(fault))?,
         }
         self.save_place()?;
-        (self.answered, self.has_failed) = (Some(Instant::now()), false);
+        self.answered = Some(Instant::now());
         Ok(self.accepted)
     }
 
@@ -203,7 +201,7 @@ impl Witness for KafkaWitness {
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
         let appended = self.topic.append(claim.encode().as_bytes());
-        self.has_failed |= appended.is_err();
+        self.answered = self.answered.filter(|_| appended.is_ok());
         appended.map_err(|fault| self.failed(fault))
     }
 

@@ -6,11 +6,12 @@
 //! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Error;
 use crate::ledger::chain::{Digest, Head};
 use crate::ledger::private;
 
@@ -23,7 +24,7 @@ pub(super) struct Place {
     pub offset: u64,
     /// The whole record; empty if no claim is accepted.
     pub record: String,
-    /// When it was written, in milliseconds since 1970; a file says nothing.
+    /// When the broker has appended it, in milliseconds since 1970; a file says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<i64>,
     /// A head that was accepted, and may not be any more.
@@ -41,13 +42,27 @@ pub(super) struct Memory {
 
 impl Memory {
     /// The memory in the file `path`, and the place in it, if it is there and whole.
-    pub fn load(path: PathBuf) -> (Self, Option<Place>) {
-        let text = fs::read_to_string(&path).ok();
-        let place = text.as_deref().and_then(|text| {
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be read: without it a loss may go unnoticed.
+    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<Place>), Error> {
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let why = format!(
+                    "the file {}, in which this worker remembers what it had accepted, cannot be read: {error}. Let its user read it, and do \
+                     not delete it",
+                    path.display()
+                );
+                return Err(Error::Refused { name: name.to_owned(), why });
+            }
+            text => text.unwrap_or_default(),
+        };
+        let place = str::from_utf8(&text).ok().and_then(|text| {
             let (digest, place) = text.split_once('\n')?;
             (digest == Digest::of(place.as_bytes()).to_string()).then(|| serde_json::from_str::<Place>(place).ok())?
         });
-        (Memory { path, saved: place.clone() }, place)
+        Ok((Memory { path, saved: place.clone() }, place))
     }
 
     /// Remembers the newest place: every one, so that a start reads on from where the last run ended, however it ended. If it
