@@ -384,13 +384,17 @@ fn a_parquet_file_with_gzip_dates_and_booleans_is_read() {
 }
 
 #[test]
-fn a_parquet_file_whose_times_are_integers_is_read_where_their_unit_is_declared() {
+fn a_parquet_file_whose_times_are_text_is_read_or_integers_where_their_unit_is_declared() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.parquet");
-    let time: ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1, 2]));
-    let batch =
-        RecordBatch::try_from_iter([("time", time), ("key", text(["a", "b"])), ("x", text(["1", "2"]))]).unwrap();
-    write_parquet(&path, &batch);
+    let with = |time| {
+        RecordBatch::try_from_iter([("time", time), ("key", text(["a", "b"])), ("x", text(["1", "true"]))]).unwrap()
+    };
+    write_parquet(&path, &with(text(["1970-01-01T00:00:01Z", "1970-01-01T01:00:00+01:00"])));
+    let read = read_all(&mut opened(&path)).unwrap();
+    assert_eq!(read[0].times.values().to_vec(), [1_000_000, 0]);
+    assert_eq!(read[0].values[0], Float64Array::from(vec![1.0, 1.0]));
+    write_parquet(&path, &with(Arc::new(arrow_array::Int64Array::from(vec![1, 2]))));
     let params = Params { path: path.clone(), declared: Declared::default() };
     let columns = |time_format| Columns { time_format, values: Vec::new(), ..columns() };
     let read = read_all(&mut Files::open(&params, columns(Some(TimeFormat::Milliseconds))).unwrap()).unwrap();
