@@ -148,6 +148,23 @@ fn a_tombstone_is_told_and_a_topic_of_tombstones_is_a_fault() {
 }
 
 #[test]
+fn messages_from_before_the_brokers_stamped_them_are_told() {
+    let Some(servers) = kafka::broker() else { return };
+    let mut setup = of_records(&servers, "\"json\"", "rfc3339");
+    let of_producers = kafka::fresh_topic(&servers, "producers", 1, &[("message.timestamp.type", "CreateTime")]);
+    setup.edit(&setup.input, &of_producers);
+    setup.input = of_producers;
+    send(&setup, &vec![good(); 3]);
+    let (_, told) = check(&setup, &["--sample"]);
+    let words = "messages with a time that their producers set, up to offset 2 of partition 0 at least";
+    assert!(has(&told, "warn", words), "{told}");
+    // Where that is what is meant, nothing is said.
+    setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+    let (code, told) = check(&setup, &["--sample"]);
+    assert!(code == Some(0) && !told.contains("their producers set"), "{told}");
+}
+
+#[test]
 fn records_of_a_schema_that_is_not_pinned_are_told() {
     let Some(servers) = kafka::broker() else { return };
     let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":"{kind}"}}"#);
