@@ -193,7 +193,7 @@ fn go(
     while let Some((components, absorbed)) = parts.take() {
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
-            Err(error) if settings.ledger_log.is_some() && error.begins_again() => {
+            Err(error) if error.is_hanging() || settings.ledger_log.is_some() && error.begins_again() => {
                 // Then another worker goes on with the pipeline.
                 if stop.asked() {
                     break;

@@ -36,6 +36,11 @@ impl Error {
         self.is_overtaken() || is_lost || matches!(self, Error::ReadsTooFar)
     }
 
+    /// Whether a client of the input hangs, which only another one mends.
+    pub fn is_hanging(&self) -> bool {
+        matches!(self, Error::Source(source::Error::Hanging { .. }))
+    }
+
     /// Whether the witness follows another copy of the ledger.
     pub fn is_overtaken(&self) -> bool {
         matches!(self, Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. })))

@@ -28,6 +28,12 @@ pub enum Error {
     #[error("topic '{topic}' was deleted and created again since it was last read: {why}")]
     Recreated { topic: String, why: Told },
 
+    #[error(
+        "a client of {servers} that asks for the ends of topic '{topic}' hangs: for minutes it has told neither an answer nor an error; the input \
+         is opened again with another one"
+    )]
+    Hanging { topic: String, servers: String },
+
     #[error(transparent)]
     Undeclared(#[from] crate::source::record::Undeclared),
 

@@ -79,7 +79,7 @@ impl Own {
     }
 
     /// Waits until it leads every partition: its port is open before.
-    fn wait_led(&self) {
+    pub fn wait_led(&self) {
         let client: BaseConsumer = at(&self.servers).client_config().unwrap().create().unwrap();
         let is_led = || {
             let cluster = client.fetch_metadata(None, Duration::from_secs(1)).ok()?;

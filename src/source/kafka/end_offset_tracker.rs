@@ -23,6 +23,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(1);
 /// Brokers without an answer for this long count as not connected.
 const SILENT: Duration = Duration::from_secs(10);
+/// Brokers without an answer or an error for this long leave their client no way back: each request ends long before.
+const HANGING: Duration = Duration::from_secs(180);
 /// How many cutoffs are remembered.
 const MAX_KNOWN: usize = 1024;
 
@@ -43,6 +45,10 @@ struct State {
 }
 
 impl State {
+    fn has_asked_for(&self, time: Duration) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() >= time)
+    }
+
     /// A topic loses none, but a broker that was asked may not know the newest.
     fn add_partitions(&mut self, partitions: Vec<i32>) {
         if partitions.len() > self.partitions.len() {
@@ -145,7 +151,12 @@ impl EndOffsetTracker {
 
     pub fn is_connected(&self) -> bool {
         let state = self.state();
-        state.connected && state.asked.is_none_or(|asked| asked.elapsed() < SILENT)
+        state.connected && !state.has_asked_for(SILENT)
+    }
+
+    /// Whether the thread waits for an answer that does not come any more.
+    pub fn is_hanging(&self) -> bool {
+        self.state().has_asked_for(HANGING)
     }
 
     /// Why a reader must start again that began when the topic had the partitions `then`, if it must.
@@ -306,6 +317,18 @@ impl TrackerThread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_waits_longer_than_any_request_hangs() {
+        let tracker = EndOffsetTracker(Arc::default());
+        tracker.state().connected = true;
+        for (seconds, is_connected, is_hanging) in [(0, true, false), (11, false, false), (181, false, true)] {
+            tracker.state().asked = Instant::now().checked_sub(Duration::from_secs(seconds));
+            assert_eq!((tracker.is_connected(), tracker.is_hanging()), (is_connected, is_hanging), "{seconds} s");
+        }
+        tracker.state().asked = None;
+        assert!(tracker.is_connected() && !tracker.is_hanging());
+    }
 
     #[test]
     fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {

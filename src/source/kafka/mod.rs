@@ -255,9 +255,17 @@ impl Kafka {
     ///
     /// # Errors
     ///
-    /// If it was not.
+    /// If it was not, or if the client that asks for them hangs.
     pub fn still_exists(&self) -> Result<(), Error> {
-        self.tracker.changed(&[]).map(drop)
+        self.changed(&[]).map(drop)
+    }
+
+    fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+        if self.tracker.is_hanging() {
+            let Params { topic, broker, .. } = &self.params;
+            return Err(Error::Hanging { topic: topic.clone(), servers: broker.servers.clone() });
+        }
+        self.tracker.changed(then)
     }
 
     fn recreated(&self, why: Told) -> Error {
@@ -325,7 +333,7 @@ impl Source for Kafka {
     }
 
     fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.tracker.changed(&self.partitions)? {
+        if let Some(why) = self.changed(&self.partitions)? {
             return Ok(Event::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
