@@ -34,7 +34,7 @@ pub enum Error {
     ClockGone { topic: String, servers: String },
 
     #[error(
-        "there is no topic '{topic}' at {servers}: create an input topic with message.timestamp.type=LogAppendTime, as \
+        "there is no topic '{topic}' at {servers}: if it is the input, create it with message.timestamp.type=LogAppendTime, as \
          `bernstream produce --create` does; `bernstream ledger init` creates the output and witness topics"
     )]
     NoTopic { topic: String, servers: String },

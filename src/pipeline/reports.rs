@@ -131,7 +131,7 @@ impl PendingReports {
                         Withheld::Budget => "the remaining budget of its block is too small, or its share has ended",
                         Withheld::Over => "every release is over",
                     };
-                    warn!(window = %window.start, "window withheld, and running sums restart after it: {why}");
+                    warn!(window = %window.start, "window withheld: {why}; running sums, where there are any, restart after it");
                 }
             }
             status.show(total, metrics, health);

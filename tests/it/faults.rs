@@ -91,7 +91,7 @@ fn an_input_that_is_missing_or_another_one_stops_the_worker() {
     Running::start(&setup).refuses(&setup, &["deleted and created anew", "ledger init"]);
     administer(&setup, async |admin, options| admin.delete_topics(&[&setup.input], options).await);
     setup.wait_for("the topic's end", || topic::describe(&kafka::at(&servers), &setup.input).is_err().then_some(()));
-    let missing = ["there is no topic", "create an input topic with message.timestamp.type=LogAppendTime"];
+    let missing = ["there is no topic", "if it is the input, create it with message.timestamp.type=LogAppendTime"];
     Running::start(&setup).refuses(&setup, &missing);
     // Brokers that have just started may not know it yet: it is looked for once more.
     let again =

@@ -6,8 +6,8 @@ use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::shares::{self, Beginner};
-use crate::clock::Timestamp;
-use crate::config::{Input, Settings};
+use crate::clock::{self, Timestamp};
+use crate::config::{Input, Period, Settings, Unit};
 use crate::kafka::{broker_clock, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::log::{Error, LedgerLog, Params};
@@ -55,11 +55,21 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     claim(settings, &mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
     line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
-    line(format_args!("the first window starts at {}", genesis.first))?;
+    line(format_args!("the first window starts at {}{}", genesis.first, because(&settings.privacy.unit, mode)))?;
     if let Some(until) = genesis.backfill_until {
         line(format_args!("past windows accept records that are sent until {until}, and are released after that"))?;
     }
     Ok(())
+}
+
+/// Why the first window may start later than the next one.
+fn because(unit: &Unit, mode: StartMode) -> String {
+    match unit {
+        Unit::User { per: Period::Every(per), .. } if mode.may_wait() => {
+            format!(": the budget of a user is for a whole period of {}", clock::show(*per))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.

@@ -59,7 +59,7 @@ enum Action {
         /// Show where the budget went, and how long it lasts.
         #[arg(long, conflicts_with = "json")]
         by: Option<By>,
-        /// Print it as JSON, and nothing else; docs/commands.md says what the fields are
+        /// Print it as JSON, and nothing else; docs/reference/commands.md says what the fields are
         #[arg(long)]
         json: bool,
         /// The configuration.
@@ -70,7 +70,7 @@ enum Action {
         /// Add up the costs that the synopses on the output state, without the ledger and the witness.
         #[arg(long)]
         output_only: bool,
-        /// Print what was found as JSON, and nothing else; docs/commands.md says what the fields are
+        /// Print what was found as JSON, and nothing else; docs/reference/commands.md says what the fields are
         #[arg(long, conflicts_with = "output_only")]
         json: bool,
         /// The configuration.

@@ -17,6 +17,8 @@ pub struct Tally<'a> {
     rules: &'a Rules,
     pub records: u64,
     pub in_window: u64,
+    /// Those that came before the cutoff of their window.
+    pub in_time: u64,
     /// The first and the last event time.
     pub times: Option<(Timestamp, Timestamp)>,
     pub with_listed_key: u64,
@@ -62,6 +64,7 @@ impl<'a> Tally<'a> {
             rules: &settings.windows,
             records: 0,
             in_window: 0,
+            in_time: 0,
             times: None,
             with_listed_key: 0,
             unlisted: BTreeMap::new(),
@@ -73,6 +76,7 @@ impl<'a> Tally<'a> {
         self.records += batch.times.len() as u64;
         for time in batch.times.iter().flatten().map(Timestamp::from_micros) {
             self.in_window += u64::from(self.rules.has_window(time, batch.message_time));
+            self.in_time += u64::from(self.is_in_time(time, batch.message_time));
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
@@ -83,6 +87,12 @@ impl<'a> Tally<'a> {
                 release.count(batch, row);
             }
         }
+    }
+
+    /// Whether a record comes before the cutoff of its window, where none is for the past.
+    fn is_in_time(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
+        let cutoff = self.rules.cutoff(self.rules.grid.span_of(time), None);
+        message.is_none_or(|message| message < cutoff)
     }
 
     fn count_key(&mut self, batch: &Batch, row: usize) {
