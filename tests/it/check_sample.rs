@@ -98,6 +98,7 @@ fn times_in_another_unit_and_a_domain_that_moves_everything_are_faults() {
     setup.edit("\"seconds\"", "\"milliseconds\"");
     let (code, told) = check(&setup, &["--sample"]);
     assert!(code == Some(0) && has(&told, "ok", "lie in a window: 10 of 10"), "{told}");
+    assert!(has(&told, "warn", "came before the cutoff of their window: 0 of 10"), "{told}");
     assert!(has(&told, "ok", "lie inside the domain of density: 10 of 10"), "{told}");
     // An end of the domain belongs to it.
     setup.edit("max = 100", "max = 50");

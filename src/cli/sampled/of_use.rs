@@ -18,11 +18,13 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
             format!("records in them lie in a window: {in_window} of {records}, with times from {first} to {last}");
         let remedy = "correct input.time_format, the column of the event time, or origin and end of [windows]";
         checks.push(Share { part: in_window, whole: records }.judged(what, least, remedy));
-        let what = format!("records in them came before the cutoff of their window: {in_time} of {records}");
+    }
+    if in_time < in_window {
+        let what = format!("records in them came before the cutoff of their window: {in_time} of {in_window}");
         let remedy = "correct the time zone of the event time, or grace; for records of the past begin the ledger with \
                       --from and --backfill-until";
         // Of the past none came in time, and whether the ledger begins there is not known yet.
-        checks.push(Share { part: in_time, whole: records }.judged(what, 0, remedy));
+        checks.push(Share { part: in_time, whole: in_window }.judged(what, 0, remedy));
     }
     if tally.has_keys() && records > 0 {
         let others = named(&tally.commonest_unlisted());

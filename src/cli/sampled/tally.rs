@@ -17,7 +17,7 @@ pub struct Tally<'a> {
     rules: &'a Rules,
     pub records: u64,
     pub in_window: u64,
-    /// Those that came before the cutoff of their window.
+    /// Of those the ones that came before the cutoff of their window.
     pub in_time: u64,
     /// The first and the last event time.
     pub times: Option<(Timestamp, Timestamp)>,
@@ -75,8 +75,10 @@ impl<'a> Tally<'a> {
     pub fn count(&mut self, batch: &Batch) {
         self.records += batch.times.len() as u64;
         for time in batch.times.iter().flatten().map(Timestamp::from_micros) {
-            self.in_window += u64::from(self.rules.has_window(time, batch.message_time));
-            self.in_time += u64::from(self.is_in_time(time, batch.message_time));
+            if self.rules.has_window(time, batch.message_time) {
+                self.in_window += 1;
+                self.in_time += u64::from(self.is_in_time(time, batch.message_time));
+            }
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
