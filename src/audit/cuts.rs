@@ -25,7 +25,7 @@ enum Flush {
     ByClock,
 }
 
-/// Every way in which a producer that keeps no row for longer than grace can cut the rows of others and of the unit. Each row
+/// Ways in which a producer that keeps no row for longer than grace cuts the rows of others and of the unit. Each row
 /// comes into being at its event time, or as far ahead of it as is allowed: what is created later or earlier can miss its window in one
 /// stream and not in the other.
 pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {

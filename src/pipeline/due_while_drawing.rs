@@ -1,4 +1,5 @@
-//! What becomes due while a window is drawn: a thread that does nothing else publishes it at its moment, however long the draw takes.
+//! What is due next while a window is drawn: a thread that does nothing else publishes it at its moment. What is due after that waits for the
+//! draw.
 
 use std::convert::Infallible;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};

@@ -133,7 +133,7 @@ pub fn act(
         let later = now.since(until);
         let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
         let published = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
-        let durable = due.get(..published.durable).unwrap_or(&due);
+        let durable = due.get(..published.durable).unwrap_or_default();
         // One transaction for all. After a crash before it, the same bytes are published again.
         if !durable.is_empty() {
             let newest = durable.iter().map(|paid| paid.publish_at().plus(later)).max();

@@ -96,7 +96,7 @@ impl Tail {
         let published = ledger.published_in(newest.sequence)?;
         lost.unknown = published.iter().filter(|message| known(message).is_none()).count();
         let Some(first) = published.iter().filter_map(known).min() else { return Ok(lost) };
-        for sequence in (first..=newest.sequence).rev() {
+        for sequence in first..=newest.sequence {
             for message in ledger.published_in(sequence)? {
                 match message.kept {
                     _ if known(&message).is_none_or(|newest| sequence <= newest) => {}
@@ -105,7 +105,6 @@ impl Tail {
                 }
             }
         }
-        lost.kept.reverse();
         Ok(lost)
     }
 

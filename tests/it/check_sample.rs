@@ -166,6 +166,17 @@ fn messages_from_before_the_brokers_stamped_them_are_told() {
 }
 
 #[test]
+fn a_column_that_is_read_as_key_and_as_value_counts_once() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = of_records(&servers, "\"json\"", "rfc3339");
+    setup.edit("column = \"value\"", "column = \"key\"");
+    let without = Some(br#"{"time":"2025-01-01T00:00:30Z"}"#.to_vec());
+    send(&setup, &[vec![good(); 2], vec![without; 8]].concat());
+    let (code, told) = check(&setup, &["--sample"]);
+    assert!(code == Some(78) && has(&told, "fault", "have \"key\": 0 of 10"), "{told}");
+}
+
+#[test]
 fn records_of_a_schema_that_is_not_pinned_are_told() {
     let Some(servers) = kafka::broker() else { return };
     let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":"{kind}"}}"#);

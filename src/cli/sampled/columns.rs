@@ -23,19 +23,22 @@ impl<'a> ColumnTally<'a> {
     pub fn count(&mut self, batch: &Batch) {
         self.records += batch.times.len() as u64;
         let Columns { time, key, unit, values, .. } = self.columns;
-        self.lack(time, batch.times.null_count());
+        let mut lacking = vec![(time, batch.times.null_count())];
         for (name, ids) in [(key, &batch.keys), (unit, &batch.units)] {
             if let (Some(name), Some(ids)) = (name, ids) {
-                self.lack(name, (0..batch.times.len()).filter(|row| ids.get(*row).is_none()).count());
+                lacking.push((name, (0..batch.times.len()).filter(|row| ids.get(*row).is_none()).count()));
             }
         }
-        for (name, column) in values.iter().zip(&batch.values) {
-            self.lack(name, column.null_count());
+        lacking.extend(values.iter().zip(&batch.values).map(|(name, column)| (name, column.null_count())));
+        // A column that is read as two things counts once.
+        let mut most: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, nulls) in lacking {
+            let most = most.entry(name).or_default();
+            *most = nulls.max(*most);
         }
-    }
-
-    fn lack(&mut self, column: &'a str, nulls: usize) {
-        *self.lacking.entry(column).or_default() += nulls as u64;
+        for (name, nulls) in most {
+            *self.lacking.entry(name).or_default() += nulls as u64;
+        }
     }
 
     /// Whether any record has each column.
