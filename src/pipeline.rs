@@ -535,7 +535,7 @@ impl Releasing<'_> {
         let drawn = match due {
             Some(due) => {
                 let (drawn, published) = due.publish_beside((witness, sink), clock, stop, draw)?;
-                self.mark_published_while_drawing(&due, &published)?;
+                self.mark_published_while_drawing(&due, published)?;
                 drawn
             }
             None => draw(),

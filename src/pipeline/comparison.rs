@@ -31,6 +31,8 @@ pub(super) struct Comparison {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub gone: u64,
+    /// The newest row that was published then.
+    pub published: Option<Head>,
     pub unknown: usize,
 }
 

@@ -9,7 +9,7 @@ use tracing::Dispatch;
 
 use super::{Error, LEAD, Releasing, Stop};
 use crate::clock::{ScheduleClock, Timestamp};
-use crate::ledger::witness::Witness;
+use crate::ledger::witness::{self, Witness};
 use crate::ledger::{Head, Paid};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, MESSAGES, Published};
@@ -21,6 +21,15 @@ pub(super) struct DueWhileDrawing {
     witness: String,
     moment: Timestamp,
     messages: Vec<Paid>,
+}
+
+/// What became of them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PublishedWhileDrawing {
+    /// So many of them, the first ones, are durable.
+    durable: usize,
+    /// Witness or output have failed: the witness is compared with what was published before anything else is.
+    has_failed: bool,
 }
 
 impl Releasing<'_> {
@@ -40,9 +49,9 @@ impl Releasing<'_> {
     pub(super) fn mark_published_while_drawing(
         &mut self,
         due: &DueWhileDrawing,
-        published: &Published,
+        published: PublishedWhileDrawing,
     ) -> Result<(), Error> {
-        if published.failure.is_some() {
+        if published.has_failed {
             self.comparison.begin_again();
         }
         let Some(durable) = due.messages.get(..published.durable).filter(|durable| !durable.is_empty()) else {
@@ -65,7 +74,7 @@ impl DueWhileDrawing {
         clock: &ScheduleClock,
         stop: &Stop,
         draw: impl FnOnce() -> T,
-    ) -> Result<(T, Published), Error> {
+    ) -> Result<(T, PublishedWhileDrawing), Error> {
         let log = tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let (drawing, ended) = mpsc::channel();
@@ -88,20 +97,25 @@ impl DueWhileDrawing {
         sink: &mut dyn Sink,
         clock: &ScheduleClock,
         stop: &Stop,
-    ) -> Published {
+    ) -> PublishedWhileDrawing {
         let until = self.moment.minus(LEAD).since(clock.now());
-        let lasts = matches!(draw.recv_timeout(until), Err(RecvTimeoutError::Timeout));
-        if !lasts || !self.is_still_accepted(witness) {
-            return Published::default();
+        if !matches!(draw.recv_timeout(until), Err(RecvTimeoutError::Timeout)) {
+            return PublishedWhileDrawing::default();
         }
-        deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock))
+        match self.is_still_accepted(witness) {
+            Ok(true) => {
+                let Published { durable, failure } =
+                    deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock));
+                PublishedWhileDrawing { durable, has_failed: failure.is_some() }
+            }
+            Ok(false) => PublishedWhileDrawing::default(),
+            Err(_) => PublishedWhileDrawing { durable: 0, has_failed: true },
+        }
     }
 
-    fn is_still_accepted(&self, witness: &mut dyn Witness) -> bool {
-        let Ok(newest) = witness.read() else { return false };
-        let Ok(identity) = witness.identity() else { return false };
-        newest.map(|claim| claim.head) == Some(self.accepted)
-            && witness.remembered().is_none()
-            && identity == self.witness
+    fn is_still_accepted(&self, witness: &mut dyn Witness) -> Result<bool, witness::Error> {
+        let newest = witness.read()?.map(|claim| claim.head);
+        let identity = witness.identity()?;
+        Ok(newest == Some(self.accepted) && witness.remembered().is_none() && identity == self.witness)
     }
 }

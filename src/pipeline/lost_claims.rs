@@ -55,9 +55,9 @@ impl Releasing<'_> {
         }
         self.witness.settle();
         let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
-        let now = Told { gone: lost.gone, unknown: lost.unknown };
+        let now = Told { gone: lost.gone, published: *published, unknown: lost.unknown };
         let before = std::mem::replace(&mut self.comparison.told, now);
-        if lost.gone > 0 && lost.gone != before.gone {
+        if lost.gone > 0 && (now.gone, now.published) != (before.gone, before.published) {
             error!(
                 "the output has lost {} synopses at its end that were published, and their bytes are not kept any more \
                  (ledger.keep_published)",
