@@ -90,7 +90,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 fn a_broker_that_was_fenced_and_killed_is_found_again() {
     if kafka::broker().is_some() {
         let waited = wait_after(Outage::Fenced, 12, true);
-        assert!(waited < AGAIN, "{waited:?}");
+        // Other tests may have the machine meanwhile: a worker that does not find the broker waits for minutes.
+        assert!(waited < 4 * AGAIN, "{waited:?}");
     }
 }
 
