@@ -23,10 +23,10 @@ pub(super) struct DueWhileDrawing {
     messages: Vec<Paid>,
 }
 
-/// What became of them.
+/// The result of publishing while a window is drawn.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PublishedWhileDrawing {
-    /// So many of them, the first ones, are durable.
+    /// The number of messages, from the first on, that are durable.
     durable: usize,
     /// Witness or output have failed: the witness is compared with what was published before anything else is.
     has_failed: bool,

@@ -23,7 +23,7 @@ pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
         let what = format!("records in them came before the cutoff of their window: {in_time} of {in_window}");
         let remedy = "correct the time zone of the event time, or grace; for records of the past begin the ledger with \
                       --from and --backfill-until";
-        // Of the past none came in time, and whether the ledger begins there is not known yet.
+        // Records of the past are late by design, and whether the ledger begins there is not known yet: only a warning.
         checks.push(Share { part: in_time, whole: in_window }.judged(what, 0, remedy));
     }
     if tally.has_keys() && records > 0 {

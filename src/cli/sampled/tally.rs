@@ -17,7 +17,7 @@ pub struct Tally<'a> {
     rules: &'a Rules,
     pub records: u64,
     pub in_window: u64,
-    /// Of those the ones that came before the cutoff of their window.
+    /// Records in a window that came before its cutoff.
     pub in_time: u64,
     /// The first and the last event time.
     pub times: Option<(Timestamp, Timestamp)>,
@@ -27,13 +27,13 @@ pub struct Tally<'a> {
     pub releases: Vec<ReleaseTally<'a>>,
 }
 
-/// The same of what one release reads.
+/// How many records of a sample one release can use.
 pub struct ReleaseTally<'a> {
     pub name: &'a str,
     pub form: Form,
     /// Those that have all values, and the user.
     pub complete: u64,
-    /// Of the complete ones those that lie inside the domain, and those at one of its ends exactly.
+    /// Complete records inside the domain, and those exactly at one of its ends.
     pub inside: u64,
     pub at_ends: u64,
 }

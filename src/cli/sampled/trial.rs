@@ -1,6 +1,6 @@
 //! What is to be tried.
 
-/// What is to be tried, and how many of the records have to be of use.
+/// How many messages are tried, and the least share of records, in percent, that must be of use.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// So many messages of each partition; of files all records.
