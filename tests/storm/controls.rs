@@ -156,3 +156,10 @@ fn what_fails_is_made_as_small_as_it_can_be() {
     assert_eq!(found.faults, needed);
     assert_eq!(smallest(&drawn, Duration::ZERO, fails), drawn, "it takes no longer than it may");
 }
+
+#[test]
+fn a_batch_that_cannot_be_read_is_given_up_and_the_worker_goes_on() {
+    let (Some(place), counts) = (place(), Counts::default()) else { return };
+    play(&schedule("past:5:3 bomb:0:1"), &place, &counts).expect("nothing else is lost");
+    assert_eq!(counts.of("kills: to give up a batch"), 1, "{counts}");
+}

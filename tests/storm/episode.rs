@@ -66,7 +66,7 @@ impl Episode {
         // No noise that could hide a record.
         setup.edit("epsilon = 1.0", "epsilon = 1000.0");
         place.fit(&mut setup);
-        setup.edit("[ledger]", "[serve]\nlisten = \"127.0.0.1:0\"\n\n[ledger]");
+        setup.edit("[ledger]", "[serve]\nlisten = \"127.0.0.1:0\"\ndetail = \"operator\"\n\n[ledger]");
         let backfill_until = match schedule.grid {
             Grid::Past => {
                 Sender::new(&setup, schedule).begin();
