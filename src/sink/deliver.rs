@@ -220,11 +220,10 @@ pub enum Error {
 /// What an error is about, whatever its words are. Two errors with one reason are one outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    Ledger(Discriminant<ledger::Error>),
+    /// Brokers or a disk do not answer, whoever meets it first.
+    Unreachable,
     Log(Discriminant<log::Error>),
-    Witness(Discriminant<witness::Error>),
     Budget(Discriminant<BudgetError>),
-    Sink(Discriminant<SinkError>),
 }
 
 /// A topic of the ledger that has lost what it had accepted, or a broker that shows less of it than was read before.
@@ -238,11 +237,11 @@ impl Error {
     /// What it is about.
     pub fn reason(&self) -> Reason {
         match self {
+            Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => Reason::Unreachable,
             Error::Ledger(ledger::Error::Log(error)) => Reason::Log(discriminant(error)),
-            Error::Ledger(error) => Reason::Ledger(discriminant(error)),
+            Error::Witness(witness::Error::Budget(BudgetError::Unavailable { .. })) => Reason::Unreachable,
             Error::Witness(witness::Error::Budget(error)) => Reason::Budget(discriminant(error)),
-            Error::Witness(error) => Reason::Witness(discriminant(error)),
-            Error::Sink { error, .. } => Reason::Sink(discriminant(error)),
+            Error::Ledger(_) | Error::Witness(_) | Error::Sink { .. } => Reason::Unreachable,
         }
     }
 
@@ -267,5 +266,24 @@ impl Error {
     /// What the step published before it failed.
     pub fn published(&self) -> usize {
         if let Error::Sink { published, .. } = self { *published } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka;
+
+    #[test]
+    fn brokers_that_do_not_answer_are_one_reason_whoever_asks_them() {
+        let [name, why, servers] = ["a topic", "no answer", "localhost:9092"].map(str::to_owned);
+        let silences = [
+            Error::Ledger(log::Error::Unavailable { name: name.clone(), why: why.clone() }.into()),
+            Error::Witness(witness::Error::Unavailable { name: name.clone(), why: why.clone() }),
+            Error::Witness(BudgetError::Unavailable { name: name.clone(), why: why.clone() }.into()),
+            Error::Sink { published: 0, error: kafka::Error::Unavailable { servers, why }.into() },
+        ];
+        assert!(silences.iter().all(|silence| silence.reason() == Reason::Unreachable));
+        assert_ne!(Error::Ledger(log::Error::NoClaims { name }.into()).reason(), Reason::Unreachable);
     }
 }
