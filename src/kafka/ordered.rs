@@ -10,9 +10,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message, Timestamp};
 
 use super::broker::{Broker, REQUEST_TIMEOUT};
 use super::check::{Check, setting};
@@ -20,6 +20,7 @@ use super::error::Error;
 use super::error_context::ErrorContext;
 use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
+use super::security::Security;
 use super::topic::{self, Topic};
 
 const PARTITION: i32 = 0;
@@ -67,8 +68,10 @@ impl Params {
 
     /// What to do where the topic lacks `setting`.
     fn remedy(&self, setting: &str, value: &str) -> String {
+        let access =
+            if *self.broker.security() == Security::default() { "" } else { " --command-config client.properties" };
         let command = format!(
-            "kafka-configs --bootstrap-server {} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
+            "kafka-configs --bootstrap-server {}{access} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
             self.broker.servers, self.topic
         );
         match setting {
@@ -117,7 +120,8 @@ pub enum Fault {
     },
 }
 
-/// A record, its offset, and when the broker has appended it, in milliseconds since 1970, if it says.
+/// A record, its offset, and when the broker has appended it, in milliseconds since 1970. What a producer stamped, before the topic was
+/// set up as it must be, says nothing: it has the same time when it is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub offset: i64,
@@ -217,7 +221,7 @@ impl OrderedTopic {
             let polled = self.params.broker.poll(&self.consumer, WAIT).map(|polled| {
                 polled.map(|message| {
                     let payload = message.payload().unwrap_or_default().to_vec();
-                    Stored { offset: message.offset(), written: message.timestamp().to_millis(), payload }
+                    Stored { offset: message.offset(), written: append_time(message.timestamp()), payload }
                 })
             });
             match polled {
@@ -286,6 +290,10 @@ impl OrderedTopic {
         let record = Record { partition: Some(PARTITION), payload, ..Record::default() };
         self.producer.send(record).map_err(|error| explain(&self.params, &error))
     }
+}
+
+fn append_time(stamp: Timestamp) -> Option<i64> {
+    if let Timestamp::LogAppendTime(time) = stamp { Some(time) } else { None }
 }
 
 /// Creates the topic with the settings that it must have.

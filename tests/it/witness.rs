@@ -615,10 +615,10 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let first = a_claim(None, 0);
     let (lost, other) = (a_claim(Some(&first), 1), a_claim(Some(&first), 2));
     // A client gives a record that it sends again the time that it had.
-    let send_again = || {
+    let send_again = |claim: &Claim| {
         let producer: rdkafka::producer::BaseProducer =
             kafka::at(&own.servers).client_config().unwrap().create().unwrap();
-        let payload = lost.encode();
+        let payload = claim.encode();
         let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload).timestamp(1);
         producer.send(record).map_err(|(error, _)| error).unwrap();
         rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
@@ -626,7 +626,7 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let mut witness = open();
     witness.append(&first).unwrap();
     witness.append(&a_claim(None, 999)).unwrap();
-    send_again();
+    send_again(&lost);
     assert_eq!(witness.read().unwrap(), Some(lost));
     let place = remembered(&path);
     // Times stay what they are when somebody changes the setting.
@@ -655,10 +655,28 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     own.ask("restart");
     let mut witness = KafkaWitness::open(&witness_topic).unwrap();
     witness.append(&other).unwrap();
-    send_again();
+    send_again(&lost);
     for mut reader in [open(), same] {
         assert_eq!((reader.read().unwrap(), reader.remembered()), (Some(other), Some(lost.head)));
     }
+
+    // Somebody changes the setting while a worker runs: a time that a producer gave tells no record from the same one, sent again.
+    let (lost, another) = (a_claim(Some(&other), 3), a_claim(Some(&other), 4));
+    let mut witness = open();
+    set_times("CreateTime");
+    wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).err());
+    witness.append(&a_claim(None, 999)).unwrap();
+    send_again(&lost);
+    assert_eq!(witness.read().unwrap(), Some(lost));
+    own.ask("crash");
+    own.cut(&witness_topic.topic, |records| records - 2);
+    own.ask("restart");
+    send_again(&another);
+    send_again(&lost);
+    set_times(TIMES.1);
+    wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).ok());
+    let mut witness = open();
+    assert_eq!((witness.read().unwrap(), witness.remembered()), (Some(another), Some(lost.head)));
 }
 
 #[test]

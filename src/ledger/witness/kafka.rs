@@ -136,7 +136,10 @@ impl KafkaWitness {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
         let is_there = |place: &Place| {
             let is_offset = i64::try_from(place.offset).ok() == Some(*offset);
-            is_offset && place.written == *written && place.record.as_bytes() == payload.as_slice()
+            is_offset
+                && place.written.is_some()
+                && place.written == *written
+                && place.record.as_bytes() == payload.as_slice()
         };
         if place.is_some_and(|place| !is_there(place)) {
             return Err(Fault::Cut);
