@@ -25,13 +25,15 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(true).open(path)
 }
 
-/// Writes a file that belongs to a ledger.
+/// Writes a file that belongs to a ledger, to the disk.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    create(path)?.write_all(content)
+    let mut file = create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 /// Creates the folder of a ledger, durably, for its owner alone; the folders above it are as the umask has them, because others use them.

@@ -37,7 +37,7 @@ pub enum Error {
     )]
     Partitions { name: String, partitions: usize },
     #[error(
-        "the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record: {remedy}"
+        "the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record, nor take another one for it: {remedy}"
     )]
     Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
     #[error(

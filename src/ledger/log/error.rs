@@ -26,7 +26,9 @@ pub enum Error {
          appends every row that its ledger has"
     )]
     Partitions { name: String, partitions: usize },
-    #[error("the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost: {remedy}")]
+    #[error(
+        "the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost, nor be taken for another one: {remedy}"
+    )]
     Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
     #[error(
         "row {sequence} ({digest}), which the witness has accepted, is not whole in the ledger log {name}: a broker may be behind, or the \
