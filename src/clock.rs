@@ -94,9 +94,40 @@ impl ScheduleClock {
 
     /// The earlier of the two clocks; the brokers' goes on with the monotonic clock of this machine.
     pub fn now(&self) -> Timestamp {
-        let brokers = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
-        let worker = (self.worker)();
-        brokers.map_or(worker, |(time, answered)| time.plus(answered.elapsed()).min(worker))
+        self.brokers().min((self.worker)())
+    }
+
+    /// The brokers' clock; the worker's where they have not told theirs.
+    pub fn brokers(&self) -> Timestamp {
+        let told = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        told.map_or_else(self.worker, |(time, answered)| time.plus(answered.elapsed()))
+    }
+
+    /// How far the worker's clock is behind the brokers'.
+    pub fn behind(&self) -> Duration {
+        self.brokers().since((self.worker)())
+    }
+}
+
+/// When to tell of what lasts: at once, and then once a minute.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reminder(Option<Instant>);
+
+impl Reminder {
+    const PAUSE: Duration = Duration::from_secs(60);
+
+    /// Whether to tell it now.
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.0.is_none_or(|told| now.saturating_duration_since(told) >= Self::PAUSE);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+
+    /// What comes next is told at once.
+    pub fn end(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -191,8 +222,19 @@ mod tests {
         let shared = schedule.clone();
         shared.told(Timestamp::from_micros(1_000_000), Instant::now());
         assert!(schedule.now() < Timestamp::from_micros(40_000_000));
+        assert_eq!(schedule.behind(), Duration::ZERO);
         shared.told(Timestamp::from_micros(90_000_000), Instant::now());
         assert_eq!(schedule.now(), worker());
+        assert!(schedule.behind() >= Duration::from_secs(40) && schedule.brokers() > worker());
+    }
+
+    #[test]
+    fn what_lasts_is_told_at_once_and_once_a_minute() {
+        let (mut reminder, start) = (Reminder::default(), Instant::now());
+        let told = (0..180).filter(|second| reminder.is_due(start + Duration::from_secs(*second))).collect::<Vec<_>>();
+        assert_eq!(told, [0, 60, 120]);
+        reminder.end();
+        assert!(reminder.is_due(start + Duration::from_secs(180)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::Timestamp;
+use crate::clock::{ScheduleClock, Timestamp};
 use crate::metrics::Metrics;
 
 /// A loop without a heartbeat for this long, plus the time that a window can take, hangs. Publishing waits less for a
@@ -29,6 +29,8 @@ pub struct Health {
     pub spent: AtomicBool,
     /// Those of the worker that runs; none before it does.
     readers: Mutex<Vec<Arc<ReaderHealth>>>,
+    /// That of the worker that runs.
+    clock: Mutex<Option<ScheduleClock>>,
     last_release: AtomicI64,
     /// Seconds that a window can take to compute.
     allowed: AtomicU64,
@@ -72,9 +74,10 @@ impl Health {
         self.readers().clear();
     }
 
-    /// Begins with so many readers, none of which reads yet.
-    pub(super) fn begin(&self, readers: usize) -> Vec<Arc<ReaderHealth>> {
+    /// Begins by this clock and with so many readers, none of which reads yet.
+    pub(super) fn begin(&self, clock: &ScheduleClock, readers: usize) -> Vec<Arc<ReaderHealth>> {
         let all: Vec<_> = (0..readers).map(|_| Arc::default()).collect();
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock.clone());
         self.readers().clone_from(&all);
         all
     }
@@ -150,10 +153,17 @@ impl Health {
         is_over(&self.asked, OVERDUE) || is_over(&self.owed, patience)
     }
 
+    /// Whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
+    fn is_behind(&self) -> bool {
+        let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.as_ref().is_some_and(|clock| clock.behind() > OVERDUE)
+    }
+
     /// What must work: its name in the metrics, what it does in words, and whether it works.
-    fn parts(&self) -> [(&'static str, &'static str, bool); 3] {
+    fn parts(&self) -> [(&'static str, &'static str, bool); 4] {
         let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         [
+            ("clock", "a right clock (that of this machine is behind the brokers')", !self.is_behind()),
             ("input", "reading the input", self.is_reading()),
             ("witness", "agreeing with the witness", works(&self.witnessed)),
             ("output", "publishing what is due", works(&self.publishing) && !self.is_overdue(Timestamp::now())),

@@ -1,40 +1,44 @@
 //! When the log tells that something has failed, and that it works again: once each, however often it changes in between. Each reason
-//! is told, once an outage: what is only waiting at first may turn into a loss.
+//! is told, once an outage: what is only waiting at first may turn into a loss. While it lasts, the reason of the moment is told once a
+//! minute.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::clock::Reminder;
 
 /// What has worked for this long works again. Something that fails again sooner never did.
 const CALM: Duration = Duration::from_secs(2);
 
 /// Something that may fail for a while, for reasons `R`.
 #[derive(Debug)]
-pub(super) struct Outage<R> {
+pub struct Outage<R> {
     /// What the log says; nothing at first.
     told: Option<bool>,
     /// The reasons that it has told since it last said that it works.
     reasons: Vec<R>,
+    reminder: Reminder,
     /// Since when it works.
     works_since: Option<Instant>,
 }
 
 impl<R> Default for Outage<R> {
     fn default() -> Self {
-        Outage { told: None, reasons: Vec::new(), works_since: None }
+        Outage { told: None, reasons: Vec::new(), reminder: Reminder::default(), works_since: None }
     }
 }
 
 impl<R: PartialEq> Outage<R> {
     /// Whether to tell that it does not work, for this reason.
-    pub fn fails(&mut self, reason: R) -> bool {
+    pub fn fails(&mut self, reason: R, now: Instant) -> bool {
         self.works_since = None;
         self.told = Some(false);
-        let is_news = !self.reasons.contains(&reason);
-        if is_news {
+        if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
+            self.reminder.end();
         }
-        is_news
+        self.reminder.is_due(now)
     }
 
     /// Whether to tell that it works.
@@ -48,6 +52,7 @@ impl<R: PartialEq> Outage<R> {
         if is_news {
             self.told = Some(true);
             self.reasons.clear();
+            self.reminder.end();
         }
         is_news
     }
@@ -72,7 +77,7 @@ impl<R: PartialEq> CommonOutage<R> {
     pub fn fails(&self, reason: R) -> bool {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(false, Relaxed);
-        outage.fails(reason)
+        outage.fails(reason, Instant::now())
     }
 
     /// Whether to tell that it works; `works` says whether it does for all threads.
@@ -98,23 +103,33 @@ mod tests {
         let after = |millis: u64| start + Duration::from_millis(millis);
         assert!(outage.works(start), "at first it is told at once");
         assert!(!outage.works(after(100)));
-        assert!(outage.fails(silence) && !outage.fails(silence));
-        // It flaps for a minute, ten times a second.
-        assert!(!(0..600).any(|tenth| outage.works(after(200 + 100 * tenth)) || outage.fails(silence)));
+        assert!(outage.fails(silence, after(200)) && !outage.fails(silence, after(200)));
+        // It flaps for most of a minute, ten times a second.
+        let mut flaps = |at| outage.works(at) || outage.fails(silence, at);
+        assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
         let told = (0..100).filter(|tenth| outage.works(after(60_300 + 100 * tenth))).count();
         assert_eq!(told, 1);
-        assert!(outage.fails(silence), "the next outage is another one");
+        assert!(outage.fails(silence, after(70_300)), "the next outage is another one");
     }
 
     #[test]
     fn each_reason_of_an_outage_is_told_once() {
         let (mut outage, start) = (Outage::default(), Instant::now());
-        assert!(outage.fails("no answer"));
+        assert!(outage.fails("no answer", start));
         assert!(!outage.works(start), "it has not worked for long");
-        assert!(outage.fails("lost claims"), "another reason is news");
+        assert!(outage.fails("lost claims", start), "another reason is news");
         // The two of them flap.
-        assert!(!(0..100).any(|_| outage.fails("no answer") || outage.fails("lost claims")));
+        assert!(!(0..100).any(|_| outage.fails("no answer", start) || outage.fails("lost claims", start)));
         assert!(!outage.works(start) && outage.works(start + CALM), "the end is told once, whatever the reasons were");
-        assert!(outage.fails("lost claims"));
+        assert!(outage.fails("lost claims", start));
+    }
+
+    #[test]
+    fn what_is_waited_for_now_is_told_every_minute() {
+        let (mut outage, start) = (Outage::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert!(outage.fails("no answer", start) && outage.fails("lost claims", after(5)));
+        let told = (6..200).filter(|second| outage.fails("no answer", after(*second))).collect::<Vec<_>>();
+        assert_eq!(told, [65, 125, 185], "the first reason again: it is what lasts");
     }
 }

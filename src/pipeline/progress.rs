@@ -22,7 +22,7 @@ impl Releasing<'_> {
         if lost.is_some() {
             self.metrics.show_lost(lost);
         }
-        if !self.outage.fails(why.reason()) {
+        if !self.outage.fails(why.reason(), Instant::now()) {
             return;
         }
         match lost {
@@ -124,9 +124,10 @@ impl Releasing<'_> {
         }
     }
 
-    /// When `due` is by the worker's clock, which the probes follow.
+    /// When the brokers' clock comes to `due`, or came to it, by the worker's clock, which the probes follow.
     pub(super) fn by_worker(&self, due: Timestamp) -> Timestamp {
-        Timestamp::now().plus(due.since(self.clock.now()))
+        let brokers = self.clock.brokers();
+        Timestamp::now().plus(due.since(brokers)).minus(brokers.since(due))
     }
 
     pub(super) fn report(&mut self) {

@@ -3,7 +3,7 @@
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
@@ -13,6 +13,7 @@ use super::joining::{Handover, Share};
 use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
+use crate::clock::Reminder;
 use crate::source::Told;
 use crate::{kafka, source};
 
@@ -87,6 +88,8 @@ pub(super) struct Seen<'a> {
     is_for_operators: bool,
     /// Why a partition is not read: a broken message blocks it. The others are still read, but no window can close.
     stuck: Option<Told>,
+    /// When that is told again.
+    reminder: Reminder,
     /// Broken messages that were skipped.
     skipped: Repeated,
     /// Records that turned up behind the end of their window.
@@ -101,7 +104,8 @@ impl<'a> Seen<'a> {
         is_for_operators: bool,
     ) -> Self {
         let (skipped, behind) = (Repeated::default(), Repeated::default());
-        Seen { outage, health, all, is_for_operators, stuck: None, skipped, behind }
+        let reminder = Reminder::default();
+        Seen { outage, health, all, is_for_operators, stuck: None, reminder, skipped, behind }
     }
 
     /// Records a heartbeat.
@@ -129,13 +133,16 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// A partition has stopped at a broken message; told once.
+    /// A partition has stopped at a broken message; told at once, and once a minute.
     pub fn sticks(&mut self, why: Told) {
         self.health.reading.store(false, Relaxed);
         if self.stuck.as_ref() != Some(&why) {
-            error!("reading has stopped: {}", why.shown(self.is_for_operators));
-            self.stuck = Some(why);
+            self.reminder.end();
         }
+        if self.reminder.is_due(Instant::now()) {
+            error!("reading has stopped: {}", why.shown(self.is_for_operators));
+        }
+        self.stuck = Some(why);
     }
 
     /// No partition has stopped any more.

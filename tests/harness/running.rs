@@ -24,12 +24,17 @@ impl Drop for Running {
 impl Running {
     /// Starts the worker of `setup` with its endpoints on a free port, which its log names.
     pub fn start(setup: &Setup) -> Self {
+        Running::start_by(setup, Setup::start)
+    }
+
+    /// The same, of a process that `start` starts.
+    pub fn start_by(setup: &Setup, start: impl FnOnce(&Setup) -> Child) -> Self {
         let text = fs::read_to_string(setup.configuration()).expect("the configuration");
         if !text.contains("\n[serve]") {
             fs::write(setup.configuration(), text + "\n[serve]\nlisten = \"127.0.0.1:0\"\n").expect("it is written");
         }
         let before = setup.read_log().len();
-        let mut child = setup.start();
+        let mut child = start(setup);
         let address = setup.wait_for("the worker's address, or its end", || {
             let log = setup.read_log();
             let serving =

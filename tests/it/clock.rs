@@ -19,6 +19,7 @@ use bernstream::synopsis::Synopsis;
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::preload::Clock;
+use crate::harness::running::Running;
 use crate::harness::setup::{Row, Setup, message};
 use crate::harness::{PATIENCE, in_time, kafka};
 
@@ -198,4 +199,23 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
     // The test can fail: where producers are trusted, nothing but the worker's clock counts.
     let early = run(true);
     assert!(early > 1_000_000, "{early} us before it was due");
+}
+
+#[test]
+fn a_worker_whose_clock_is_an_hour_behind_is_not_ready_and_says_why() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::ticking(&servers);
+    let Some(shim) = Clock::new(setup.folder.path()) else { return };
+    shim.move_to(-3600);
+    let worker = Running::start_by(&setup, |setup| start(&shim, setup));
+    setup.wait_for("why it is not ready", || {
+        let (status, words) = worker.get("/readyz");
+        (status == 503 && words.contains("a right clock") && !words.contains("reading the input")).then_some(())
+    });
+    assert!(worker.get("/metrics").1.contains("ready{part=\"clock\",pipeline=\"setup\"} 0"));
+    setup.wait_log("behind the brokers'");
+    assert!(setup.published().is_empty());
+    shim.move_to(0);
+    worker.wait_ready(&setup, true);
+    worker.wait_metric(&setup, "synopses_published_total", 1.0);
 }

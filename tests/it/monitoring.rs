@@ -250,7 +250,9 @@ fn the_alerts_fire_when_they_should_and_only_then() {
     // Each of them can fail: an alert that asks for something else does not pass its tests.
     let changes = [
         ("unless group by (namespace, pipeline) (bernstream_build_info)", "unless bernstream_build_info"),
-        ("bernstream_ready == 0", "bernstream_ready == 2"),
+        ("{part!=\"clock\"} == 0", " == 0"),
+        ("{part!=\"clock\"} == 0", "{part!=\"clock\"} == 2"),
+        ("{part=\"clock\"} == 0", "{part=\"clock\"} == 2"),
         ("unless changes(", "and changes("),
         ("and changes(", "unless changes("),
         ("pipeline, ledger)", "pipeline, instance)"),

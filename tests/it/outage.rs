@@ -1,6 +1,7 @@
 //! A broker that hangs: the worker is not ready, and goes on soon after.
 
 use std::env;
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -130,4 +131,29 @@ fn wait_after(outage: Outage, seconds: u64, has_log: bool) -> Duration {
     let published = worker.metric("synopses_published_total").expect("a count");
     worker.wait_metric(&setup, "synopses_published_total", published + 1.0);
     back.elapsed()
+}
+
+#[test]
+fn a_start_that_waits_tells_once_what_it_waits_for_and_repeats_nothing_else() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::ticking(&servers);
+    setup.edit("[output.kafka]\n", "[output.kafka]\nbrokers = \"127.0.0.1:1\"\n");
+    let mut worker = Ended(setup.start());
+    setup.wait_log("kafka at 127.0.0.1:1 does not answer");
+    // Two more tries, each of which opens the input.
+    thread::sleep(Duration::from_secs(24));
+    assert!(worker.0.try_wait().expect("asked").is_none(), "{}", setup.read_log());
+    let log = setup.read_log();
+    assert_eq!(log.matches("trying again").count(), 1, "{log}");
+    assert!(!log.contains("is not above replica.lag.time.max.ms"), "nobody reads yet: {log}");
+}
+
+/// A worker that is killed when the test ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -33,6 +33,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::cluster::{self, Host, Inside};
 use crate::harness::ledger::{Fate, at};
+use crate::harness::preload::Clock;
 use crate::harness::setup::{Published, Row, Setup};
 use crate::harness::{PATIENCE, http, kafka, wait_for};
 use crate::ledger_checkpoints::{Pipeline, assert_same};
@@ -395,6 +396,8 @@ pub struct Peer<'s> {
     pub name: &'static str,
     pub host: Option<Host>,
     pub child: Option<Child>,
+    /// Its wall clock, if that is not the machine's.
+    clock: Option<Clock>,
     /// How long its log was when it was started.
     before: usize,
 }
@@ -408,7 +411,7 @@ impl Drop for Peer<'_> {
 impl<'s> Peer<'s> {
     /// A worker whose disk is empty.
     pub fn new(setup: &'s Setup, name: &'static str, host: Option<Host>) -> Self {
-        let peer = Peer { setup, name, host, child: None, before: 0 };
+        let peer = Peer { setup, name, host, child: None, clock: None, before: 0 };
         let text = fs::read_to_string(setup.configuration()).expect("the configuration");
         let text = text.replace(&setup.ledger().display().to_string(), &peer.disk().display().to_string());
         let serve = "\n[serve]\nlisten = \"127.0.0.1:0\"\n";
@@ -443,6 +446,9 @@ impl<'s> Peer<'s> {
         };
         let log = fs::File::options().create(true).append(true).open(self.place(".log")).expect("a log");
         command.arg("run").arg(self.configuration()).env("BERNSTREAM_LOG", "info");
+        if let Some(clock) = &self.clock {
+            command.env("LD_PRELOAD", &clock.library).env(Clock::SHIFT, &clock.shift);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.child = Some(command.spawn().expect("the worker starts"));
     }
@@ -616,6 +622,30 @@ fn two_workers_do_not_get_in_each_others_way_and_both_are_ready() {
     assert_eq!(told().matches("built the ledger from its log").count(), 1, "{}", told());
     assert!(!told().contains("trying again"), "{}", told());
     second.verify();
+}
+
+#[test]
+fn a_worker_that_could_not_act_because_its_clock_is_behind_is_not_ready_to_follow() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = ticking(&servers, "6s");
+    let mut first = Peer::new(&setup, "first", None);
+    fs::rename(setup.ledger(), first.disk()).expect("its disk");
+    first.start();
+    first.wait_acts(true);
+    let mut second = Peer::new(&setup, "second", None);
+    let Some(clock) = Clock::new(setup.folder.path()) else { return };
+    clock.move_to(-3600);
+    second.clock = Some(clock);
+    second.start();
+    second.wait_acts(false);
+    let words = "not ready: a right clock (that of this machine is behind the brokers')\n";
+    second.wait("is not ready", || (second.get("/readyz") == (503, words.to_owned())).then_some(()));
+    first.kill();
+    thread::sleep(Duration::from_secs(8));
+    assert_eq!(second.get("/readyz").0, 503, "{}", second.all_log());
+    second.clock.as_ref().expect("a clock").move_to(0);
+    second.wait_acts(true);
+    second.wait("is ready", || (second.get("/readyz").0 == 200).then_some(()));
 }
 
 #[test]

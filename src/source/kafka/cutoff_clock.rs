@@ -1,11 +1,11 @@
 //! The clock that says whether a cutoff has passed: the brokers', which stamps the records, and the worker's as well. Neither
 //! closes a window before its time if only it is ahead.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use crate::clock::{self, ScheduleClock, Timestamp};
+use crate::clock::{self, Reminder, ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::source::Error;
 
@@ -29,7 +29,12 @@ pub(super) struct Brokers {
     last: BrokerTime,
     /// How far the worker's clock was ahead of the last answer, in microseconds.
     ahead: i64,
+    /// The same, less the time that the answer may have taken: how far the clocks certainly differ.
+    off: i64,
+    /// Somebody reads: from then on the log tells of the clocks.
+    has_begun: bool,
     is_told: bool,
+    reminder: Reminder,
 }
 
 impl Brokers {
@@ -41,7 +46,8 @@ impl Brokers {
     pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp, schedule: ScheduleClock) -> Result<Self, Error> {
         let before = worker();
         let last = clock.ask()?;
-        let mut brokers = Brokers { clock, worker, schedule, last, ahead: 0, is_told: false };
+        let (ahead, off, has_begun, is_told, reminder) = (0, 0, false, false, Reminder::default());
+        let mut brokers = Brokers { clock, worker, schedule, last, ahead, off, has_begun, is_told, reminder };
         brokers.compare(before);
         Ok(brokers)
     }
@@ -58,20 +64,32 @@ impl Brokers {
         Ok(())
     }
 
-    /// Tells if the worker's clock, which showed `before` when the brokers were asked, disagrees with theirs, and if no more.
+    /// Compares the worker's clock, which showed `before` when the brokers were asked, with theirs.
     fn compare(&mut self, before: Timestamp) {
         let (stamp, after) = (self.last.stamp, (self.worker)());
         self.schedule.told(stamp, self.last.acknowledged);
         self.ahead = after.micros().saturating_sub(stamp.micros());
         // The record was stamped between the two.
-        let (ahead, behind) = (before.since(stamp), stamp.since(after));
-        let off = ahead.max(behind);
+        self.off = clock::micros(before.since(stamp)) - clock::micros(stamp.since(after));
+    }
+
+    /// Tells if the clocks disagree, and if no more; of a worker that is behind, and so publishes too late, again and again.
+    fn tell(&mut self) {
+        let off = Duration::from_micros(self.off.unsigned_abs());
+        if !self.has_begun {
+            return;
+        }
         if off <= TOLERANCE {
+            self.reminder.end();
             if std::mem::take(&mut self.is_told) {
                 info!("the clock of this machine agrees with the brokers' again");
             }
-        } else if !std::mem::replace(&mut self.is_told, true) {
-            let which = if ahead > behind { "ahead of" } else { "behind" };
+            return;
+        }
+        let which = if self.off > 0 { "ahead of" } else { "behind" };
+        let is_news = !std::mem::replace(&mut self.is_told, true);
+        let is_due = self.reminder.is_due(Instant::now());
+        if is_news || (self.off < 0 && is_due) {
             let off = clock::show(Duration::from_millis(u64::try_from(off.as_millis()).unwrap_or(u64::MAX)));
             warn!(
                 "the clock of this machine is {off} {which} the brokers'; windows close and synopses are published by the clock \
@@ -96,6 +114,13 @@ impl CutoffClock {
         }
     }
 
+    /// Somebody reads: from now on the log tells whether the clocks agree.
+    pub fn begin(&mut self) {
+        if let CutoffClock::Brokers(brokers) = self {
+            brokers.has_begun = true;
+        }
+    }
+
     /// About now, by the clock that is ahead.
     pub fn latest(&self) -> Timestamp {
         match self {
@@ -115,6 +140,7 @@ impl CutoffClock {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.has_stepped() {
                     brokers.ask()?;
                 }
+                brokers.tell();
                 Ok(brokers.last.stamp.min((brokers.worker)()))
             }
             CutoffClock::Worker(clock) => Ok(clock()),

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::cutoff_clock::CutoffClock;
 use super::topic_inspector::TopicInspector;
-use crate::clock::{self, Timestamp};
+use crate::clock::{self, Reminder, Timestamp};
 use crate::kafka::topic::Topic;
 use crate::kafka::{self, replica_lag};
 use crate::source::{Error, Positions};
@@ -103,8 +103,9 @@ impl EndOffsetTracker {
             slack,
             stamped_by_broker,
             clock,
-            is_clock_silent: false,
-            is_lag_told: false,
+            has_begun: false,
+            clock_reminder: Reminder::default(),
+            lag_reminder: Reminder::default(),
         };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
@@ -201,29 +202,32 @@ struct TrackerThread {
     slack: Duration,
     stamped_by_broker: bool,
     clock: CutoffClock,
-    is_clock_silent: bool,
-    is_lag_told: bool,
+    /// Somebody reads. What a worker only opens again and again until everything is there tells nothing.
+    has_begun: bool,
+    clock_reminder: Reminder,
+    lag_reminder: Reminder,
 }
 
 impl TrackerThread {
     fn run(mut self) {
-        self.warn_of_lag();
         let mut pause = CHECK_INTERVAL;
         while let Some(due) = self.wait(pause) {
+            self.begin();
             lock(&self.shared).asked = Some(Instant::now());
             let checked = self.check(&due);
             lock(&self.shared).asked = None;
             match checked {
                 Ok(checked) => {
-                    self.is_lag_told = false;
+                    self.lag_reminder.end();
                     lock(&self.shared).record(checked);
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
                     // Of brokers that do not answer readers tell.
-                    if matches!(error, Error::Kafka(kafka::Error::Lagging { .. })) && !self.is_lag_told {
+                    if matches!(error, Error::Kafka(kafka::Error::Lagging { .. }))
+                        && self.lag_reminder.is_due(Instant::now())
+                    {
                         warn!("no window closes meanwhile: {error}");
-                        self.is_lag_told = true;
                     }
                     let mut state = lock(&self.shared);
                     state.connected = false;
@@ -233,6 +237,15 @@ impl TrackerThread {
                     pause = RETRY_PAUSE;
                 }
             }
+        }
+    }
+
+    /// Tells what is wrong with the settings and the clocks, once somebody reads.
+    fn begin(&mut self) {
+        if !self.has_begun && !lock(&self.shared).pending.is_empty() {
+            self.has_begun = true;
+            self.warn_of_lag();
+            self.clock.begin();
         }
     }
 
@@ -280,11 +293,11 @@ impl TrackerThread {
         let partitions = self.inspector.partitions(&self.id, seen)?;
         let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
         let reached = self.clock.reached(wanted).inspect_err(|error| {
-            if !std::mem::replace(&mut self.is_clock_silent, true) {
+            if self.clock_reminder.is_due(Instant::now()) {
                 warn!("the brokers' clock cannot be asked, and no window closes meanwhile: {error}; trying again");
             }
         })?;
-        self.is_clock_silent = false;
+        self.clock_reminder.end();
         let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
         let known = |cutoff| {
             let ends = self.ends(cutoff, &partitions)?;
