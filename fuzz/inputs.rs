@@ -151,7 +151,10 @@ fn dashboard() -> SocketAddr {
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::spawn(move || {
-        tokio::runtime::Runtime::new().expect("a runtime").block_on(serve(listener, feed)).expect("it serves");
+        tokio::runtime::Runtime::new()
+            .expect("a runtime")
+            .block_on(serve(listener, Arc::default(), feed))
+            .expect("it serves");
     });
     address
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tracing::{info, warn};
@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
-use crate::clock::Timestamp;
+use crate::clock::{Reminder, Timestamp};
 use crate::config::{Input, Settings};
 use crate::kafka::sealing::Secret;
 use crate::pipeline::{Absorbed, Stop};
@@ -56,10 +56,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(address) = arguments.listen {
         let listener = serve::listen(address, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
         let address = listener.local_addr().unwrap_or(address);
-        runtime.spawn(serve::probes::serve_absorber(listener, Arc::clone(&pulse)));
+        runtime.spawn(serve::probes::serve_absorber(listener, settings.hosts.as_slice().into(), Arc::clone(&pulse)));
         info!("serving http://{address}/healthz and /readyz");
     }
-    let mut is_waiting = false;
+    let mut reminder = Reminder::default();
     while !stop.asked() {
         let identity = Identity { member: arguments.member.clone(), reads: reads(&settings, &arguments.configuration) };
         let forms = settings.forms();
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 absorber.run(&|| stop.asked())?;
             }
             Err(error) if error.is_transient() => {
-                if !std::mem::replace(&mut is_waiting, true) {
+                if reminder.is_due(Instant::now()) {
                     warn!("{error}; trying again");
                 }
                 pulse.beat();

@@ -43,6 +43,10 @@ pub struct Arguments {
     /// The address of the page
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS)]
     listen: SocketAddr,
+    /// A name by which browsers may ask for the page, beside localhost and addresses; may be given several times. With none, a page
+    /// for this machine alone has no other, and any other page is answered by every name
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
     /// Also show synopses published this long ago, for example 12h, or `all`; a folder always shows its newest. The newest 60 of
     /// each release and key are kept
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = history)]
@@ -91,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
     line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
-    let _until_the_end = open(listener, origin, &runtime)?;
+    let _until_the_end = open(listener, arguments.hosts.as_slice().into(), origin, &runtime)?;
     while !stop.asked() {
         stop.wait(Duration::from_secs(60));
     }
@@ -125,11 +129,16 @@ pub fn origin(output: &Output) -> Origin {
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn open(listener: TcpListener, origin: Origin, runtime: &Runtime) -> Result<FeedReader, Failure> {
+pub fn open(
+    listener: TcpListener,
+    hosts: Arc<[String]>,
+    origin: Origin,
+    runtime: &Runtime,
+) -> Result<FeedReader, Failure> {
     let feed = Arc::new(Feed::new(&origin, Timestamp::now()));
     let following = feed::follow(origin, feed.clone());
     runtime.spawn(async {
-        if let Err(error) = serve::dashboard::serve(listener, feed).await {
+        if let Err(error) = serve::dashboard::serve(listener, hosts, feed).await {
             error!("the dashboard has failed: {error}");
         }
     });

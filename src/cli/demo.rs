@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    let _until_the_end = dashboard::open(page, dashboard::origin(&settings.output), &runtime)?;
+    let _until_the_end = dashboard::open(page, Arc::default(), dashboard::origin(&settings.output), &runtime)?;
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
         let showing = scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
+use crate::clock::Reminder;
 use crate::ledger::{Error, Ledger};
 use crate::pipeline::{Health, Stop};
 
@@ -22,17 +23,17 @@ const LONG: Duration = Duration::from_secs(10);
 /// If the ledger cannot be used.
 pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<(), Error> {
     let (health, stop) = (health.clone(), stop.clone());
-    let (mut since, mut is_told) = (Instant::now(), false);
+    let (mut since, mut reminder) = (Instant::now(), Reminder::default());
     ledger.wait_with(move |tries| {
         if tries == 0 {
-            (since, is_told) = (Instant::now(), false);
+            (since, reminder) = (Instant::now(), Reminder::default());
         }
-        if since.elapsed() > LONG && !std::mem::replace(&mut is_told, true) {
+        if since.elapsed() > LONG && reminder.is_due(Instant::now()) {
             warn!(
                 "another program has held the ledger's file for {} s, and nothing can be paid for or published meanwhile; no \
                  command of bernstream does that: look for a backup or a database tool (`fuser` on the file lists who has it \
                  open) and end it; waiting for it",
-                LONG.as_secs()
+                since.elapsed().as_secs()
             );
         }
         // Neither loop hangs: the one that reads may wait for the one that writes.

@@ -26,7 +26,7 @@ use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::{Detail, Metrics};
-use crate::pipeline::{self, Absorbed, Health, Plan, Stop, Worker};
+use crate::pipeline::{self, Absorbed, Health, Outage, Plan, Stop, Worker};
 use crate::sink::Output;
 use crate::sink::output::Location;
 use crate::synopsis::band::Band;
@@ -111,6 +111,7 @@ pub fn work(
 struct Front<'r> {
     runtime: &'r tokio::runtime::Runtime,
     probes: Option<TcpListener>,
+    hosts: Arc<[String]>,
     _dashboard: Option<FeedReader>,
 }
 
@@ -124,19 +125,21 @@ impl<'r> Front<'r> {
             let address = probes.local_addr().unwrap_or(asked);
             info!("serving http://{address}/metrics, /healthz and /readyz");
         }
+        let hosts: Arc<[String]> = settings.hosts.as_slice().into();
         let dashboard = settings.dashboard.map(|address| {
             let listener = listen(address, "serve.dashboard")?;
             info!("serving the dashboard at {}", dashboard::url(&listener)?);
-            dashboard::open(listener, dashboard::origin(&settings.output), runtime)
+            dashboard::open(listener, Arc::clone(&hosts), dashboard::origin(&settings.output), runtime)
         });
-        Ok(Front { runtime, probes, _dashboard: dashboard.transpose()? })
+        Ok(Front { runtime, probes, hosts: Arc::clone(&hosts), _dashboard: dashboard.transpose()? })
     }
 
     /// Answers the probes of a worker until the returned value is dropped.
     fn answer(&self, metrics: &Metrics, health: &Arc<Health>) -> Result<Option<Answering>, Failure> {
         let Some(probes) = &self.probes else { return Ok(None) };
         let listener = probes.try_clone().map_err(|error| Failure::Unavailable(format!("serve.listen: {error}")))?;
-        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone())))))
+        let (hosts, metrics, health) = (Arc::clone(&self.hosts), metrics.clone(), Arc::clone(health));
+        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(listener, hosts, metrics, health)))))
     }
 }
 
@@ -242,7 +245,7 @@ enum Opened {
 
 /// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
 fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) -> Result<Opened, Failure> {
-    let (mut told, mut missed, mut lost_since) = (String::new(), Missed::default(), None);
+    let (mut outage, mut missed, mut lost_since) = (Outage::default(), Missed::default(), None);
     loop {
         let error =
             match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
@@ -263,12 +266,13 @@ fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) 
             return Ok(Opened::Stopped);
         }
         let why = error.failure.to_string();
-        if why != told {
+        // The client says after how many milliseconds a connection has failed.
+        let reason = why.replace(|c: char| c.is_ascii_digit(), "");
+        if outage.fails(reason, Instant::now()) {
             match is_awaited {
                 true => error!("{why}; waiting for such a worker for a minute"),
                 false => warn!("{why}; trying again"),
             }
-            told = why;
         }
         stop.wait(RETRY);
     }

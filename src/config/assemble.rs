@@ -167,6 +167,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         scale: scale.transpose()?,
         serve: serve.as_ref().map(|serve| serve.listen),
         dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
+        hosts: serve.as_ref().map(|serve| serve.hosts.clone()).unwrap_or_default(),
         detail: serve.map_or(Detail::Safe, |serve| serve.detail),
         normalised: String::new(),
     };

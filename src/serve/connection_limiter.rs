@@ -17,15 +17,40 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
+use tracing::warn;
+
+use super::descriptors;
+use crate::clock::Reminder;
 
 /// How many connections a server takes, and how long they last.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// What the server shows.
+    pub of: &'static str,
     pub connections: usize,
+    /// How many eighths of the files that the process may open may be connections. All servers together leave half of them to the
+    /// ledger and the clients of brokers.
+    pub eighths: usize,
     /// From the start of a connection to the first byte of its first answer.
     pub first_answer: Duration,
     /// From one written byte to the next. Event streams are written to more often.
     pub next_answer: Duration,
+}
+
+impl Limits {
+    /// The same within the limit on open files.
+    pub fn here(self) -> Self {
+        let Some(files) = descriptors::limit() else { return self };
+        let connections = self.connections.min(files * self.eighths / 8).max(1);
+        if connections < self.connections {
+            warn!(
+                "this process may open {files} files (`ulimit -n`): {} has {connections} connections at most instead of {}, so that \
+                 the ledger and the brokers keep theirs",
+                self.of, self.connections
+            );
+        }
+        Limits { connections, ..self }
+    }
 }
 
 /// A listener that accepts a limited number of connections.
@@ -35,6 +60,7 @@ pub struct ConnectionLimiter {
     permits: Arc<Semaphore>,
     /// Connections without an answer yet, the oldest first.
     unanswered: Vec<Weak<Place>>,
+    reminder: Reminder,
 }
 
 /// A connection, as the listener sees it.
@@ -48,11 +74,17 @@ struct Place {
 impl ConnectionLimiter {
     pub fn new(listener: TcpListener, limits: Limits) -> Self {
         let permits = Arc::new(Semaphore::new(limits.connections));
-        ConnectionLimiter { listener, limits, permits, unanswered: Vec::new() }
+        ConnectionLimiter { listener, limits, permits, unanswered: Vec::new(), reminder: Reminder::default() }
     }
 
     /// Closes the oldest connection without an answer, if there is one.
     fn evict(&mut self) {
+        if self.reminder.is_due(Instant::now().into_std()) {
+            let Limits { of, connections, .. } = self.limits;
+            warn!(
+                "all {connections} connections of {of} are taken: those are closed that take longest to ask for something"
+            );
+        }
         if let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) {
             oldest.is_evicted.store(true, Relaxed);
             oldest.waker.wake();
@@ -186,8 +218,13 @@ mod tests {
 
     #[test]
     fn whoever_asks_is_answered_however_many_are_silent() {
-        let (_runtime, address) =
-            serve(Limits { connections: 4, first_answer: 600 * SECOND, next_answer: 600 * SECOND });
+        let (_runtime, address) = serve(Limits {
+            of: "a test",
+            eighths: 8,
+            connections: 4,
+            first_answer: 600 * SECOND,
+            next_answer: 600 * SECOND,
+        });
         let silent: Vec<TcpStream> = (0..40).map(|_| begin(address, "GET / HTTP/1.1\r\nHo")).collect();
         for _ in 0..10 {
             assert!(finish(ask(address, "/")).ends_with("here"));
@@ -202,8 +239,13 @@ mod tests {
 
     #[test]
     fn bytes_that_trickle_in_do_not_extend_the_deadline_and_an_answer_does() {
-        let (_runtime, address) =
-            serve(Limits { connections: 4, first_answer: 3 * SECOND / 2, next_answer: SECOND / 2 });
+        let (_runtime, address) = serve(Limits {
+            of: "a test",
+            eighths: 8,
+            connections: 4,
+            first_answer: 3 * SECOND / 2,
+            next_answer: SECOND / 2,
+        });
         let started = std::time::Instant::now();
         let mut stream = begin(address, "GET / HTTP/1.1\r\n");
         let closed = loop {
@@ -221,7 +263,8 @@ mod tests {
 
     #[test]
     fn whoever_was_answered_keeps_the_place() {
-        let (_runtime, address) = serve(Limits { connections: 1, first_answer: 600 * SECOND, next_answer: SECOND });
+        let (_runtime, address) =
+            serve(Limits { of: "a test", eighths: 8, connections: 1, first_answer: 600 * SECOND, next_answer: SECOND });
         let mut answered = begin(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let mut first = [0; 4];
         answered.read_exact(&mut first).unwrap();

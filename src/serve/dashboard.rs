@@ -20,15 +20,14 @@ use super::state::ServerState;
 use super::{Error, api, events, page};
 use crate::feed::Feed;
 
-/// Together with the probes' connections this stays far below the usual limit on open files.
 const LIMITS: Limits = Limits {
+    of: "the dashboard",
     connections: 300,
+    eighths: 3,
     // Computations wait for each other.
     first_answer: Duration::from_secs(30),
     next_answer: Duration::from_secs(60),
 };
-/// How many connections may be event streams.
-const MAX_STREAMS: usize = 200;
 /// Concurrent computations. More of them wait; other requests do not.
 const MAX_COMPUTATIONS: usize = 2;
 
@@ -49,14 +48,17 @@ const HEADERS: [(HeaderName, &str); 4] = [
 /// # Errors
 ///
 /// If the listener fails.
-pub async fn serve(listener: TcpListener, feed: Arc<Feed>) -> Result<(), Error> {
-    super::serve(listener, LIMITS, routes(feed)).await
+pub async fn serve(listener: TcpListener, hosts: Arc<[String]>, feed: Arc<Feed>) -> Result<(), Error> {
+    let limits = LIMITS.here();
+    // The others are for those who ask for something else.
+    let streams = limits.connections * 2 / 3;
+    super::serve(listener, limits, &hosts, routes(feed, streams)).await
 }
 
-fn routes(feed: Arc<Feed>) -> Router {
+fn routes(feed: Arc<Feed>, streams: usize) -> Router {
     let state = ServerState {
         feed,
-        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        streams: Arc::new(Semaphore::new(streams)),
         computations: Arc::new(Semaphore::new(MAX_COMPUTATIONS)),
     };
     let pages = page::FILES.iter().fold(Router::new(), |routes, file| {

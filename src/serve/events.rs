@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -26,7 +27,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Response {
     let Ok(permit) = state.streams.clone().try_acquire_owned() else {
-        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close some").into_response();
+        let why = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close some");
+        // Whoever is refused keeps no place.
+        return ([(CONNECTION, "close")], why).into_response();
     };
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let cursor = last.map_or_else(Cursor::default, |id| cursor(&state.feed, id));

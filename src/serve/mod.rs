@@ -4,7 +4,9 @@ mod api;
 mod api_error;
 mod connection_limiter;
 pub mod dashboard;
+mod descriptors;
 mod events;
+mod hosts;
 mod page;
 mod parameters;
 pub mod probes;
@@ -15,8 +17,10 @@ mod table;
 use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 use self::connection_limiter::{ConnectionLimiter, Limits};
+use self::hosts::{Hosts, refuse_foreign};
 
 /// Why the HTTP server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +45,12 @@ pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener,
     listen().map_err(|source| Error::Listen { address, setting, source })
 }
 
-/// Serves within `limits`, until the process ends.
-async fn serve(listener: TcpListener, limits: Limits, routes: Router) -> Result<(), Error> {
+/// Serves within `limits` those who ask by an address, as `localhost` or by one of the names `hosts`, until the process ends.
+async fn serve(listener: TcpListener, limits: Limits, hosts: &[String], routes: Router) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
+    let routes = match Hosts::checked(listener.local_addr().map_err(Error::Stopped)?, hosts) {
+        Some(hosts) => routes.layer(from_fn_with_state(hosts, refuse_foreign)),
+        None => routes,
+    };
     axum::serve(ConnectionLimiter::new(listener, limits), routes).await.map_err(Error::Stopped)
 }

@@ -19,8 +19,13 @@ use crate::pipeline::Health;
 use crate::scale::Pulse;
 
 /// A connection has one answer, which is ready at once: only its request takes time.
-const LIMITS: Limits =
-    Limits { connections: 64, first_answer: Duration::from_secs(5), next_answer: Duration::from_secs(5) };
+const LIMITS: Limits = Limits {
+    of: "serve.listen",
+    connections: 64,
+    eighths: 1,
+    first_answer: Duration::from_secs(5),
+    next_answer: Duration::from_secs(5),
+};
 
 #[derive(Clone)]
 struct WorkerState {
@@ -33,14 +38,19 @@ struct WorkerState {
 /// # Errors
 ///
 /// If the listener fails.
-pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>) -> Result<(), Error> {
+pub async fn serve(
+    listener: TcpListener,
+    hosts: Arc<[String]>,
+    metrics: Metrics,
+    health: Arc<Health>,
+) -> Result<(), Error> {
     let routes = Router::new()
         .route("/metrics", get(scrape))
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
         .with_state(WorkerState { metrics, health })
         .layer(map_response(end_connection));
-    super::serve(listener, LIMITS, routes).await
+    super::serve(listener, LIMITS.here(), &hosts, routes).await
 }
 
 /// Serves `/healthz` and `/readyz` of an absorber until the process ends. It has no metrics: what an absorber has done is counted by the
@@ -49,14 +59,15 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
 /// # Errors
 ///
 /// If the listener fails.
-pub async fn serve_absorber(listener: TcpListener, pulse: Arc<Pulse>) -> Result<(), Error> {
+pub async fn serve_absorber(listener: TcpListener, hosts: Arc<[String]>, pulse: Arc<Pulse>) -> Result<(), Error> {
     let answer = |works, yes, no| if works { (StatusCode::OK, yes) } else { (StatusCode::SERVICE_UNAVAILABLE, no) };
     let live = async move |State(pulse): State<Arc<Pulse>>| answer(pulse.is_alive(), "alive\n", "the absorber hangs\n");
     let ready = async move |State(pulse): State<Arc<Pulse>>| {
         answer(pulse.is_ready(), "ready\n", "not ready: reading the input\n")
     };
     let routes = Router::new().route("/healthz", get(live)).route("/readyz", get(ready));
-    super::serve(listener, LIMITS, routes.with_state(pulse).layer(map_response(end_connection))).await
+    let routes = routes.with_state(pulse).layer(map_response(end_connection));
+    super::serve(listener, LIMITS.here(), &hosts, routes).await
 }
 
 /// Whoever was answered keeps no place.

@@ -37,7 +37,7 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("rusqlite", &["ledger"]),
     ("prometheus", &["metrics", "audit"]),
     ("axum", &["serve"]),
-    ("tracing", &["source", "feed", "scale", "pipeline", "audit", "telemetry", "cli"]),
+    ("tracing", &["source", "feed", "scale", "pipeline", "audit", "serve", "telemetry", "cli"]),
     ("parquet", &["source", "cli"]),
 ];
 

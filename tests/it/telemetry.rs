@@ -289,7 +289,7 @@ fn a_worker_with_frozen_noise() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     listener.set_nonblocking(true).expect("it does not block");
-    runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
+    runtime.spawn(serve::probes::serve(listener, Arc::default(), metrics.clone(), health.clone()));
 
     let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let (headers, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));

@@ -271,6 +271,7 @@ const AFTER: &[Key] = &[
     ("serve", "a table [serve]"),
     ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
     ("serve.dashboard", r#"an address such as "127.0.0.1:9465""#),
+    ("serve.hosts", r#"a list of names such as ["dashboard.example.org"], without a port"#),
     ("serve.detail", r#""safe" or "operator""#),
 ];
 

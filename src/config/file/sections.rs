@@ -267,6 +267,7 @@ pub struct SplitReading {
 pub struct Serve {
     pub listen: Field<String>,
     pub dashboard: Field<String>,
+    pub hosts: Field<Vec<Spanned<String>>>,
     pub detail: Field<Detail>,
 }
 

@@ -12,6 +12,7 @@ use crate::metrics::Detail;
 pub struct ServeSettings {
     pub listen: SocketAddr,
     pub dashboard: Option<SocketAddr>,
+    pub hosts: Vec<String>,
     pub detail: Detail,
 }
 
@@ -20,6 +21,8 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
     let address = |text: String| text.parse().map_err(|_| format!("{text:?} is not an address and a port"));
     let listen = document.required(&place, "listen", written.listen, address);
     let dashboard = document.optional(written.dashboard, address);
+    let hosts = written.hosts.map(Spanned::into_inner).unwrap_or_default();
+    let hosts: Checked<Vec<String>> = hosts.into_iter().map(|name| host(document, name)).collect();
     let detail = match written.detail.map(Spanned::into_inner) {
         Some(file::Detail::Operator) => Detail::Operator,
         Some(file::Detail::Safe) | None => Detail::Safe,
@@ -33,5 +36,15 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
             "metrics are for operators, the dashboard is for everybody who may see the releases: use another port";
         document.fault(dashboard.span(), "is the same address as serve.listen", hint);
     }
-    Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), detail })
+    Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), hosts: hosts?, detail })
+}
+
+/// A name as browsers send it, without the port.
+fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    if is_name(name.get_ref()) {
+        return Ok(name.into_inner());
+    }
+    let what = format!("{:?} is not the name of a host", name.get_ref());
+    Err(document.fault(name.span(), what, "write the name alone, such as \"dashboard.example.org\""))
 }

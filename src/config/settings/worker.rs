@@ -58,6 +58,8 @@ pub struct Settings {
     pub serve: Option<SocketAddr>,
     /// Where the worker shows its own output.
     pub dashboard: Option<SocketAddr>,
+    /// The names by which both may be asked.
+    pub hosts: Vec<String>,
     pub detail: Detail,
     /// Canonical JSON of what affects privacy, and of nothing else: no address, no path, no secret.
     pub normalised: String,
