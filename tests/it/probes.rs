@@ -38,6 +38,15 @@ fn trickle(address: &str, count: usize, stop: &AtomicBool, open: &AtomicU32) -> 
     closed
 }
 
+/// Asks for an end when it is dropped, however its test ends.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn slow_connections_starve_neither_probes_nor_metrics() {
     let Some(broker) = kafka::broker() else { return };
@@ -48,6 +57,7 @@ fn slow_connections_starve_neither_probes_nor_metrics() {
     let address = worker.address();
     let (stop, open) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
+        let over = Over(&stop);
         let slow = scope.spawn(|| trickle(address, SLOW, &stop, &open));
         setup.wait_for("slow connections", || (open.load(Relaxed) > 0).then_some(()));
         let started = Instant::now();
@@ -60,7 +70,7 @@ fn slow_connections_starve_neither_probes_nor_metrics() {
             }
             thread::sleep(Duration::from_millis(200));
         }
-        stop.store(true, Relaxed);
+        drop(over);
         let closed = slow.join().expect("it ends");
         assert!(slowest < PROBE_TIMEOUT, "the slowest answer took {slowest:?}");
         assert!(closed as usize > SLOW, "slow connections are closed, those that trickle too: {closed}");
@@ -121,6 +131,7 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
     let files = || fs::read_dir(format!("/proc/{}/fd", worker.child.id())).map_or(0, Iterator::count);
     println!("{} files before", files());
     let most = thread::scope(|scope| {
+        let _over = Over(&stop);
         scope.spawn(|| trickle(worker.address(), SLOW, &stop, &open));
         scope.spawn(|| trickle(&page, 2 * SLOW, &stop, &opened));
         setup.wait_for("slow connections", || (open.load(Relaxed) > 0 && opened.load(Relaxed) > 0).then_some(()));
@@ -140,7 +151,6 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
             thread::sleep(Duration::from_millis(200));
         }
         worker.wait_metric(&setup, "synopses_published_total", published + 10.0);
-        stop.store(true, Relaxed);
         most
     });
     println!("{most} files at most");
