@@ -9,9 +9,11 @@
 #   tests/kafka.sh crash     kills it and keeps its data
 #   tests/kafka.sh halt      stops it and keeps its data
 #   tests/kafka.sh restart   starts it again on the same port, with the data that was kept
+#   tests/kafka.sh acls ...  kafka-acls with these arguments
 #   tests/kafka.sh jars      fetches Apache Kafka, unless it is there, and prints its folder
 #
-# A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it.
+# A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it. With BERNSTREAM_KAFKA_ACLS its users have no
+# rights but those that are given, except at the listener without a password, where everything is allowed.
 #
 #   BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test
 set -euo pipefail
@@ -45,7 +47,7 @@ free_ports() {
 }
 
 fetch() {
-    if [[ -f $libs/.complete ]]; then return; fi
+    if cmp -s "$tests/kafka-pom.xml" "$libs/.complete"; then return; fi
     command -v mvn >/dev/null || die "needs Maven to fetch Apache Kafka: apt-get install maven"
     rm -rf "$libs"
     local said
@@ -55,7 +57,7 @@ fetch() {
         sed 's/\x1b\[[0-9;]*m//g' <<< "$said" >&2
         die "Maven could not fetch Apache Kafka $version"
     }
-    touch "$libs/.complete"
+    cp "$tests/kafka-pom.xml" "$libs/.complete"
 }
 
 jars() {
@@ -114,6 +116,12 @@ replica.lag.time.max.ms=50
 num.network.threads=2
 num.io.threads=2
 P
+    if [[ -n ${BERNSTREAM_KAFKA_ACLS:-} ]]; then
+        cat >> "$home/server.properties" <<P
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+P
+    fi
     cat > "$home/log4j2.properties" <<P
 rootLogger.level=WARN
 rootLogger.appenderRef.o.ref=o
@@ -201,7 +209,12 @@ secure() {
     echo "$(cat "$home/secure") $home/ca.pem $home/password"
 }
 
+acls() {
+    java "${options[@]}" org.apache.kafka.tools.AclCommand --bootstrap-server "$(address)" "$@"
+}
+
 case ${1:-} in
+    acls) "$@" ;;
     start | stop | crash | halt | restart | address | secure | jars) "$1" ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

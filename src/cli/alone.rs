@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::clock::{micros, show};
 use crate::config::{Input, Settings};
-use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::check::{Check, Needed, check_topic, setting};
 use crate::kafka::error::Error;
+use crate::kafka::right::Right;
 use crate::kafka::sealing::Secret;
 use crate::kafka::topic::{self, Topic};
 use crate::scale;
@@ -81,7 +82,9 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
         let what = format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
         checks.push(Check::passed(what));
     } else {
-        check_topic(&mut checks, &input.broker, name, "the worker makes it", |topic| topic_checks(name, topic));
+        let rights = &[Right::Read, Right::Write, Right::Delete];
+        let needed = Needed { broker: &input.broker, name, rights, origin: "the worker makes it" };
+        check_topic(&mut checks, needed, |topic| topic_checks(name, topic));
     }
     checks
 }
@@ -139,6 +142,7 @@ mod tests {
             id: String::new(),
             partitions: vec![0],
             settings: settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            rights: Right::ALL.into(),
         };
         let faults = |settings: &[(&str, &str)]| {
             topic_checks("t", &of(settings)).iter().filter(|check| check.fault.is_some()).count()

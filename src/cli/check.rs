@@ -18,7 +18,8 @@ use crate::cli::shares::{self, Beginner};
 use crate::cli::{alone, sampled, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
-use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::check::{Check, Needed, check_topic, setting};
+use crate::kafka::right::Right;
 use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, ordered, replica_lag};
 use crate::ledger;
@@ -286,7 +287,8 @@ fn online(settings: &Settings) -> Vec<Check> {
     }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
-        let answers = check_topic(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
+        let input = Needed { broker: &kafka.broker, name: &kafka.topic, rights: &[Right::Read], origin: make };
+        let answers = check_topic(&mut checks, input, |topic| input_checks(kafka, topic));
         // Wait only once for a broker that is down.
         if !answers && settings.output.broker() == Some(&kafka.broker) {
             return checks;
@@ -297,7 +299,8 @@ fn online(settings: &Settings) -> Vec<Check> {
         if answers && !kafka.trust_producer_time {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
             let before = checks.len();
-            check_topic(&mut checks, &kafka.broker, &kafka.clock, origin, |topic| clock_checks(&kafka.clock, topic));
+            let clock = Needed { broker: &kafka.broker, name: &kafka.clock, rights: &[Right::Write], origin };
+            check_topic(&mut checks, clock, |topic| clock_checks(&kafka.clock, topic));
             created_by_init(settings, &mut checks, before);
         }
     }
@@ -311,7 +314,7 @@ fn online(settings: &Settings) -> Vec<Check> {
     if let Some(budget) = settings.budget_topic() {
         let (before, origin) =
             (checks.len(), "`bernstream budget init` creates it, before the first pipeline of the input is started");
-        check_topic(&mut checks, &budget.broker, &budget.topic, origin, |topic| ordered::checks(&budget, topic));
+        check_topic(&mut checks, budget.needed(origin), |topic| ordered::checks(&budget, topic));
         // What the topic lacks is told already.
         if checks.iter().skip(before).all(|check| check.fault.is_none()) {
             checks.push(share_check(settings, &budget.topic));
@@ -324,7 +327,9 @@ fn online(settings: &Settings) -> Vec<Check> {
             true => "`bernstream ledger log init` creates it",
             false => "`bernstream ledger init` creates it",
         };
-        check_topic(&mut checks, &records.broker, &records.topic, origin, |topic| ordered::checks(records, topic));
+        let rights = &[Right::Read, Right::Write, Right::Delete];
+        let needed = Needed { rights, ..records.needed(origin) };
+        check_topic(&mut checks, needed, |topic| ordered::checks(records, topic));
         created_by_init(settings, &mut checks, before);
     }
     checks
@@ -447,6 +452,7 @@ mod tests {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
             settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+            rights: Right::ALL.into(),
         }
     }
 

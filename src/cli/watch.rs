@@ -259,6 +259,7 @@ fn is_unclean(key: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::right::Right;
 
     #[test]
     fn only_the_second_time_in_a_row_something_is_missing() {
@@ -294,6 +295,7 @@ mod tests {
             id: "one".to_owned(),
             partitions: (0..partitions).collect(),
             settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            rights: Right::ALL.into(),
         }
     }
 

@@ -10,6 +10,7 @@ use super::live::Feed;
 use super::stop_flag::StopFlag;
 use crate::clock::{Timestamp, micros};
 use crate::kafka;
+use crate::kafka::broker::is_of_group;
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
 
@@ -75,7 +76,8 @@ pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<()
     feed.connected();
     let mut checked = Instant::now();
     while !stop.is_set() {
-        if let Some(message) = consumer.poll(Duration::from_millis(100)) {
+        let polled = consumer.poll(Duration::from_millis(100));
+        if let Some(message) = polled.filter(|message| !message.as_ref().is_err_and(is_of_group)) {
             let message = message.map_err(failed)?;
             // A message without a payload is a tombstone of its key.
             if let Some(bytes) = message.payload() {

@@ -39,6 +39,12 @@ fn is_unanswered(error: &KafkaError) -> bool {
     matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure | OperationTimedOut))
 }
 
+/// Whether it is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
+/// needs, and a user who may not describe groups gets this error.
+pub(crate) fn is_of_group(error: &KafkaError) -> bool {
+    error.rdkafka_error_code() == Some(RDKafkaErrorCode::GroupAuthorizationFailed)
+}
+
 /// Equal if they are reached in the same way, whatever failures were seen.
 impl PartialEq for Broker {
     fn eq(&self, other: &Self) -> bool {
@@ -160,7 +166,7 @@ impl Broker {
         }
     }
 
-    /// The next message or error of `client` within `wait`. Connection errors are passed over: an outage leaves many of them in the queue,
+    /// The next message or error of `client`, which is in no group, within `wait`. Connection errors are passed over: an outage leaves many of them in the queue,
     /// and the client connects again by itself. A connection error that no waiting ends, such as a wrong password, is returned.
     pub(crate) fn poll<'c>(
         &self,
@@ -170,6 +176,7 @@ impl Broker {
         let deadline = Instant::now() + wait;
         loop {
             match client.poll(deadline.saturating_duration_since(Instant::now()))? {
+                Err(error) if is_of_group(&error) => {}
                 Err(error) if is_unanswered(&error) && !self.is_denied() => {}
                 polled => return Some(polled),
             }

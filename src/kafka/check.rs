@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::broker::Broker;
 use super::error::Error;
+use super::right::Right;
 use super::topic::{Topic, describe};
 
 /// One condition; where it does not hold, why and what to do.
@@ -36,14 +37,40 @@ impl Check {
     }
 }
 
-/// Asks about one topic; `origin` says how it is created. Returns false if the broker did not answer.
-pub fn check_topic(
-    checks: &mut Vec<Check>,
-    broker: &Broker,
-    name: &str,
-    origin: &str,
-    ask: impl FnOnce(&Topic) -> Vec<Check>,
-) -> bool {
+/// A topic that a pipeline uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed<'a> {
+    pub broker: &'a Broker,
+    pub name: &'a str,
+    /// What the user of the connection must be allowed to do with it.
+    pub rights: &'a [Right],
+    /// How it is created.
+    pub origin: &'a str,
+}
+
+impl Needed<'_> {
+    /// Gives a right.
+    fn remedy(&self, right: Right) -> String {
+        let user = self.broker.security().sasl().map_or("NAME", |sasl| sasl.username.as_str());
+        format!(
+            "kafka-acls --bootstrap-server {} --add --allow-principal User:{user} --operation {right} --topic {}",
+            self.broker.servers, self.name
+        )
+    }
+
+    fn has_rights(&self, topic: &Topic) -> Check {
+        let names: Vec<String> = self.rights.iter().map(ToString::to_string).collect();
+        let missing = self.rights.iter().find(|right| !topic.rights.contains(right));
+        Check {
+            fault: missing.map(|right| (format!("it may not {right}"), self.remedy(*right))),
+            ..Check::passed(format!("this user may {} {}", names.join(" and "), self.name))
+        }
+    }
+}
+
+/// Asks about one topic. Returns false if the broker did not answer.
+pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce(&Topic) -> Vec<Check>) -> bool {
+    let Needed { broker, name, origin, .. } = needed;
     let what = format!("topic {name} at {}", broker.servers);
     let mut fault = |why: String, remedy: &str, is_unanswered, is_absent| {
         let fault = Some((why, remedy.to_owned()));
@@ -55,12 +82,14 @@ pub fn check_topic(
             let noun = if partitions == 1 { "partition" } else { "partitions" };
             checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
+                checks.push(needed.has_rights(&topic));
                 checks.extend(ask(&topic));
             }
         }
         Err(Error::NoTopic { .. }) => {
             fault("there is none".into(), &format!("{origin}; or correct its name"), false, true)
         }
+        Err(error @ Error::NoRight { right, .. }) => fault(error.to_string(), &needed.remedy(right), false, false),
         Err(error) => {
             let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
             let remedy = match is_security {

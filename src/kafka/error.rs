@@ -1,5 +1,7 @@
 //! Why a request to a cluster failed.
 
+use super::right::Right;
+
 /// The error of every request to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -11,6 +13,12 @@ pub enum Error {
          partitions, and the pipeline needs a new ledger"
     )]
     Lagging { topic: String, servers: String, why: String },
+
+    #[error(
+        "kafka at {servers} does not give this user the right {right} on topic '{topic}': whoever administers the brokers has to \
+         (kafka-acls, or what your cluster has instead)"
+    )]
+    NoRight { topic: String, servers: String, right: Right },
 
     #[error("the client for kafka at {servers} cannot be created: {why}")]
     Setup { servers: String, why: String },

@@ -13,6 +13,7 @@ pub mod offsets;
 pub mod ordered;
 pub mod producer;
 pub mod replica_lag;
+pub mod right;
 pub mod sealing;
 pub mod security;
 pub mod topic;

@@ -15,11 +15,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Timestamp};
 
 use super::broker::{Broker, REQUEST_TIMEOUT};
-use super::check::{Check, setting};
+use super::check::{Check, Needed, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
 use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
+use super::right::Right;
 use super::security::Security;
 use super::topic::{self, Topic};
 
@@ -64,6 +65,11 @@ impl Params {
     pub fn settings(&self) -> Vec<(&'static str, &'static str)> {
         let flush = (self.power_loss == PowerLoss::Together).then_some(FLUSH);
         SETTINGS.into_iter().chain(flush).collect()
+    }
+
+    /// What brokers are asked about it.
+    pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
+        Needed { broker: &self.broker, name: &self.topic, rights: &[Right::Read, Right::Write], origin }
     }
 
     /// What to do where the topic lacks `setting`.
@@ -314,9 +320,9 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
 pub fn identity(params: &Params, inspector: &BaseConsumer<ErrorContext>) -> Result<String, Fault> {
-    let (id, partitions) = topic::id_and_partitions(&params.broker, inspector.client(), &params.topic)?;
-    one_partition(partitions)?;
-    Ok(id)
+    let found = topic::described(&params.broker, inspector.client(), &params.topic)?;
+    one_partition(found.partitions)?;
+    Ok(found.id)
 }
 
 fn one_partition(partitions: usize) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! Topic metadata: id, partitions and settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
@@ -13,7 +13,8 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
 use crate::kafka::error_context::ErrorContext;
-pub(crate) use crate::kafka::topic_id::{id, id_and_partitions};
+use crate::kafka::right::Right;
+pub(crate) use crate::kafka::topic_id::{Described, described, id};
 
 /// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
 pub const NO_ID: &str = "00000000000000000000000000000000";
@@ -27,19 +28,28 @@ pub struct Topic {
     pub partitions: Vec<i32>,
     /// Every setting with its effective value, defaults included; empty for a mock cluster.
     pub settings: BTreeMap<String, String>,
+    /// What the user of the connection may do with it.
+    pub rights: BTreeSet<Right>,
 }
 
 /// Looks up id, partitions and settings; never creates the topic.
 ///
 /// # Errors
 ///
-/// If the topic does not exist, or the cluster does not answer or refuses.
+/// If the topic does not exist, if its settings may not be read, or if the cluster does not answer or refuses.
 pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
-    let id = id(broker, client.client(), topic)?;
+    let Described { id, rights, .. } = described(broker, client.client(), topic)?;
+    if !rights.contains(&Right::DescribeConfigs) {
+        return Err(Error::NoRight {
+            topic: topic.to_owned(),
+            servers: broker.servers.clone(),
+            right: Right::DescribeConfigs,
+        });
+    }
     let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
-    Ok(Topic { id, partitions, settings })
+    Ok(Topic { id, partitions, settings, rights })
 }
 
 /// Creates a topic and waits until it can be used.

@@ -1,5 +1,6 @@
-//! The id of a topic, which rdkafka does not expose, and how many partitions it has.
+//! What rdkafka does not expose of a topic: its id, and what the user of the connection may do with it.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 
 use rdkafka::bindings as c;
@@ -8,6 +9,15 @@ use rdkafka::error::KafkaError;
 
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
+use crate::kafka::right::Right;
+
+/// What brokers say of a topic besides its settings.
+pub(crate) struct Described {
+    pub id: String,
+    /// How many partitions it has.
+    pub partitions: usize,
+    pub rights: BTreeSet<Right>,
+}
 
 /// The id of a topic.
 ///
@@ -15,23 +25,23 @@ use crate::kafka::error::Error;
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
 pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
-    Ok(id_and_partitions(broker, client, topic)?.0)
+    Ok(described(broker, client, topic)?.id)
 }
 
-/// The id of a topic and how many partitions it has, by one DescribeTopics request of librdkafka. A topic of a mock cluster
-/// counts as one partition.
+/// Id, partitions and rights of a topic, by one DescribeTopics request of librdkafka. A topic of a mock cluster counts as one partition, with
+/// which everything is allowed.
 ///
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
 #[allow(unsafe_code)]
-pub(crate) fn id_and_partitions<C: rdkafka::ClientContext>(
+pub(crate) fn described<C: rdkafka::ClientContext>(
     broker: &Broker,
     client: &Client<C>,
     topic: &str,
-) -> Result<(String, usize), Error> {
+) -> Result<Described, Error> {
     if broker.is_mock {
-        return Ok(("mock".to_owned(), 1));
+        return Ok(Described { id: "mock".to_owned(), partitions: 1, rights: Right::ALL.into() });
     }
     let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
     let timeout = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
@@ -41,7 +51,8 @@ pub(crate) fn id_and_partitions<C: rdkafka::ClientContext>(
     // `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. Results and strings
     // belong to the event: they are read, and copied, before it is freed. `found` has `count` valid elements, of which
     // the first is read only if there is one; a description's id and error pointers are valid as long as it is, and a
-    // null error is handled. Of its partitions only the number is read. An event that comes after the poll gave up is freed with the queue.
+    // null error is handled. Of its partitions only the number is read. Its operations are `count` C enums, which are read as integers, for a
+    // newer broker may list one that has no name here; of none the pointer is not used. That of an option that is not set is null. An event that comes after the poll gave up is freed with the queue.
     unsafe {
         let handle = client.native_ptr();
         let queue = c::rd_kafka_queue_new(handle);
@@ -49,6 +60,8 @@ pub(crate) fn id_and_partitions<C: rdkafka::ClientContext>(
         let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
         let options = c::rd_kafka_AdminOptions_new(handle, c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
         c::rd_kafka_AdminOptions_set_request_timeout(options, timeout, std::ptr::null_mut(), 0);
+        // An error says that the option is not known, and then no operations are listed.
+        c::rd_kafka_error_destroy(c::rd_kafka_AdminOptions_set_include_authorized_operations(options, 1));
         c::rd_kafka_DescribeTopics(handle, topics, options, queue);
         // Longer than the timeout of the request, so that its own error arrives first.
         let event = c::rd_kafka_queue_poll(queue, timeout.saturating_add(1000));
@@ -74,7 +87,13 @@ pub(crate) fn id_and_partitions<C: rdkafka::ClientContext>(
                     let low = c::rd_kafka_Uuid_least_significant_bits(uuid);
                     let mut partitions = 0;
                     c::rd_kafka_TopicDescription_partitions(*found, &mut partitions);
-                    Ok((format!("{high:016x}{low:016x}"), partitions))
+                    let mut allowed = 0;
+                    let operations = c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
+                    let rights = match operations.is_null() {
+                        true => Right::among(&[]),
+                        false => Right::among(std::slice::from_raw_parts(operations.cast::<u32>(), allowed)),
+                    };
+                    Ok(Described { id: format!("{high:016x}{low:016x}"), partitions, rights })
                 } else {
                     Err(c::rd_kafka_error_code(error))
                 }

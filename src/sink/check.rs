@@ -1,8 +1,9 @@
 //! What the brokers say about the output topic and the witness topic.
 
 use super::kafka as topic_sink;
-use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::check::{Check, Needed, check_topic, setting};
 use crate::kafka::ordered;
+use crate::kafka::right::Right;
 use crate::kafka::topic::Topic;
 use crate::ledger::witness;
 
@@ -10,8 +11,9 @@ use crate::ledger::witness;
 pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params, bytes: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
-    if check_topic(&mut checks, &sink.broker, &sink.topic, origin, |topic| output_checks(&sink.topic, topic, bytes)) {
-        check_topic(&mut checks, &witness.broker, &witness.topic, origin, |topic| ordered::checks(witness, topic));
+    let output = Needed { broker: &sink.broker, name: &sink.topic, rights: &[Right::Write], origin };
+    if check_topic(&mut checks, output, |topic| output_checks(&sink.topic, topic, bytes)) {
+        check_topic(&mut checks, witness.needed(origin), |topic| ordered::checks(witness, topic));
     }
     checks
 }
@@ -19,7 +21,15 @@ pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params
 fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
     let limit = setting(topic, "max.message.bytes");
     let policy = setting(topic, "cleanup.policy");
+    let unread = (
+        "it may not, so that nobody notices synopses that the topic has lost".to_owned(),
+        "give it the right Read".to_owned(),
+    );
     vec![
+        Check {
+            warning: (!topic.rights.contains(&Right::Read)).then_some(unread),
+            ..Check::passed(format!("this user may Read {name}"))
+        },
         Check::new(
             format!("{name} takes messages of {bytes} bytes"),
             limit.parse().is_ok_and(|limit: usize| bytes <= limit),
@@ -49,6 +59,7 @@ mod tests {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
             settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+            rights: Right::ALL.into(),
         }
     }
 

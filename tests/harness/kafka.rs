@@ -62,16 +62,30 @@ pub struct Own {
 
 impl Own {
     pub fn start() -> Self {
+        Own::begin(|start| start)
+    }
+
+    /// One at whose listener with a password users have no rights but those that are given.
+    pub fn with_acls() -> Self {
+        Own::begin(|start| start.env("BERNSTREAM_KAFKA_ACLS", "1"))
+    }
+
+    fn begin(set: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        let servers = ask(home.path(), "start");
+        let servers = said(set(&mut script(home.path(), "start")));
         let own = Own { home, servers };
         own.wait_led();
         own
     }
 
+    /// `kafka-acls` with these arguments.
+    pub fn acls(&self, arguments: &[&str]) {
+        said(script(self.home.path(), "acls").args(arguments));
+    }
+
     /// Another action of `tests/kafka.sh`.
     pub fn ask(&self, action: &str) -> String {
-        let said = ask(self.home.path(), action);
+        let said = said(&mut script(self.home.path(), action));
         if action == "restart" {
             self.wait_led();
         }
@@ -153,8 +167,8 @@ fn script(home: &Path, action: &str) -> Command {
     script
 }
 
-fn ask(home: &Path, action: &str) -> String {
-    let done = script(home, action).output().expect("the script runs");
-    assert!(done.status.success(), "{action}: {}", String::from_utf8_lossy(&done.stderr));
+fn said(script: &mut Command) -> String {
+    let done = script.output().expect("the script runs");
+    assert!(done.status.success(), "{script:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }

@@ -63,6 +63,8 @@ mod proofs;
 mod publication;
 mod readers;
 mod running_sums;
+#[cfg(feature = "tls")]
+mod rights;
 mod sample;
 mod schema;
 mod secrecy;

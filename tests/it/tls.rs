@@ -11,7 +11,7 @@ use crate::harness::running::Running;
 use crate::harness::setup::{self, Setup};
 
 /// The listener of the tests' broker that requires TLS and a password.
-struct Secure {
+pub struct Secure {
     plain: String,
     address: String,
     ca: PathBuf,
@@ -24,16 +24,21 @@ fn secure() -> Option<Secure> {
     let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kafka.sh")).arg("secure").output();
     let told = script.expect("the script runs");
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told = String::from_utf8(told.stdout).expect("text");
-    let [address, ca, password_file] = told.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{told}") };
-    let password = fs::read_to_string(password_file).expect("a password").trim().to_owned();
-    assert!(password.len() > 20);
-    Some(Secure { plain, address: address.to_owned(), ca: ca.into(), password_file: password_file.into(), password })
+    Some(Secure::of(&plain, &String::from_utf8(told.stdout).expect("text")))
 }
 
 impl Secure {
+    /// The one of the broker at `plain`, as `tests/kafka.sh secure` tells it.
+    pub fn of(plain: &str, told: &str) -> Self {
+        let [address, ca, password_file] = told.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{told}") };
+        let password = fs::read_to_string(password_file).expect("a password").trim().to_owned();
+        assert!(password.len() > 20);
+        let (plain, address) = (plain.to_owned(), address.to_owned());
+        Secure { plain, address, ca: ca.into(), password_file: password_file.into(), password }
+    }
+
     /// The arguments of a command, and the keys of a configuration, that say the same.
-    fn right(&self) -> Way<'_> {
+    pub fn right(&self) -> Way<'_> {
         Way {
             brokers: &self.address,
             ca: Some(&self.ca),
@@ -48,7 +53,7 @@ impl Secure {
         told
     }
 
-    fn setup(&self, way: &Way<'_>, windows: u32) -> Setup {
+    pub fn setup(&self, way: &Way<'_>, windows: u32) -> Setup {
         let setup = Setup::new(&self.plain, windows);
         setup.edit(&format!("brokers = \"{}\"", self.plain), &way.keys());
         setup
@@ -57,7 +62,7 @@ impl Secure {
 
 /// A way to reach a cluster.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+pub struct Way<'a> {
     brokers: &'a str,
     ca: Option<&'a Path>,
     /// Mechanism, user, password file.

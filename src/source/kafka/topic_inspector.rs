@@ -7,6 +7,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::topic::Described;
 use crate::kafka::{self, Broker, ErrorContext, topic};
 use crate::source::Error;
 
@@ -36,7 +37,8 @@ impl TopicInspector {
     pub fn partitions(&self, id: &str, seen: impl IntoIterator<Item = i32>) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
         let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
-        let (found, count) = topic::id_and_partitions(&self.broker, self.client.client(), &self.topic)?;
+        let Described { id: found, partitions: count, .. } =
+            topic::described(&self.broker, self.client.client(), &self.topic)?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why: why.into() });

@@ -1,0 +1,40 @@
+//! What brokers let the user of a connection do with a topic.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use rdkafka::bindings::rd_kafka_AclOperation_t as Operation;
+
+/// An operation on a topic, by its name at Kafka. Without `Describe` brokers say that there is no such topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    Read,
+    Write,
+    Delete,
+    DescribeConfigs,
+}
+
+impl Right {
+    pub const ALL: [Right; 4] = [Right::Read, Right::Write, Right::Delete, Right::DescribeConfigs];
+
+    fn operation(self) -> Operation {
+        match self {
+            Right::Read => Operation::RD_KAFKA_ACL_OPERATION_READ,
+            Right::Write => Operation::RD_KAFKA_ACL_OPERATION_WRITE,
+            Right::Delete => Operation::RD_KAFKA_ACL_OPERATION_DELETE,
+            Right::DescribeConfigs => Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS,
+        }
+    }
+
+    /// Those in a list of operations; all of them for an empty one, which comes from brokers that do not say (before Apache Kafka 2.3).
+    pub(super) fn among(operations: &[u32]) -> BTreeSet<Right> {
+        let is_listed = |right: &Right| operations.is_empty() || operations.contains(&(right.operation() as u32));
+        Right::ALL.into_iter().filter(is_listed).collect()
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
