@@ -7,6 +7,8 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use sha2::{Digest, Sha256};
+
 use super::error::Error;
 use super::publish::{Sink, Unpublished};
 use super::published::Published;
@@ -15,6 +17,8 @@ use crate::ledger::{Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
 const EXTENSION: &str = "arrows";
+/// The longest name that file systems take, in bytes.
+const LONGEST_NAME: usize = 255;
 /// How many files are written at a time.
 const AT_ONCE: usize = 32;
 
@@ -174,8 +178,20 @@ pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// `text` as the name of a file or folder: special characters are escaped, and different texts have different names.
+/// `text` as the name of a file or folder: special characters are escaped, what is too long ends with a digest of all of it, and different
+/// texts have different names.
 fn safe(text: &str) -> String {
+    let mut name = escaped(text);
+    if name.len() > LONGEST_NAME {
+        let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        // No escaped text has a tilde.
+        name.truncate(LONGEST_NAME - 1 - digest.len());
+        name = format!("{name}~{digest}");
+    }
+    name
+}
+
+fn escaped(text: &str) -> String {
     let escape = |(place, byte): (usize, u8)| match byte {
         b'.' if place == 0 => "%2E".to_string(),
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
@@ -285,6 +301,9 @@ mod tests {
         assert_eq!(name("/bernstream/p/r", Some("")), "p/r/%/2013-01-01T050000Z.arrows");
         assert_eq!(name("/bernstream/p/r", Some("a b")), "p/r/a%20b/2013-01-01T050000Z.arrows");
         assert_eq!(name("/bernstream/p/r", Some("a%20b")), "p/r/a%2520b/2013-01-01T050000Z.arrows");
+        let [one, other] = ["a", "b"].map(|last| "東".repeat(99) + last);
+        let [one, other] = [&one, &other].map(|key| name("/bernstream/p/r", Some(key)));
+        assert!(one != other && one.split('/').all(|part| part.len() <= LONGEST_NAME), "{one}");
     }
 
     #[test]
