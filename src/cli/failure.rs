@@ -78,10 +78,12 @@ impl From<pipeline::Error> for Failure {
         use pipeline::Error;
         let text = error.to_string();
         match error {
-            Error::Source(_) => Failure::Unavailable(text),
+            // What the brokers refuse now they allowed before.
+            Error::Source(source::Error::Kafka(_) | source::Error::Hanging { .. }) => Failure::Unavailable(text),
+            Error::Source(error) => error.into(),
             Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
             Error::Deliver(deliver::Error::Witness(error)) => error.into(),
-            Error::Deliver(deliver::Error::Sink { .. }) => Failure::Unavailable(text),
+            Error::Deliver(deliver::Error::Sink { error, .. }) => error.into(),
             Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::ReadsTooFar | Error::Panicked => {
                 Failure::Other(text)
             }
@@ -164,7 +166,15 @@ impl From<witness::Error> for Failure {
 
 impl From<sink::Error> for Failure {
     fn from(error: sink::Error) -> Self {
-        Failure::Unavailable(error.to_string())
+        let text = error.to_string();
+        match error {
+            sink::Error::TooLarge { .. } | sink::Error::Compacted { .. } => Failure::Configuration(text),
+            sink::Error::Different { .. } | sink::Error::Header(_) => Failure::Unsound(text),
+            sink::Error::Broker(_)
+            | sink::Error::Deleted { .. }
+            | sink::Error::Recreated { .. }
+            | sink::Error::File { .. } => Failure::Unavailable(text),
+        }
     }
 }
 

@@ -72,8 +72,7 @@ impl Files {
             true => folder::list(path).map_err(|broken| fault(path, &broken))?,
             false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
         };
-        let contents = |file: &PathBuf| Table::open(file, &columns, &params.declared).map(|table| table.contents());
-        let contents = files.iter().map(contents).collect::<Result<_, _>>()?;
+        let contents = files.iter().map(|file| contents(file, &columns, &params.declared)).collect::<Result<_, _>>()?;
         let (declared, at, open, batches, broken) = (params.declared, 0, None, 0, BTreeMap::new());
         let files = Files { columns, declared, files, passed_over, contents, at, open, batches, broken };
         files.have_all_columns()?;
@@ -200,6 +199,16 @@ impl Source for Files {
     fn is_connected(&self) -> bool {
         true
     }
+}
+
+/// What a file says before its records are read. Whether the pages of Parquet can be read shows only in one of them.
+fn contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
+    let mut table = Table::open(path, columns, declared)?;
+    if let Table::Parquet(..) = table {
+        let place = Place { partition: 0, offset: 0, message_time: None };
+        table.next(columns, place).map_err(|broken| unreadable(path, &broken))?;
+    }
+    Ok(table.contents())
 }
 
 fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
