@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
     let (scale, input) = split(&settings)?;
-    for warning in settings.warnings() {
+    for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
     let stop = Stop::default();

@@ -149,7 +149,7 @@ fn summary(settings: &Settings) -> Checked {
         message: settings.releases.iter().map(|release| message(settings, release)).collect(),
         ledger: Left::of(settings),
         notes,
-        warnings: settings.warnings(),
+        warnings: settings.warnings(Timestamp::now()),
         checks: Vec::new(),
         not_looked_at: None,
         refused: None,
@@ -223,8 +223,10 @@ fn schedule(settings: &Settings) -> Vec<String> {
             });
             lines.push(format!("it is published {} after its cutoff", span(settings.publish_delay)));
         }
-        Input::Files(_) => lines
-            .push("every window is open until the end of the input, and published when all input is read".to_owned()),
+        Input::Files(_) => lines.push(
+            "every window is open until the end of the input, and published when all input is read and the window has ended"
+                .to_owned(),
+        ),
     }
     let groups = settings.groups() * settings.releases.len();
     lines.push(format!(

@@ -170,7 +170,7 @@ fn go(
 ) -> Result<Ended, Failure> {
     private::make_folder(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
-    for warning in settings.warnings() {
+    for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
     for kept in settings.releases.iter().filter_map(settings::kept) {
@@ -327,7 +327,7 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
     match settings.input {
         _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is already closed"),
         Input::Files(_) => {
-            info!(window = %next.start, "next window; all windows are released when the input has been read")
+            info!(window = %next.start, "next window; all windows that have ended are released when the input has been read")
         }
         Input::Kafka(_) => info!(
             window = %next.start,

@@ -1,9 +1,16 @@
 //! `check` refuses what `run` would refuse, in the same words and with the same exit code; and what it accepts, `run` begins with.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow_ipc::writer::StreamWriter;
+use parquet::arrow::ArrowWriter;
 
 use crate::harness::files::{Files, command, ended};
 use crate::harness::kafka;
@@ -87,6 +94,79 @@ fn a_folder_of_another_pipeline_is_refused() {
     replace(&two, "/elsewhere\"", "/out\"");
     let (code, error) = refused_by_both(&two, true);
     assert!(code == 74 && error.contains(expected), "{code} {error}");
+}
+
+fn records() -> RecordBatch {
+    let time: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1_735_689_630]));
+    let (key, value): (ArrayRef, ArrayRef) =
+        (Arc::new(StringArray::from(vec!["a"])), Arc::new(Float64Array::from(vec![5.0])));
+    RecordBatch::try_from_iter([("time", time), ("key", key), ("value", value)]).expect("records")
+}
+
+#[test]
+fn pages_that_nobody_can_read_are_told_before_there_is_a_ledger() {
+    let files = Files::new();
+    let file = files.pipeline("one", "out");
+    replace(&file, "records.csv", "records.parquet");
+    let parquet = files.path("records.parquet");
+    let mut writer =
+        ArrowWriter::try_new(File::create(&parquet).expect("made"), records().schema(), None).expect("a writer");
+    writer.write(&records()).expect("written");
+    writer.close().expect("closed");
+    let mut bytes = fs::read(&parquet).expect("a file");
+    // The first page begins behind the four bytes that every file has; what describes the columns is at the end.
+    bytes.iter_mut().skip(4).take(16).for_each(|byte| *byte = 0xff);
+    fs::write(&parquet, bytes).expect("written");
+    assert_eq!(ended(command(&["check"], &file)).0, 78);
+    let (code, error) = ended(command(&["run"], &file));
+    assert!(code == 78 && error.contains("records.parquet"), "{code} {error}");
+    assert!(!files.path("one.ledger/ledger.sqlite").exists());
+}
+
+#[test]
+fn a_fault_of_the_data_that_shows_late_is_no_service_that_does_not_answer() {
+    let files = Files::new();
+    let file = files.pipeline("one", "out");
+    replace(&file, "records.csv", "records.arrows");
+    let mut writer = StreamWriter::try_new(Vec::new(), &records().schema()).expect("a writer");
+    writer.write(&records()).expect("written");
+    writer.write(&records()).expect("written");
+    let mut bytes = writer.into_inner().expect("the stream");
+    bytes.truncate(bytes.len() - 20);
+    fs::write(files.path("records.arrows"), bytes).expect("written");
+    let (code, error) = ended(command(&["run"], &file));
+    assert!(code == 78 && error.contains("records.arrows: it ends within an Arrow message"), "{code} {error}");
+}
+
+#[test]
+fn a_key_that_is_too_long_for_a_name_of_a_file_is_published() {
+    let files = Files::new();
+    let file = files.pipeline("one", "out");
+    let key = "東京都千代田区丸の内一丁目九番一号東京駅丸の内北口改札前案内";
+    replace(&file, "\"a\"", &format!("\"a\", \"{key}\""));
+    assert_eq!(ended(command(&["run"], &file)).0, 0);
+    assert_eq!(ended(command(&["ledger", "verify"], &file)), (0, String::new()));
+    let published = fs::read_dir(files.path("out/one/density")).expect("a folder").count();
+    assert_eq!(published, 2);
+}
+
+#[test]
+fn windows_of_files_that_end_later_are_told_and_waited_for() {
+    let files = Files::new();
+    let file = files.pipeline("one", "out");
+    fs::write(files.path("records.csv"), "time,key,value\n2568-01-01T00:00:30Z,a,5\n").expect("written");
+    replace(&file, "2025-", "2568-");
+    let told = "2 of 2 windows end in the future: each is published when it has ended, and the worker is waiting until 2568-01-01T00:02:00Z";
+    let checked = command(&["check"], &file).output().expect("it runs");
+    assert!(checked.status.success());
+    let checked = String::from_utf8_lossy(&checked.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(checked.contains(told), "{checked}");
+    let mut worker = command(&["run"], &file).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut log = BufReader::new(worker.stderr.take().expect("a log")).lines().map_while(Result::ok);
+    let is_told = log.any(|line| line.contains(told));
+    worker.kill().expect("it waits");
+    worker.wait().expect("it has ended");
+    assert!(is_told);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What is allowed and surely a mistake, for warnings.
 
 use crate::accountant::policy::Policy;
-use crate::config::settings::{Period, Release, Settings, Unit};
+use crate::clock::{self, Timestamp};
+use crate::config::settings::{Input, Period, Release, Settings, Unit};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Density, Smoothing, Target};
 use crate::targets::Basis;
@@ -10,10 +11,10 @@ use crate::targets::Basis;
 const MUCH: u64 = 20;
 
 /// What is suspected, in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
-/// unpaid. Everything is public.
-pub fn suspected(settings: &Settings) -> Vec<String> {
+/// unpaid, windows in the future. Everything is public.
+pub fn suspected(settings: &Settings, now: Timestamp) -> Vec<String> {
     let coarse = settings.releases.iter().filter_map(coarse);
-    large(settings).into_iter().chain(unpaid(settings)).chain(coarse).collect()
+    large(settings).into_iter().chain(unpaid(settings)).chain(coarse).chain(future(settings, now)).collect()
 }
 
 fn large(settings: &Settings) -> Option<String> {
@@ -24,6 +25,27 @@ fn large(settings: &Settings) -> Option<String> {
     (epsilon.to_f64() > MUCH as f64).then(|| {
         format!("epsilon = {epsilon} protects next to nothing: who sees the synopses can be all but sure of any record; a usual total is 1, and above 10 is rare")
     })
+}
+
+/// What a worker waits for, whatever it reads.
+fn future(settings: &Settings, now: Timestamp) -> Option<String> {
+    let rules = &settings.windows;
+    let (origin, grid) = (rules.grid.origin(), rules.grid);
+    match (&settings.input, rules.end.filter(|end| *end > now)) {
+        (Input::Files(_), Some(end)) => {
+            let all = grid.count(origin, end);
+            let later = all - grid.count(origin, now);
+            Some(format!(
+                "{later} of {all} windows end in the future: each is published when it has ended, and the worker is waiting until {end}, the end \
+                 of the last; correct windows.origin and windows.end if that is not meant"
+            ))
+        }
+        (Input::Kafka(_), _) if origin > now => Some(format!(
+            "windows.origin lies {} in the future: the worker is waiting until {origin}, and earlier records are in no window",
+            clock::show(origin.since(now))
+        )),
+        _ => None,
+    }
 }
 
 /// Of fixed prices alone: a policy says itself how far it goes.
@@ -82,7 +104,7 @@ mod tests {
             assert!(text.contains(from), "{from}");
             text.replace(from, to)
         });
-        suspected(&Settings::parse(&text, "test").unwrap())
+        suspected(&Settings::parse(&text, "test").unwrap(), Timestamp::parse("2026-01-05T00:00:00Z").unwrap())
     }
 
     #[test]
@@ -96,5 +118,9 @@ mod tests {
         assert!(unpaid.len() == 1 && unpaid[0].contains("pays for 10 of the 24 windows of a period"), "{unpaid:?}");
         let coarse = of(records, &[("bandwidths = [10]", "bandwidths = [2]")]);
         assert!(coarse.len() == 1 && coarse[0].contains("the bandwidth 2 of dep_delay is far below"), "{coarse:?}");
+        let open = of(records, &[("end = \"2014-01-01T05", "end = \"2026-01-06T05")]);
+        assert!(open.len() == 1 && open[0].starts_with("2 of 4753 windows end in the future"), "{open:?}");
+        let ahead = of(users, &[("origin = \"2026-", "origin = \"2027-")]);
+        assert!(ahead.len() == 1 && ahead[0].contains("the worker is waiting until 2027-"), "{ahead:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::clock::Timestamp;
 use crate::config::settings::endpoints::Input;
 use crate::config::settings::privacy::{Privacy, Protected};
 use crate::config::settings::release::Release;
@@ -90,8 +91,8 @@ impl Settings {
     }
 
     /// Warnings about the security of the connections, and about what is surely a mistake.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = super::mistakes::suspected(self);
+    pub fn warnings(&self, now: Timestamp) -> Vec<String> {
+        let mut warnings = super::mistakes::suspected(self, now);
         warnings.extend(self.connection_warnings());
         warnings
     }
