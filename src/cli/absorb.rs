@@ -13,7 +13,7 @@ use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
 use crate::clock::{Reminder, Timestamp};
-use crate::config::{Input, Settings};
+use crate::config::{Input, Settings, socket_address};
 use crate::kafka::sealing::Secret;
 use crate::pipeline::{Absorbed, Stop};
 use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic};
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, env = "BERNSTREAM_MEMBER")]
     member: Option<String>,
     /// Answer /healthz and /readyz there, such as 0.0.0.0:9464. Default: nowhere
-    #[arg(long, env = "BERNSTREAM_LISTEN")]
+    #[arg(long, env = "BERNSTREAM_LISTEN", value_parser = socket_address)]
     listen: Option<SocketAddr>,
 }
 

@@ -6,15 +6,15 @@ use clap::builder::PossibleValuesParser;
 
 use crate::cli::failure::Failure;
 use crate::cli::print;
-use crate::kafka::Broker;
 use crate::kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
+use crate::kafka::{Broker, addresses};
 
 /// Bootstrap servers, TLS and SASL. A command that takes them must let one of its own arguments require `brokers`: clap leaves
 /// a group that contains groups empty.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Cluster {
     /// Kafka's bootstrap servers, host:port[,host:port...]
-    #[arg(long, required = false)]
+    #[arg(long, required = false, value_parser = addresses)]
     pub brokers: String,
     /// Use TLS; the certificate of a broker must be signed by an authority that this system trusts
     #[arg(long, requires = "brokers")]

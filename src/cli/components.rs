@@ -83,8 +83,9 @@ impl Components {
             true => Some(Ledger::open(&settings.ledger)?),
             false => None,
         };
-        let readers = open_readers(settings)?;
+        // The input after the output, which a new pipeline lacks: to open the input may create the topic of its clock.
         let mut sink = settings.output.open_sink()?;
+        let readers = open_readers(settings)?;
         if existing.is_none() && settings.ledger_log.is_none() {
             // Before its witness is missed, which nobody has made.
             not_another_output(settings, false)?;

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Runtime;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
+use crate::config::socket_address;
 use crate::feed::topic::{self, History};
 use crate::feed::{self, Feed, FeedReader, Origin};
 use crate::pipeline::Stop;
-use crate::sink::{Location, Output};
+use crate::sink::{Location, Output, files};
 use crate::{kafka, serve, telemetry};
 
 /// The default address of the page.
@@ -41,7 +42,7 @@ pub struct Arguments {
     #[command(flatten)]
     cluster: Option<Cluster>,
     /// The address of the page
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS, value_parser = socket_address)]
     listen: SocketAddr,
     /// A name by which browsers may ask for the page, beside localhost and addresses; may be given several times. With none, a page
     /// for this machine alone has no other, and any other page is answered by every name
@@ -89,11 +90,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Failure::Configuration(format!("there is no topic '{topic}' at {servers}; check its name"))
         }
         feed::Error::Topic(error) => error.into(),
+        feed::Error::NotAFolder { .. } => Failure::Configuration(error.to_string()),
         error => Failure::Unavailable(error.to_string()),
     })?;
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
+    if let Origin::Folder(path) = &origin
+        && files::synopses_below(path).is_ok_and(|found| found.is_empty())
+    {
+        warn!(
+            "there is no synopsis in {} yet, nor in a folder in it: waiting for a worker that writes one",
+            path.display()
+        );
+    }
     line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
     let _until_the_end = open(listener, arguments.hosts.as_slice().into(), origin, &runtime)?;
     while !stop.asked() {

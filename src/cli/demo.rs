@@ -25,7 +25,7 @@ use crate::cli::print::{line, print};
 use crate::cli::run::{self, Origin};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings};
+use crate::config::{Input, Output, Settings, socket_address};
 use crate::kafka::Broker;
 use crate::pipeline::Stop;
 use crate::serve;
@@ -47,10 +47,10 @@ pub struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     windows: Option<u32>,
     /// Serve /metrics, /healthz and /readyz at this address, for example 127.0.0.1:9464.
-    #[arg(long)]
+    #[arg(long, value_parser = socket_address)]
     listen: Option<SocketAddr>,
     /// The address of the page [default: 127.0.0.1:9465, or a free port if that one is taken].
-    #[arg(long)]
+    #[arg(long, value_parser = socket_address)]
     dashboard: Option<SocketAddr>,
 }
 

@@ -18,6 +18,7 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, note};
 use crate::cli::progress::during;
 use crate::cli::reading::Reading;
+use crate::sink::files;
 use crate::synopsis::Synopsis;
 
 /// Prints the table, the description or the whole synopsis.
@@ -79,6 +80,11 @@ pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
+    if path.is_dir() {
+        let newest = files::synopses_below(path).ok().and_then(|found| found.last().cloned());
+        let example = newest.unwrap_or_else(|| path.join("PIPELINE/RELEASE/WINDOW.arrows"));
+        return Err(Error::Folder { path: path.to_owned(), example });
+    }
     let read = || match path == Path::new("-") {
         true => {
             let mut bytes = Vec::new();

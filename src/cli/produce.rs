@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
-    Failure::Other(format!("cannot read {}: {why}", file.display()))
+    Failure::Configuration(format!("cannot read {}: {why}", file.display()))
 }
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;

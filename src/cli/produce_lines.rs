@@ -78,7 +78,7 @@ impl LineMessages {
 }
 
 fn unreadable(path: &Path, line: u64, why: &dyn std::fmt::Display) -> Failure {
-    Failure::Other(format!("cannot read {}: line {line}: {why}; the lines before it were sent", path.display()))
+    Failure::Configuration(format!("cannot read {}: line {line}: {why}; the lines before it were sent", path.display()))
 }
 
 /// The names of the columns: paths to different fields.

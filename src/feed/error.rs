@@ -11,6 +11,8 @@ pub enum Error {
     Topic(#[from] kafka::Error),
     #[error("there is no folder {path}: the worker creates it with its first synopsis")]
     NoFolder { path: PathBuf },
+    #[error("{path} is a file: name the folder of synopses that [output.files] names")]
+    NotAFolder { path: PathBuf },
     #[error(transparent)]
     Folder(#[from] crate::sink::Error),
 }

@@ -30,7 +30,12 @@ type Stamp = (Option<SystemTime>, u64);
 ///
 /// If the folder does not exist.
 pub(super) fn check(folder: &Path) -> Result<(), Error> {
-    if folder.is_dir() { Ok(()) } else { Err(Error::NoFolder { path: folder.to_owned() }) }
+    let path = folder.to_owned();
+    match folder.metadata() {
+        Ok(about) if about.is_dir() => Ok(()),
+        Ok(_) => Err(Error::NotAFolder { path }),
+        Err(_) => Err(Error::NoFolder { path }),
+    }
 }
 
 /// Reads until `stop` is set.

@@ -73,7 +73,7 @@ impl Broker {
         &self.security
     }
 
-    /// Unsafe settings: SASL without TLS, and secret files that every user can read. Group access is fine, because Kubernetes
+    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read. Group access is fine, because Kubernetes
     /// mounts secrets that way.
     pub fn warnings(&self) -> Vec<String> {
         use std::os::unix::fs::MetadataExt;
@@ -87,7 +87,8 @@ impl Broker {
             "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
             self.servers
         );
-        open.chain(is_bare.then_some(bare)).collect()
+        let unsupported = self.security.unsupported().map(|why| format!("{} cannot be reached: {why}", self.servers));
+        unsupported.into_iter().chain(open).chain(is_bare.then_some(bare)).collect()
     }
 
     /// The settings that all clients share. Asking for a topic never creates it.
@@ -210,6 +211,10 @@ impl Broker {
                 | RDKafkaErrorCode::InvalidReplicationFactor
                 | RDKafkaErrorCode::PolicyViolation,
             ) => self.refused(topic, &error.to_string()),
+            Some(RDKafkaErrorCode::UnsupportedFeature) => {
+                let why = "what answers there takes no requests of clients, as the port of a controller (KRaft): name that of a broker";
+                Error::Unavailable { servers: self.servers.clone(), why: why.to_owned() }
+            }
             _ => match error {
                 KafkaError::ClientCreation(why) => Error::Setup { servers: self.servers.clone(), why: why.clone() },
                 KafkaError::ClientConfig(_, why, property, _) => {

@@ -3,6 +3,7 @@
 //!
 //! Sources, sinks and witnesses stay in their own rooms and use this one.
 
+mod addresses;
 pub mod broker;
 pub mod broker_clock;
 pub mod check;
@@ -19,6 +20,7 @@ pub mod security;
 pub mod topic;
 mod topic_id;
 
+pub use self::addresses::addresses;
 pub use self::broker::Broker;
 pub use self::error::Error;
 pub use self::error_context::ErrorContext;

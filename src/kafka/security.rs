@@ -96,14 +96,19 @@ impl Security {
         }
     }
 
+    /// What keeps this program from connecting, if it was built without what is asked for.
+    pub(super) fn unsupported(&self) -> Option<&'static str> {
+        (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(
+            "this program was built without TLS and SASL: build it with `cargo build --release --features tls`",
+        )
+    }
+
     pub(super) fn set(&self, config: &mut ClientConfig) -> Result<(), String> {
         if *self == Security::default() {
             return Ok(());
         }
-        if cfg!(not(feature = "tls")) {
-            return Err("this program was built without TLS and SASL: build it with \
-                        `cargo build --release --features tls`"
-                .to_owned());
+        if let Some(why) = self.unsupported() {
+            return Err(why.to_owned());
         }
         config.set("security.protocol", self.protocol());
         let mut file = |property: &str, what: &str, path: &Path| {

@@ -215,7 +215,7 @@ pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
     for entry in entries {
         let entry = entry.map_err(unlisted)?;
         if entry.file_name() != *own && entry.file_type().map_err(unlisted)?.is_dir() {
-            found.extend(below(entry.path())?.into_iter().next());
+            found.extend(synopses_below(&entry.path())?.into_iter().next());
         }
     }
     Ok(found)
@@ -227,12 +227,17 @@ pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
 ///
 /// If a folder cannot be listed.
 pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
-    below(params.path.clone())
+    synopses_below(&params.path)
 }
 
-fn below(folder: PathBuf) -> Result<Vec<PathBuf>, Error> {
+/// The same of the folder at this path.
+///
+/// # Errors
+///
+/// As for [`synopses`].
+pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    let mut folders = vec![folder];
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let mut list = || {
             for entry in fs::read_dir(&folder)? {

@@ -22,3 +22,11 @@ pub struct Columns {
     /// The values, in the order of the axes of the domain; numbers, or text that holds them.
     pub values: Vec<String>,
 }
+
+impl Columns {
+    /// Their names, whatever they are needed for.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let first = [Some(&self.time), self.key.as_ref(), self.unit.as_ref()].into_iter().flatten();
+        first.chain(&self.values).map(String::as_str)
+    }
+}

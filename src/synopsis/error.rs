@@ -22,7 +22,8 @@ pub enum Error {
     #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
     NoMoments,
     #[error(
-        "it holds no tables of cells: densities, shares and quantiles at other bandwidths are read from [release.cells]"
+        "it holds no tables of cells, which only [release.cells] makes, whatever the noise of another release is: densities, shares and quantiles \
+         at other bandwidths are read from those"
     )]
     NoTables,
     #[error("it holds tables of cells: ask for the count of a range with `range` instead of an integral")]

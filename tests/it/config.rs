@@ -296,6 +296,33 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     );
 }
 
+/// People ask for what other programs have: the hint says what does it here, and nothing else is told.
+#[test]
+fn what_is_asked_for_points_to_what_does_it() {
+    let density = "[release.density]\nbandwidths = [10]\n";
+    let of_records = with(FLIGHTS, "clock_slack", "format = \"avro\"\nclock_slack");
+    for (text, hint) in [
+        (with(FLIGHTS, density, "[release.count]\n"), "[release.cells] has noisy counts"),
+        (with(FLIGHTS, density, "[release.histogram]\nbins = 9\n"), "[release.cells] has noisy counts"),
+        (with(FLIGHTS, density, "[release.quantile]\n"), "`bernstream query FILE --quantile 0.5`"),
+        (with(FLIGHTS, density, "[release.mean]\n"), "[release.moments] answers sums and means"),
+        (with(FLIGHTS, "degree = 40", "degree = 40\nwhere = \"dep_delay > 0\""), "are not selected by a condition"),
+        (with(FLIGHTS, "time = \"time\"", "time = \"time\"\nfilter = \"a\""), "are not selected by a condition"),
+        (of_records, "that needs a table: { avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }"),
+        (with(FLIGHTS, "\"localhost:9092\"", "\"${KAFKA}\""), "write the value itself"),
+        (with(FLIGHTS, "values = [\"EWR\", \"JFK\", \"LGA\"]", "values = [1]"), "found 1"),
+    ] {
+        let told = Settings::parse(&text, "f").unwrap_err().to_string();
+        assert!(told.contains(hint) && told.matches("\n  = ").count() == 1, "{told}");
+    }
+}
+
+#[test]
+fn localhost_is_an_address_to_listen_at() {
+    let served = with(FLIGHTS, "\"127.0.0.1:9464\"", "\"localhost:9464\"");
+    assert_eq!(Settings::parse(&served, "f").unwrap().serve, Settings::parse(FLIGHTS, "f").unwrap().serve);
+}
+
 /// What is misspelt is one fault: keys that only then seem to be missing, or too many, are not told.
 #[test]
 fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
@@ -1132,7 +1159,12 @@ fn a_program_without_tls_says_how_to_get_one() {
     assert_eq!(checked.status.code(), Some(78));
     let told = String::from_utf8(checked.stdout).unwrap();
     assert!(told.contains("built without TLS") && told.contains("cargo build --release --features tls"), "{told}");
-    assert!(bernstream(&["check", "--offline", path]).status.success(), "what it promises can be read all the same");
+    let offline = bernstream(&["check", "--offline", path]);
+    assert!(offline.status.success(), "what it promises can be read all the same");
+    assert!(
+        String::from_utf8(offline.stderr).unwrap().contains("built without TLS"),
+        "and that it cannot be carried out"
+    );
 }
 
 #[test]

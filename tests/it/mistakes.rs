@@ -342,6 +342,49 @@ const CONFIGURATION: &[Mistake] = &[
         made: |at| at.checked(&flights(), "topic = \"flights\"", "topic = \"my flights\""),
     },
     Mistake {
+        what: "brokers as a URL",
+        verdict: "mended: it was taken, and nothing answered",
+        made: |at| at.checked(&flights(), "localhost:9092", "kafka://localhost:9092"),
+    },
+    Mistake {
+        what: "brokers without a port",
+        verdict: "mended: it was taken",
+        made: |at| at.checked(&flights(), "localhost:9092", "localhost"),
+    },
+    Mistake {
+        what: "a variable of the environment",
+        verdict: "mended: it was taken as it stands",
+        made: |at| at.checked(&files(), "out/files", "${OUT}/files"),
+    },
+    Mistake {
+        what: "an expression for a column",
+        verdict: "mended: nothing was said; a column may have such a name, so it is a warning",
+        made: |at| at.checked(&files(), "\"dep_delay\"", "\"log(dep_delay)\""),
+    },
+    Mistake {
+        what: "a path of Arrow for a column",
+        verdict: "mended: nothing was said; a column may have such a name, so it is a warning",
+        made: |at| at.checked(&flights(), "\"dep_delay\"", "\"after.dep_delay\""),
+    },
+    Mistake {
+        what: "a delta that nothing needs",
+        verdict: "mended: nothing was said",
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = 1.0\ndelta = 1e-9\n\n"),
+    },
+    Mistake {
+        what: "keys without quotes",
+        verdict: "mended: an empty list was told first",
+        made: |at| at.checked(&files(), "[\"EWR\", \"JFK\", \"LGA\"]", "[1, 2]"),
+    },
+    Mistake {
+        what: "a file of keys with a header, quotes and commas",
+        verdict: "mended: they were taken for keys",
+        made: |at| {
+            at.write("keys.txt", "origin\n\"EWR\"\nJFK,Kennedy\n");
+            at.checked(&files(), "values = [\"EWR\", \"JFK\", \"LGA\"]", "values_file = \"keys.txt\"")
+        },
+    },
+    Mistake {
         what: "no slack for the clocks of brokers",
         verdict: IN_PLACE,
         made: |at| at.checked(&flights(), "clock_slack = \"45s\"", "clock_slack = \"0s\""),
@@ -463,6 +506,26 @@ const INPUT: &[Mistake] = &[
             let servers = kafka::broker()?;
             at.write("c.toml", flights().replace("localhost:9092", &servers).replace("\"flights", "\"no-flights"));
             Some(at.said(&["check", "c.toml"]).replace(&servers, "ADDRESS"))
+        },
+    },
+    Mistake {
+        what: "a controller in the place of a broker",
+        verdict: "mended: it gave a code of the client's library",
+        made: |at| {
+            // `tests/kafka.sh` gives it the next port.
+            let servers = kafka::broker()?;
+            let (host, port) = servers.rsplit_once(':')?;
+            let controller = format!("{host}:{}", port.parse::<u16>().ok()? + 1);
+            at.write("c.toml", flights().replace("localhost:9092", &controller));
+            Some(at.said(&["check", "c.toml"]).replace(&controller, "ADDRESS"))
+        },
+    },
+    Mistake {
+        what: "what is no file of records is produced",
+        verdict: "mended: its code was that of a fault in the program",
+        made: |at| {
+            at.write("make.py", "print(1)");
+            Some(at.said(&["produce", "make.py", "--brokers", "localhost:9092", "--topic", "t"]))
         },
     },
     Mistake {
@@ -641,6 +704,23 @@ const LEDGER: &[Mistake] = &[
 ];
 
 const READING: &[Mistake] = &[
+    Mistake {
+        what: "a folder is evaluated",
+        verdict: "mended: it said that it could not be read",
+        made: |at| {
+            at.worked();
+            at.said(&["run", "c.toml"]);
+            Some(at.said(&["evaluate", "out"]))
+        },
+    },
+    Mistake {
+        what: "the page of a file",
+        verdict: "mended: it said that there is no such folder",
+        made: |at| {
+            at.synopsis("density-1d");
+            Some(at.said(&["dashboard", "s.json"]))
+        },
+    },
     Mistake {
         what: "a file that is no synopsis is evaluated",
         verdict: "good: what it is not",

@@ -11,6 +11,8 @@ use crate::synopsis;
 /// Why nothing, or not everything, was printed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("{} is a folder: name one of the synopses in it, such as {}", path.display(), example.display())]
+    Folder { path: PathBuf, example: PathBuf },
     #[error("cannot read {}", shown(path))]
     Read { path: PathBuf, source: io::Error },
     #[error("{}", shown(path))]
@@ -42,6 +44,7 @@ impl From<Error> for Failure {
         match error {
             Error::Read { .. } => Failure::Unavailable(text),
             Error::NoDensity
+            | Error::Folder { .. }
             | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(
                 synopsis::Error::OutsideDomain { .. }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::config::file::asked::ASKED;
 use crate::config::file::sections::File;
 use crate::config::targets;
 use crate::config::text::{Key, KnownKeys};
@@ -11,7 +12,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| [&[BEFORE], targets::KEYS
 
 /// Every key, as a [`Document`](crate::config::text::Document) needs them.
 pub fn known_keys() -> KnownKeys {
-    KnownKeys(&KEYS)
+    KnownKeys { keys: &KEYS, asked: ASKED }
 }
 
 /// The keys before the tables of the targets.
@@ -30,7 +31,7 @@ const BEFORE: &[Key] = &[
     ("input.key.values[]", r#"a key in quotes, such as "EWR""#),
     ("input.key.values_file", r#"the path of a text file with one key a line in quotes, in place of `values`"#),
     ("input.kafka", "a table [input.kafka]"),
-    ("input.kafka.brokers", r#"addresses such as "localhost:9092""#),
+    ("input.kafka.brokers", r#"addresses such as "localhost:9092" or "one:9092,two:9092""#),
     ("input.kafka.tls", r#"a table such as { ca = "/etc/bernstream/ca.pem" }, or {} for the system's authorities"#),
     ("input.kafka.tls.ca", "the path of a file of certificate authorities (PEM) in quotes"),
     ("input.kafka.tls.certificate", "the path of the client's certificate (PEM) in quotes"),

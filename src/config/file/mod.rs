@@ -1,5 +1,6 @@
 //! The file as written: names and shapes, no rules.
 
+mod asked;
 mod keys;
 mod release;
 mod schema;

@@ -56,7 +56,10 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
     let column = document.required(&place, "column", written.column, values::words);
     let keys = match (written.values, written.values_file) {
         (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
-        (None, Some(path)) => keys_of_file(document, path, written.kind.map(Spanned::into_inner)),
+        (None, Some(path)) => {
+            let header = column.as_ref().map_or("", |column| column.get_ref());
+            keys_of_file(document, path, header, written.kind.map(Spanned::into_inner))
+        }
         (values, None) => listed(document, &place, values),
     };
     Ok((column?.into_inner(), keys?))
@@ -89,12 +92,17 @@ fn listed(
     Ok(keys)
 }
 
-/// The keys of `values_file`.
-fn keys_of_file(document: &mut Document<'_>, path: Spanned<String>, kind: Option<IdType>) -> Checked<Vec<String>> {
+/// The keys of `values_file`; `header` is the name of their column.
+fn keys_of_file(
+    document: &mut Document<'_>,
+    path: Spanned<String>,
+    header: &str,
+    kind: Option<IdType>,
+) -> Checked<Vec<String>> {
     let place = path.span();
     let is_possible = |key: &str| kind != Some(IdType::Integer) || is_integer(key);
-    key_file::read(path.get_ref(), is_possible).map_err(|faults| {
-        let hint = "one key a line, each once; no quotes, no comments";
+    key_file::read(path.get_ref(), header, is_possible).map_err(|faults| {
+        let hint = "one key a line, each once; no header, quotes, commas or comments: keys that have them are listed in `values`";
         document.fault(place, faults.join("; "), hint)
     })
 }
@@ -105,7 +113,7 @@ fn input_kafka(
     form: Checked<(Format, Declared)>,
 ) -> Checked<source::kafka::Params> {
     let (place, written) = (table.span(), table.into_inner());
-    let servers = document.required(&place, "brokers", written.brokers, values::words);
+    let servers = document.required(&place, "brokers", written.brokers, values::brokers);
     let security = security::security(document, written.tls, written.sasl, &Security::default());
     let topic = document.required(&place, "topic", written.topic, values::name);
     let trust_producer_time = written.trust_producer_time.is_some_and(Spanned::into_inner);

@@ -74,7 +74,7 @@ fn output_kafka(
     let inherited = default.flatten().filter(|_| written.brokers.is_none());
     let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
     let servers = match (written.brokers, default) {
-        (Some(brokers), _) => document.optional(Some(brokers), values::words).map(|b| b.map(Spanned::into_inner)),
+        (Some(brokers), _) => document.optional(Some(brokers), values::brokers).map(|b| b.map(Spanned::into_inner)),
         (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
         (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
         (None, None) => Ok(None),

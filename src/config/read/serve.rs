@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::text::{Checked, Document};
+use crate::config::text::{Checked, Document, values};
 use crate::metrics::Detail;
 
 /// `[serve]`
@@ -18,7 +18,7 @@ pub struct ServeSettings {
 
 pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
     let (place, written) = (table.span(), table.into_inner());
-    let address = |text: String| text.parse().map_err(|_| format!("{text:?} is not an address and a port"));
+    let address = |text: String| values::socket_address(&text);
     let listen = document.required(&place, "listen", written.listen, address);
     let dashboard = document.optional(written.dashboard, address);
     let hosts = written.hosts.map(Spanned::into_inner).unwrap_or_default();

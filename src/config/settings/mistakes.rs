@@ -4,6 +4,7 @@ use crate::accountant::policy::Policy;
 use crate::clock::{self, Timestamp};
 use crate::config::settings::{Input, Period, Release, Settings, Unit};
 use crate::mechanism::price::Price;
+use crate::source::record::Format;
 use crate::synopsis::description::{Density, Smoothing, Target};
 use crate::targets::Basis;
 
@@ -11,10 +12,45 @@ use crate::targets::Basis;
 const MUCH: u64 = 20;
 
 /// What is suspected, in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
-/// unpaid, windows in the future. Everything is public.
+/// unpaid, a delta that nothing needs, windows in the future, names of columns that are none. Everything is public.
 pub fn suspected(settings: &Settings, now: Timestamp) -> Vec<String> {
+    let of_total = [large(settings), unpaid(settings), unused(settings)].into_iter().flatten();
     let coarse = settings.releases.iter().filter_map(coarse);
-    large(settings).into_iter().chain(unpaid(settings)).chain(coarse).chain(future(settings, now)).collect()
+    let names = settings.columns.names().filter_map(|name| computed(settings, name));
+    of_total.chain(coarse).chain(future(settings, now)).chain(names).collect()
+}
+
+fn unused(settings: &Settings) -> Option<String> {
+    let Price::Approximate { delta, .. } = settings.privacy.total else { return None };
+    let Price::Approximate { delta: of_window, .. } = settings.window_price() else { return None };
+    (of_window.quintillionths() == 0).then(|| {
+        format!(
+            "delta = {delta} is promised, and nothing needs it: every release has noise for a pure epsilon; remove privacy.delta, or write \
+             composition = \"concentrated\", which pays for more windows with it"
+        )
+    })
+}
+
+/// A name that asks for something to be computed: a column may have it, but seldom does.
+fn computed(settings: &Settings, name: &str) -> Option<String> {
+    let is_call = name.split_once('(').is_some_and(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()));
+    let is_expression =
+        is_call || [" + ", " - ", " * ", " / ", " > ", " < ", " = "].iter().any(|sign| name.contains(sign));
+    let is_path = name.starts_with("$.") || name.contains("->") || name.contains("[*]");
+    let is_arrow = matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    let what = match () {
+        () if is_expression => {
+            "an expression, and is read as the name of a column: a column is released as it is, unless [release.expression] computes of it"
+        }
+        () if is_path => {
+            "a path of another language: in records of JSON, Avro and Protobuf write names with dots between them, such as after.amount"
+        }
+        () if is_arrow && name.contains('.') => {
+            "a path, and is read as the name of a column: what is within a column of Arrow is not read"
+        }
+        () => return None,
+    };
+    Some(format!("{name:?} looks like {what}"))
 }
 
 fn large(settings: &Settings) -> Option<String> {
@@ -118,6 +154,15 @@ mod tests {
         assert!(unpaid.len() == 1 && unpaid[0].contains("pays for 10 of the 24 windows of a period"), "{unpaid:?}");
         let coarse = of(records, &[("bandwidths = [10]", "bandwidths = [2]")]);
         assert!(coarse.len() == 1 && coarse[0].contains("the bandwidth 2 of dep_delay is far below"), "{coarse:?}");
+        let unused = of(records, &[("epsilon = 1.0\n\n", "epsilon = 1.0\ndelta = 1e-9\n\n")]);
+        assert!(unused.len() == 1 && unused[0].starts_with("delta = 0.000000001 is promised"), "{unused:?}");
+        for name in ["log(dep_delay)", "dep_delay / 60", "$.dep_delay"] {
+            let computed = of(records, &[("\"dep_delay\"", &format!("{name:?}"))]);
+            assert!(computed.len() == 1 && computed[0].starts_with(&format!("{name:?} looks like")), "{computed:?}");
+        }
+        for name in ["delay (min)", "km/h", "a-b", "after.delay"] {
+            assert_eq!(of(records, &[("\"dep_delay\"", &format!("{name:?}"))]), Vec::<String>::new());
+        }
         let open = of(records, &[("end = \"2014-01-01T05", "end = \"2026-01-06T05")]);
         assert!(open.len() == 1 && open[0].starts_with("2 of 4753 windows end in the future"), "{open:?}");
         let ahead = of(users, &[("origin = \"2026-", "origin = \"2027-")]);

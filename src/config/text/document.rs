@@ -9,7 +9,7 @@ use toml::de::DeTable;
 
 use crate::config::text::faults::{Fault, Faults};
 use crate::config::text::known_keys::KnownKeys;
-use crate::config::text::tree::{path_in, remove};
+use crate::config::text::tree::{path_in, remove, unexpanded};
 
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
@@ -53,6 +53,14 @@ impl<'t> Document<'t> {
             return (document, Err(reported));
         }
         let mut rest = document.root.clone();
+        for place in unexpanded(&document.root) {
+            document.fault(
+                place.clone(),
+                "has a name that only a shell would replace by its value",
+                "write the value itself, or fill it in before the program reads the file, as `envsubst` does",
+            );
+            remove(&mut rest, &place);
+        }
         loop {
             let error = match T::deserialize(toml::de::Deserializer::from(Spanned::new(0..0, rest.clone()))) {
                 Ok(read) => return (document, Ok(read)),
@@ -144,6 +152,11 @@ impl<'t> Document<'t> {
     ) -> Result<Spanned<U>, Reported> {
         let place = field.span();
         parse(field.into_inner()).map(|value| Spanned::new(place.clone(), value)).map_err(|what| {
+            // A list may have become wrong only because faulty elements were taken out.
+            let element = format!("{}[", self.path_of(&place));
+            if self.faulty.iter().any(|faulty| faulty.starts_with(&element)) {
+                return Reported(());
+            }
             let form = self.keys.form(&self.path_of(&place)).map(|form| format!("write {form}")).unwrap_or_default();
             self.fault(place, what, form)
         })
@@ -177,16 +190,15 @@ impl<'t> Document<'t> {
         match self.keys.form(&path) {
             Some(form) => {
                 let found = self.text.get(place.clone()).unwrap_or_default().lines().next().unwrap_or_default();
-                let hint = match KnownKeys::nearest_word(form, found) {
-                    Some(meant) => format!("did you mean \"{meant}\"?"),
-                    None => format!("found {found}"),
-                };
+                let table = KnownKeys::table_of_word(form, found).map(|table| format!("that needs a table: {table}"));
+                let word = || KnownKeys::nearest_word(form, found).map(|meant| format!("did you mean \"{meant}\"?"));
+                let hint = table.or_else(word).unwrap_or_else(|| format!("found {found}"));
                 self.record(place, path, format!("expected {form}"), hint)
             }
             None if path.is_empty() => self.record(place, path, message, ""),
             None => {
                 let hint = self.keys.hint(&path);
-                if let Some(meant) = self.keys.nearest(&path) {
+                if let Some(meant) = self.keys.meant(&path) {
                     // What is misspelt is not missing as well.
                     let table = path.rfind('.').and_then(|dot| path.get(..=dot)).unwrap_or_default();
                     self.faulty.insert(format!("{table}{meant}"));

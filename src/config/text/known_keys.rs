@@ -3,27 +3,51 @@
 /// A key and the form of its value; `[]` stands for any element of a list.
 pub type Key = (&'static str, &'static str);
 
+/// Names that are no keys, although people ask for them, and what to write in their place.
+pub struct Asked {
+    /// The table in which they stand; `None` for any.
+    pub table: Option<&'static str>,
+    pub names: &'static [&'static str],
+    /// The key of that table that does it.
+    pub key: Option<&'static str>,
+    pub instead: &'static str,
+}
+
 /// All known keys. Hints come from here: the nearest known key for an unknown one, the form for a wrong or missing value.
 #[derive(Clone, Copy)]
-pub struct KnownKeys(pub &'static [Key]);
+pub struct KnownKeys {
+    pub keys: &'static [Key],
+    pub asked: &'static [Asked],
+}
 
 impl KnownKeys {
     /// The form of the value at `path`, where that is a known key.
     pub fn form(self, path: &str) -> Option<&'static str> {
         let path = generic(path);
-        self.0.iter().find(|(key, _)| *key == path).map(|(_, form)| *form)
+        self.keys.iter().find(|(key, _)| *key == path).map(|(_, form)| *form)
     }
 
     /// The keys that are known in `table`.
     fn known(self, table: &str) -> impl Iterator<Item = &'static str> {
-        self.0.iter().filter_map(move |(key, _)| {
+        self.keys.iter().filter_map(move |(key, _)| {
             let (parent, key) = key.rsplit_once('.').unwrap_or(("", key));
             (parent == table && !key.ends_with("[]")).then_some(key)
         })
     }
 
+    fn asked(self, path: &str) -> Option<&'static Asked> {
+        let path = generic(path);
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        self.asked.iter().find(|asked| asked.table.is_none_or(|of| of == table) && asked.names.contains(&name))
+    }
+
+    /// The known key beside `path` that is meant by it.
+    pub fn meant(self, path: &str) -> Option<&'static str> {
+        self.asked(path).map_or_else(|| self.nearest(path), |asked| asked.key)
+    }
+
     /// The known key beside `path` that it may be a misspelling of.
-    pub fn nearest(self, path: &str) -> Option<&'static str> {
+    fn nearest(self, path: &str) -> Option<&'static str> {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         let nearest = self.known(table).map(|key| (distance(key, name), key)).min();
@@ -37,8 +61,23 @@ impl KnownKeys {
         nearest.filter(|(distance, word)| is_near(*distance, word)).map(|(_, word)| word.to_owned())
     }
 
-    /// The nearest known key in the same table; else the table that has a key of that name; else the known keys of the table.
+    /// The table with which `form` writes `written`, a word in quotes.
+    pub fn table_of_word(form: &'static str, written: &str) -> Option<&'static str> {
+        let word = written.strip_prefix('"')?.split('"').next()?;
+        let (_, table) = form.split_at(form.find(&format!("{{ {word} = "))?);
+        let mut depth = 0_i32;
+        let end = table.find(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            depth == 0
+        })?;
+        table.get(..=end)
+    }
+
+    /// What does what is asked for; else the nearest known key in the same table; else the table that has a key of that name; else the known keys of the table.
     pub fn hint(self, path: &str) -> String {
+        if let Some(asked) = self.asked(path) {
+            return asked.instead.to_owned();
+        }
         if let Some(key) = self.nearest(path) {
             return format!("did you mean `{key}`?");
         }
@@ -46,7 +85,7 @@ impl KnownKeys {
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         // Of several, one near by.
         let shared = |other: &str| other.bytes().zip(table.bytes()).take_while(|(a, b)| a == b).count();
-        let elsewhere = self.0.iter().filter_map(|(key, _)| key.rsplit_once('.')).filter(|(_, key)| *key == name);
+        let elsewhere = self.keys.iter().filter_map(|(key, _)| key.rsplit_once('.')).filter(|(_, key)| *key == name);
         if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| shared(other)) {
             return format!("`{name}` belongs to [{table}]");
         }
@@ -106,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_table_is_sent_to_one_near_by() {
-        let keys = KnownKeys(&[("privacy.unit", ""), ("release.domain[].unit", ""), ("release.label.column", "")]);
+        let keys = &[("privacy.unit", ""), ("release.domain[].unit", ""), ("release.label.column", "")];
+        let keys = KnownKeys { keys, asked: &[] };
         assert_eq!(keys.hint("release[1].label.unit"), "`unit` belongs to [release.domain[]]");
         assert_eq!(keys.hint("privacy.column"), "`column` belongs to [release.label]");
     }

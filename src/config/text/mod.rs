@@ -9,4 +9,4 @@ pub mod values;
 
 pub use document::{Checked, Document, Field, Reported};
 pub use faults::Faults;
-pub use known_keys::{Key, KnownKeys};
+pub use known_keys::{Asked, Key, KnownKeys};

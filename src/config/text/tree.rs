@@ -25,6 +25,24 @@ fn path_below(path: &str, value: &DeValue<'_>, place: &Range<usize>) -> Option<S
     }
 }
 
+/// The places of texts in which a shell would replace a variable or a home, but for the elements of lists, which are keys.
+pub fn unexpanded(table: &DeTable<'_>) -> Vec<Range<usize>> {
+    let is_unexpanded = |text: &str| text.starts_with("~/") || text.contains("${") && text.contains('}');
+    let mut places = Vec::new();
+    let mut tables = vec![table];
+    while let Some(table) = tables.pop() {
+        for value in table.values() {
+            match value.get_ref() {
+                DeValue::Table(below) => tables.push(below),
+                DeValue::Array(list) => tables.extend(list.iter().filter_map(|element| element.get_ref().as_table())),
+                DeValue::String(text) if is_unexpanded(text) => places.push(value.span()),
+                _ => {}
+            }
+        }
+    }
+    places
+}
+
 /// Removes the outermost node whose key or value is at `place`; `false` where there is none.
 pub fn remove(table: &mut DeTable<'_>, place: &Range<usize>) -> bool {
     let found = table.iter().find(|(key, value)| key.span() == *place || value.span() == *place);

@@ -1,5 +1,6 @@
 //! Parsers of single values. Each returns what is wrong, in words, where it refuses a value.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use humantime::DurationError;
@@ -9,6 +10,7 @@ use toml::value::Datetime;
 use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
 use crate::config::settings::Period;
+use crate::kafka;
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
 /// The longest name that Kafka accepts for a topic.
@@ -162,6 +164,21 @@ pub fn positive(number: f64) -> Result<f64, String> {
 /// A whole number of at least one.
 pub fn count<N: Copy + PartialEq + Default>(number: N) -> Result<N, String> {
     if number == N::default() { Err("must be at least 1".to_owned()) } else { Ok(number) }
+}
+
+/// The addresses of a cluster.
+pub fn brokers(text: String) -> Result<String, String> {
+    kafka::addresses(&text)
+}
+
+/// An address to listen at.
+///
+/// # Errors
+///
+/// If it is not an address with a port.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let here = text.strip_prefix("localhost:").map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST));
+    here.as_deref().unwrap_or(text).parse().map_err(|_| format!("{text:?} is not an address and a port"))
 }
 
 /// A partition number of Kafka.
