@@ -222,6 +222,6 @@ fn a_line_that_no_worker_could_read_is_named() {
         let path = folder.path().join(file);
         std::fs::write(&path, text).unwrap();
         let error = sent_from(&path, &servers, &name, &[]).unwrap_err();
-        assert!(matches!(&error, Failure::Other(why) if why.contains(told)), "{file}: {error}");
+        assert!(matches!(&error, Failure::Configuration(why) if why.contains(told)), "{file}: {error}");
     }
 }
