@@ -8,6 +8,7 @@ use crate::ledger::witness::{self, Claim, Witness, fold};
 use crate::mechanism::choice::{Bandwidth, Order};
 use crate::pipeline::{Plan, Release, ReleaseVariant};
 use crate::sink::{self, Sink};
+use crate::targets::in_this_crate::InThisCrate;
 use crate::targets::{Adjacency, Cost, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 
@@ -49,6 +50,8 @@ struct Watched {
     bandwidth: Option<Bandwidth>,
     notes: Notes<Evaluation>,
 }
+
+impl InThisCrate for Watched {}
 
 impl Target for Watched {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -276,13 +276,21 @@ mod tests {
 
     #[test]
     fn a_command_line_names_a_file_or_a_topic_with_its_brokers() {
-        for wrong in ["", "--topic t", "--brokers b", "file --topic t --brokers b", "file --key K", "file --at x"] {
+        for wrong in [
+            "",
+            "--topic t",
+            "--brokers b:1",
+            "file --topic t --brokers b:1",
+            "--topic t --brokers b",
+            "file --key K",
+            "file --at x",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         for wrong in ["file --points 1", "file --order 0", "file --at 1 --points 3"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(parse("--topic t --brokers b --key K --window 2013-01-01T05:00:00Z").unwrap().topic.is_some());
+        assert!(parse("--topic t --brokers b:9092 --key K --window 2013-01-01T05:00:00Z").unwrap().topic.is_some());
         assert!(parse("- --at -12.5,3").unwrap().topic.is_none());
     }
 }

@@ -5,7 +5,15 @@ use std::fmt;
 /// Exact lattice values of one window and key, in grid units. Secret: `mechanism` makes [`Noisy`](super::Noisy) values of them,
 /// and no other room of this crate, and nothing outside it, can read them.
 ///
-/// Functions make them, and cannot look at them again:
+/// Functions make them, and cannot look at them again. This compiles:
+///
+/// ```
+/// let exact = bernstream::targets::Exact::new(vec![1, 2, 3]);
+/// println!("{exact:?}");
+/// let text = serde_json::to_string(&vec![1, 2, 3]);
+/// ```
+///
+/// And this does not:
 ///
 /// ```compile_fail,E0624
 /// let exact = bernstream::targets::Exact::new(vec![1, 2, 3]);
@@ -34,7 +42,7 @@ impl Exact {
 
     /// Each value moved into `[low, high]`.
     #[must_use]
-    pub fn clamped(self, low: i128, high: i128) -> Self {
+    pub(crate) fn clamped(self, low: i128, high: i128) -> Self {
         Exact(self.0.into_iter().map(|value| value.clamp(low, high)).collect())
     }
 

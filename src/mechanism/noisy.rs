@@ -2,7 +2,13 @@
 
 use crate::targets::{Basis, Target};
 
-/// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one:
+/// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one. Who has one reads it:
+///
+/// ```
+/// # fn read(noisy: bernstream::mechanism::Noisy) {
+/// let values = noisy.values();
+/// # }
+/// ```
 ///
 /// ```compile_fail,E0603
 /// let exact = vec![1, 2, 3];
@@ -11,7 +17,13 @@ use crate::targets::{Basis, Target};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noisy(pub(super) Vec<i128>);
 
-/// Noisy values in natural units, as a synopsis has them. Only [`Noisy::dequantized`] makes them:
+/// Noisy values in natural units, as a synopsis has them. Only [`Noisy::dequantized`] makes them, and a message takes them:
+///
+/// ```
+/// # fn seal(description: bernstream::synopsis::description::Description, values: bernstream::mechanism::Dequantized) {
+/// let sealed = bernstream::synopsis::Sealed::new(description, values);
+/// # }
+/// ```
 ///
 /// ```compile_fail,E0423
 /// let exact = vec![1.0, 2.0, 3.0];

@@ -8,6 +8,7 @@ pub mod covariance;
 pub mod density;
 mod error;
 pub mod expression;
+pub(crate) mod in_this_crate;
 mod kernel;
 mod lattice;
 pub mod logistic;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
+use super::in_this_crate::InThisCrate;
 use super::shape::Shape;
 pub use crate::mechanism::exact::Exact;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -13,7 +14,41 @@ use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 ///
 /// All of a target is public. Values are whole numbers of grid units; in natural units a value is
 /// `offset + unit * value`.
-pub trait Target: fmt::Debug + Send + Sync {
+///
+/// Every function is one of this crate, for what [`Target::publish`] returns counts as noisy:
+///
+/// ```compile_fail,E0277
+/// use bernstream::targets::{Adjacency, Error, Exact, Sensitivity, Shape, Target};
+/// use bernstream::window::accumulator::{Accumulator, AccumulatorSpec};
+///
+/// #[derive(Debug)]
+/// struct Leak(Vec<f64>, AccumulatorSpec, Shape);
+///
+/// impl Target for Leak {
+///     fn accumulator(&self) -> AccumulatorSpec {
+///         self.1.clone()
+///     }
+///     fn shape(&self) -> Shape {
+///         self.2.clone()
+///     }
+///     fn unit(&self) -> f64 {
+///         1.0
+///     }
+///     fn evaluate(&self, _: &Accumulator) -> Exact {
+///         Exact::new(vec![])
+///     }
+///     fn sensitivity(&self, _: Adjacency, _: u32) -> Result<Sensitivity, Error> {
+///         Ok(Sensitivity(0))
+///     }
+///     fn sup_sensitivity(&self, _: Adjacency, _: u32) -> Result<u64, Error> {
+///         Ok(0)
+///     }
+///     fn publish(&self, _: Vec<f64>) -> Vec<f64> {
+///         self.0.clone()
+///     }
+/// }
+/// ```
+pub trait Target: InThisCrate + fmt::Debug + Send + Sync {
     /// What a window must keep of its records for [`Target::evaluate`].
     fn accumulator(&self) -> AccumulatorSpec;
 

@@ -299,7 +299,7 @@ fn a_query_names_a_file_or_a_topic() {
     assert!(code == Some(78) && why.contains("Name a file, or --topic with --brokers"), "{why}");
     let (code, why) = asked(&["s.json"]);
     assert!(code == Some(78) && why.contains("Give a function of the columns"), "{why}");
-    let (code, why) = asked(&["x", "--topic", "t", "--brokers", "b", "--range", "1..2"]);
+    let (code, why) = asked(&["x", "--topic", "t", "--brokers", "b:9092", "--range", "1..2"]);
     assert!(
         code == Some(78) && why.contains("--range and --quantile ask tables of cells and densities, 'x' asks moments"),
         "{why}"
