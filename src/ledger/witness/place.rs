@@ -5,7 +5,7 @@
 //! what it had accepted; only a worker that remembers can tell. The head is then remembered until it is accepted again. Without the
 //! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
@@ -80,6 +80,8 @@ impl Memory {
         let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
         private::write(&draft, text.as_bytes())?;
         fs::rename(&draft, &self.path)?;
+        // Its name, too.
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
         self.saved = Some(place.clone());
         Ok(())
     }
