@@ -274,7 +274,7 @@ impl Metrics {
             ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
                 "ready",
-                "1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due",
+                "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due",
                 "part",
             )?,
             strays: labelled("stray_records", STRAYS, "topic")?,
@@ -436,7 +436,7 @@ bernstream_privacy_windows_limit{pipeline} gauge: total of every block
 bernstream_privacy_windows_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
 bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
-bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due
+bernstream_ready{part,pipeline} gauge: 1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due
 bernstream_records_lost{topic,pipeline} gauge: 1 while a witness or budget topic ends before what this worker has read of it
 bernstream_stray_records{topic,pipeline} gauge: records of the witness and budget topics that were read and that no program of this kind has written: they count for nothing
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output

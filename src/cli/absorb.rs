@@ -67,6 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let input = (input, settings.columns.clone());
         match Absorber::open(scale, keys.clone(), (identity, Arc::clone(&pulse)), input, (rules, forms)) {
             Ok(absorber) => {
+                reminder.end();
                 info!("waiting for the announcements of a worker");
                 absorber.run(&|| stop.asked())?;
             }

@@ -82,8 +82,9 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
         let what = format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
         checks.push(Check::passed(what));
     } else {
-        let rights = &[Right::Read, Right::Write, Right::Delete];
-        let needed = Needed { broker: &input.broker, name, rights, origin: "the worker makes it" };
+        let (rights, wishes) =
+            (&[Right::Read, Right::Write], &[(Right::Delete, "what nobody needs any more stays there")]);
+        let needed = Needed { broker: &input.broker, name, rights, wishes, origin: "the worker makes it" };
         check_topic(&mut checks, needed, |topic| topic_checks(name, topic));
     }
     checks

@@ -289,7 +289,8 @@ fn online(settings: &Settings) -> Vec<Check> {
     }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
-        let input = Needed { broker: &kafka.broker, name: &kafka.topic, rights: &[Right::Read], origin: make };
+        let input =
+            Needed { broker: &kafka.broker, name: &kafka.topic, rights: &[Right::Read], wishes: &[], origin: make };
         let answers = check_topic(&mut checks, input, |topic| input_checks(kafka, topic));
         // Wait only once for a broker that is down.
         if !answers && settings.output.broker() == Some(&kafka.broker) {
@@ -301,7 +302,8 @@ fn online(settings: &Settings) -> Vec<Check> {
         if answers && !kafka.trust_producer_time {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
             let before = checks.len();
-            let clock = Needed { broker: &kafka.broker, name: &kafka.clock, rights: &[Right::Write], origin };
+            let clock =
+                Needed { broker: &kafka.broker, name: &kafka.clock, rights: &[Right::Write], wishes: &[], origin };
             check_topic(&mut checks, clock, |topic| clock_checks(&kafka.clock, topic));
             created_by_init(settings, &mut checks, before);
         }
@@ -329,8 +331,8 @@ fn online(settings: &Settings) -> Vec<Check> {
             true => "`bernstream ledger log init` creates it",
             false => "`bernstream ledger init` creates it",
         };
-        let rights = &[Right::Read, Right::Write, Right::Delete];
-        let needed = Needed { rights, ..records.needed(origin) };
+        let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
+        let needed = Needed { wishes, ..records.needed(origin) };
         check_topic(&mut checks, needed, |topic| ordered::checks(records, topic));
         created_by_init(settings, &mut checks, before);
     }

@@ -91,6 +91,12 @@ impl Broker {
         unsupported.into_iter().chain(open).chain(is_bare.then_some(bare)).collect()
     }
 
+    /// The arguments with which Kafka's own commands reach it, as an administrator types them.
+    pub(crate) fn for_kafka_commands(&self) -> String {
+        let access = if self.security == Security::default() { "" } else { " --command-config client.properties" };
+        format!("--bootstrap-server {}{access}", self.servers)
+    }
+
     /// The settings that all clients share. Asking for a topic never creates it.
     ///
     /// # Errors
@@ -212,7 +218,7 @@ impl Broker {
                 | RDKafkaErrorCode::PolicyViolation,
             ) => self.refused(topic, &error.to_string()),
             Some(RDKafkaErrorCode::UnsupportedFeature) => {
-                let why = "what answers there takes no requests of clients, as the port of a controller (KRaft): name that of a broker";
+                let why = "what answers there does not know the request: it is the port of a controller (KRaft), or a broker that is too old";
                 Error::Unavailable { servers: self.servers.clone(), why: why.to_owned() }
             }
             _ => match error {

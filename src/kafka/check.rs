@@ -44,6 +44,8 @@ pub struct Needed<'a> {
     pub name: &'a str,
     /// What the user of the connection must be allowed to do with it.
     pub rights: &'a [Right],
+    /// What it should be allowed to do, and the consequence if it is not.
+    pub wishes: &'a [(Right, &'a str)],
     /// How it is created.
     pub origin: &'a str,
 }
@@ -53,18 +55,24 @@ impl Needed<'_> {
     fn remedy(&self, right: Right) -> String {
         let user = self.broker.security().sasl().map_or("NAME", |sasl| sasl.username.as_str());
         format!(
-            "kafka-acls --bootstrap-server {} --add --allow-principal User:{user} --operation {right} --topic {}",
-            self.broker.servers, self.name
+            "kafka-acls {} --add --allow-principal User:{user} --operation {right} --topic {}",
+            self.broker.for_kafka_commands(),
+            self.name
         )
     }
 
-    fn has_rights(&self, topic: &Topic) -> Check {
-        let names: Vec<String> = self.rights.iter().map(ToString::to_string).collect();
-        let missing = self.rights.iter().find(|right| !topic.rights.contains(right));
-        Check {
-            fault: missing.map(|right| (format!("it may not {right}"), self.remedy(*right))),
-            ..Check::passed(format!("this user may {} {}", names.join(" and "), self.name))
-        }
+    fn has_rights(&self, topic: &Topic) -> Vec<Check> {
+        let passed = |right: Right| Check::passed(format!("this user may {right} {}", self.name));
+        let lacks = |right: &Right| !topic.rights.contains(right);
+        let needed = self.rights.iter().map(|right| Check {
+            fault: lacks(right).then(|| (format!("it may not {right}"), self.remedy(*right))),
+            ..passed(*right)
+        });
+        let wished = self.wishes.iter().map(|(right, without)| Check {
+            warning: lacks(right).then(|| (format!("it may not, and {without}"), self.remedy(*right))),
+            ..passed(*right)
+        });
+        needed.chain(wished).collect()
     }
 }
 
@@ -82,7 +90,7 @@ pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce
             let noun = if partitions == 1 { "partition" } else { "partitions" };
             checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
-                checks.push(needed.has_rights(&topic));
+                checks.extend(needed.has_rights(&topic));
                 checks.extend(ask(&topic));
             }
         }

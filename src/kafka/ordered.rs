@@ -21,7 +21,6 @@ use super::error_context::ErrorContext;
 use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
 use super::right::Right;
-use super::security::Security;
 use super::topic::{self, Topic};
 
 const PARTITION: i32 = 0;
@@ -69,16 +68,15 @@ impl Params {
 
     /// What brokers are asked about it.
     pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
-        Needed { broker: &self.broker, name: &self.topic, rights: &[Right::Read, Right::Write], origin }
+        Needed { broker: &self.broker, name: &self.topic, rights: &[Right::Read, Right::Write], wishes: &[], origin }
     }
 
     /// What to do where the topic lacks `setting`.
     fn remedy(&self, setting: &str, value: &str) -> String {
-        let access =
-            if *self.broker.security() == Security::default() { "" } else { " --command-config client.properties" };
         let command = format!(
-            "kafka-configs --bootstrap-server {}{access} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
-            self.broker.servers, self.topic
+            "kafka-configs {} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
+            self.broker.for_kafka_commands(),
+            self.topic
         );
         match setting {
             _ if setting == FLUSH.0 => {

@@ -41,14 +41,13 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
     let Described { id, rights, .. } = described(broker, client.client(), topic)?;
-    if !rights.contains(&Right::DescribeConfigs) {
-        return Err(Error::NoRight {
-            topic: topic.to_owned(),
-            servers: broker.servers.clone(),
-            right: Right::DescribeConfigs,
-        });
-    }
-    let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
+    let settings = if broker.is_mock { Ok(BTreeMap::new()) } else { settings(broker, topic) };
+    let settings = settings.map_err(|error| match error {
+        Error::Refused { topic, servers, .. } if !rights.contains(&Right::DescribeConfigs) => {
+            Error::NoRight { topic, servers, right: Right::DescribeConfigs }
+        }
+        error => error,
+    })?;
     Ok(Topic { id, partitions, settings, rights })
 }
 

@@ -79,15 +79,14 @@ impl ConnectionLimiter {
 
     /// Closes the oldest connection without an answer, if there is one.
     fn evict(&mut self) {
+        let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) else { return };
+        oldest.is_evicted.store(true, Relaxed);
+        oldest.waker.wake();
         if self.reminder.is_due(Instant::now().into_std()) {
             let Limits { of, connections, .. } = self.limits;
             warn!(
                 "all {connections} connections of {of} are taken: those are closed that take longest to ask for something"
             );
-        }
-        if let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) {
-            oldest.is_evicted.store(true, Relaxed);
-            oldest.waker.wake();
         }
     }
 }

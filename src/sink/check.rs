@@ -11,7 +11,8 @@ use crate::ledger::witness;
 pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params, bytes: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
-    let output = Needed { broker: &sink.broker, name: &sink.topic, rights: &[Right::Write], origin };
+    let wishes = &[(Right::Read, "nobody notices synopses that the topic has lost")];
+    let output = Needed { broker: &sink.broker, name: &sink.topic, rights: &[Right::Write], wishes, origin };
     if check_topic(&mut checks, output, |topic| output_checks(&sink.topic, topic, bytes)) {
         check_topic(&mut checks, witness.needed(origin), |topic| ordered::checks(witness, topic));
     }
@@ -21,15 +22,7 @@ pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params
 fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
     let limit = setting(topic, "max.message.bytes");
     let policy = setting(topic, "cleanup.policy");
-    let unread = (
-        "it may not, so that nobody notices synopses that the topic has lost".to_owned(),
-        "give it the right Read".to_owned(),
-    );
     vec![
-        Check {
-            warning: (!topic.rights.contains(&Right::Read)).then_some(unread),
-            ..Check::passed(format!("this user may Read {name}"))
-        },
         Check::new(
             format!("{name} takes messages of {bytes} bytes"),
             limit.parse().is_ok_and(|limit: usize| bytes <= limit),

@@ -132,8 +132,8 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
     println!("{} files before", files());
     let most = thread::scope(|scope| {
         let _over = Over(&stop);
-        scope.spawn(|| trickle(worker.address(), SLOW, &stop, &open));
-        scope.spawn(|| trickle(&page, 2 * SLOW, &stop, &opened));
+        scope.spawn(|| trickle(worker.address(), SLOW / 2, &stop, &open));
+        scope.spawn(|| trickle(&page, SLOW, &stop, &opened));
         setup.wait_for("slow connections", || (open.load(Relaxed) > 0 && opened.load(Relaxed) > 0).then_some(()));
         // Streams that wait for synopses: more than the page has places for.
         let request = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -154,11 +154,12 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
         most
     });
     println!("{most} files at most");
+    assert!(most < 240, "some are left for ledger and brokers: {most}");
     worker.terminate();
     assert!(worker.end(&setup).success(), "{}", setup.read_log());
     let log = setup.read_log();
     assert_eq!(log.matches("this process may open 256 files").count(), 2, "of each server once: {log}");
-    assert_eq!(log.matches("connections of the dashboard are taken").count(), 1, "{log}");
+    assert!(log.contains("connections of the dashboard are taken"), "{log}");
 }
 
 /// The status with which a request is answered that names this host.

@@ -12,6 +12,9 @@ use crate::source::Error;
 /// A worker's clock that is further than this from the brokers' is told, and one that moves further has been set.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
+/// So long after an answer that is ahead of this machine the brokers are asked again: their clock may have been set.
+const DOUBT: Duration = Duration::from_secs(5);
+
 /// Says whether a cutoff has passed.
 #[expect(clippy::large_enum_variant, reason = "there is one in a worker")]
 pub(super) enum CutoffClock {
@@ -105,6 +108,14 @@ impl Brokers {
     }
 }
 
+impl Brokers {
+    /// Whether the last answer is not to be relied on any more: a clock may have been set.
+    fn is_doubtful(&self) -> bool {
+        let is_behind = self.last.now().since((self.worker)()) > TOLERANCE;
+        self.has_stepped() || is_behind && self.last.acknowledged.elapsed() >= DOUBT
+    }
+}
+
 impl CutoffClock {
     /// About now.
     pub fn now(&self) -> Timestamp {
@@ -129,7 +140,7 @@ impl CutoffClock {
         }
     }
 
-    /// A time that has certainly been reached. Asks the brokers if `wanted` is not known to be, or if a clock was set.
+    /// A time that has certainly been reached. Asks the brokers if `wanted` is not known to be, or if a clock may have been set.
     ///
     /// # Errors
     ///
@@ -137,7 +148,7 @@ impl CutoffClock {
     pub fn reached(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
         match self {
             CutoffClock::Brokers(brokers) => {
-                if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.has_stepped() {
+                if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful() {
                     brokers.ask()?;
                 }
                 brokers.tell();
