@@ -8,7 +8,7 @@ use crate::ledger::witness::{self, Claim, Witness, fold};
 use crate::mechanism::choice::{Bandwidth, Order};
 use crate::pipeline::{Plan, Release, ReleaseVariant};
 use crate::sink::{self, Sink};
-use crate::targets::in_this_crate::InThisCrate;
+use crate::targets::builtin::Builtin;
 use crate::targets::{Adjacency, Cost, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 
@@ -51,7 +51,7 @@ struct Watched {
     notes: Notes<Evaluation>,
 }
 
-impl InThisCrate for Watched {}
+impl Builtin for Watched {}
 
 impl Target for Watched {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -27,6 +27,7 @@ use super::lattice::{UNITS_A_PEAK, times};
 use super::quadratic::Form;
 use super::shape::{Basis, CellBasis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes, Spline};
 
@@ -103,6 +104,8 @@ impl CellDensity {
         &self.basis
     }
 }
+
+impl Builtin for CellDensity {}
 
 impl Target for CellDensity {
     fn is_sum(&self) -> bool {

@@ -27,6 +27,7 @@ use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target, every_value, interpolated, root};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
 
@@ -219,6 +220,8 @@ impl CovarianceDensity {
 }
 
 const SHIFT: u32 = GRAINS.ilog2() + PEAK.ilog2() - UNITS_A_PEAK;
+
+impl Builtin for CovarianceDensity {}
 
 impl Target for CovarianceDensity {
     fn is_sum(&self) -> bool {

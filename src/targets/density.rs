@@ -26,6 +26,7 @@ use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target, every_value, interpolated, root};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 
@@ -147,6 +148,8 @@ impl Density {
         self.peak_bits - UNITS_A_PEAK
     }
 }
+
+impl Builtin for Density {}
 
 impl Target for Density {
     fn is_sum(&self) -> bool {

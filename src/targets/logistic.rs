@@ -27,6 +27,7 @@ use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Cost, Exact, Sensitivity, Target, every_value, interpolated};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -111,6 +112,8 @@ fn features(x: &[f64]) -> impl Iterator<Item = f64> {
 fn shorter(feature: f64) -> f32 {
     (feature * (1.0 - f64::from(f32::EPSILON))) as f32
 }
+
+impl Builtin for Logistic {}
 
 impl Target for Logistic {
     fn accumulator(&self) -> AccumulatorSpec {

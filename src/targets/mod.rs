@@ -2,13 +2,13 @@
 
 pub mod bayes;
 pub mod blackbox;
+pub(crate) mod builtin;
 pub mod cells;
 pub(crate) mod cholesky;
 pub mod covariance;
 pub mod density;
 mod error;
 pub mod expression;
-pub(crate) mod in_this_crate;
 mod kernel;
 mod lattice;
 pub mod logistic;

@@ -43,6 +43,7 @@ use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use crate::window::histogram::{GRAINS, Nodes, Place};
 
@@ -141,6 +142,8 @@ impl Regression {
         widest.ilog2() + LABEL.ilog2() + GRAINS.ilog2() + PEAK.ilog2() - UNITS_A_PEAK
     }
 }
+
+impl Builtin for Regression {}
 
 impl Target for Regression {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -17,6 +17,7 @@ use rand::rngs::ChaCha20Rng;
 use super::sampler::{Error, Plan, Prior};
 use super::shape::Shape;
 use super::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The farthest end of a range, in grid units: differences over a lattice fit `u128`.
@@ -161,6 +162,8 @@ impl SampledTarget {
         }
     }
 }
+
+impl Builtin for SampledTarget {}
 
 impl Target for SampledTarget {
     fn accumulator(&self) -> AccumulatorSpec {

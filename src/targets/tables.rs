@@ -21,6 +21,7 @@ use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, times};
 use super::shape::{Basis, Shape, TableBasis};
 use super::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, TableLabel};
 use crate::window::histogram::{GRAINS, Nodes, Spline};
 
@@ -62,6 +63,8 @@ impl CellTables {
         Ok(CellTables { nodes, label, basis })
     }
 }
+
+impl Builtin for CellTables {}
 
 impl Target for CellTables {
     fn is_sum(&self) -> bool {

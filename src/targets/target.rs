@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::builtin::Builtin;
 use super::error::Error;
-use super::in_this_crate::InThisCrate;
 use super::shape::Shape;
 pub use crate::mechanism::exact::Exact;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -48,7 +48,7 @@ use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 ///     }
 /// }
 /// ```
-pub trait Target: InThisCrate + fmt::Debug + Send + Sync {
+pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// What a window must keep of its records for [`Target::evaluate`].
     fn accumulator(&self) -> AccumulatorSpec;
 

@@ -56,6 +56,7 @@ use std::sync::Arc;
 use arrow_buffer::i256;
 
 use super::bound;
+use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::lattice::{self, times};
 use crate::targets::shape::{Basis, Shape};
@@ -143,6 +144,8 @@ impl GaussianBayes {
         2.0 * 1.01 * 2.0 * MOST_COUNTED * f64::EPSILON / 2.0 * errors * UNITS / self.peaks
     }
 }
+
+impl Builtin for GaussianBayes {}
 
 impl Target for GaussianBayes {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -66,6 +66,7 @@ use std::f64::consts::PI;
 
 use arrow_buffer::i256;
 
+use crate::targets::builtin::Builtin;
 use crate::targets::density::{check_bandwidths, narrowed, nodes};
 use crate::targets::error::Error;
 use crate::targets::kernel::Table;
@@ -180,6 +181,8 @@ fn classes(adjacency: Adjacency) -> u128 {
         Adjacency::ReplaceOne => 2,
     }
 }
+
+impl Builtin for KernelBayes {}
 
 impl Target for KernelBayes {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -69,6 +69,7 @@ use super::error::Error as TargetError;
 use super::sampler::Sampled;
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 const MOST_POINTS: usize = 1 << 20;
@@ -258,6 +259,8 @@ pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
 fn whole(value: f64, unit: f64) -> i128 {
     (value / unit + 0.5).floor() as i128
 }
+
+impl<F: Function> Builtin for BlackBox<F> {}
 
 impl<F: Function> Target for BlackBox<F> {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -44,6 +44,7 @@ use super::error::Error as TargetError;
 use super::lattice::times;
 use super::shape::Shape;
 use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 
 /// The most that a record can add to one value: `S_int = 2^32`.
@@ -213,6 +214,8 @@ impl Feature for Summand {
         }
     }
 }
+
+impl Builtin for Expression {}
 
 impl Target for Expression {
     fn is_sum(&self) -> bool {

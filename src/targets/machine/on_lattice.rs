@@ -7,6 +7,7 @@ use super::minimiser::{Minimiser, at_most, cost};
 use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
+use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::shape::{Basis, Shape};
 use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, interpolated};
@@ -87,6 +88,8 @@ impl Machine {
         }
     }
 }
+
+impl Builtin for Machine {}
 
 impl Target for Machine {
     fn accumulator(&self) -> AccumulatorSpec {

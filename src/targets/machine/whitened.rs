@@ -22,6 +22,7 @@ use super::minimiser::{Minimiser, at_most, cost};
 use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
+use crate::targets::builtin::Builtin;
 use crate::targets::cholesky::dot;
 use crate::targets::error::Error;
 use crate::targets::shape::{Basis, PointKernel, Shape};
@@ -138,6 +139,8 @@ fn largest_singular(table: &[Vec<f64>]) -> f64 {
     let roundings = (table.first().map_or(0, Vec::len) + 4) as f64 * ROUNDING;
     (1.0 + off.sqrt() + roundings * square).sqrt() * (1.0 + 1e-9)
 }
+
+impl Builtin for KernelMachine {}
 
 impl Target for KernelMachine {
     fn accumulator(&self) -> AccumulatorSpec {

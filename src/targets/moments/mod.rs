@@ -43,6 +43,7 @@ use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
 use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
+use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 
@@ -158,6 +159,8 @@ fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
 pub fn most_frequencies(dimensions: usize) -> u32 {
     (1..=MOST_FREQUENCIES).rev().find(|t| nodes(dimensions, *t).is_some()).unwrap_or(0)
 }
+
+impl Builtin for Moments {}
 
 impl Target for Moments {
     fn is_sum(&self) -> bool {

@@ -29,6 +29,7 @@ use std::fmt;
 
 use super::points::Points;
 use crate::targets::blackbox::{Error as Refused, Fitted, Function};
+use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::lattice::times;
 use crate::targets::shape::{Basis, PointKernel, Shape};
@@ -207,6 +208,8 @@ pub fn sobolev(bandwidth: f64, sup: f64, slope: f64) -> f64 {
     let gamma = 1.0 / bandwidth;
     (sup * sup * (1.0 + gamma / 2.0) + slope * slope / (2.0 * gamma)).sqrt() * (1.0 + 1e-12)
 }
+
+impl<F: Function> Builtin for KernelBlackBox<F> {}
 
 impl<F: Function> Target for KernelBlackBox<F> {
     fn accumulator(&self) -> AccumulatorSpec {

@@ -24,6 +24,7 @@
 use std::f64::consts::PI;
 
 use super::points::{Placement, Points};
+use crate::targets::builtin::Builtin;
 use crate::targets::covariance;
 use crate::targets::density::{check_bandwidths, nodes};
 use crate::targets::error::Error;
@@ -164,6 +165,8 @@ impl KernelDensity {
         Self::rounded_up(columns) + u128::from(root(self.points.count() as u128))
     }
 }
+
+impl Builtin for KernelDensity {}
 
 impl Target for KernelDensity {
     fn is_sum(&self) -> bool {
