@@ -125,7 +125,7 @@ impl Reminder {
         is_due
     }
 
-    /// What comes next is told at once.
+    /// Forgets what was told: the next one is told at once.
     pub fn end(&mut self) {
         self.0 = None;
     }

@@ -73,7 +73,8 @@ impl KnownKeys {
         table.get(..=end)
     }
 
-    /// What does what is asked for; else the nearest known key in the same table; else the table that has a key of that name; else the known keys of the table.
+    /// A hint for an unknown key: what to write for what is asked for; else the nearest known key in the same table; else the table that
+    /// has a key of that name; else the known keys of the table.
     pub fn hint(self, path: &str) -> String {
         if let Some(asked) = self.asked(path) {
             return asked.instead.to_owned();

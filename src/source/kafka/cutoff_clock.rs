@@ -106,9 +106,7 @@ impl Brokers {
         let ahead = (self.worker)().micros().saturating_sub(self.last.now().micros());
         ahead.saturating_sub(self.ahead).unsigned_abs() > TOLERANCE.as_micros().try_into().unwrap_or(u64::MAX)
     }
-}
 
-impl Brokers {
     /// Whether the last answer is not to be relied on any more: a clock may have been set.
     fn is_doubtful(&self) -> bool {
         let is_behind = self.last.now().since((self.worker)()) > TOLERANCE;

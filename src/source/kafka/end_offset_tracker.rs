@@ -212,8 +212,8 @@ impl TrackerThread {
     fn run(mut self) {
         let mut pause = CHECK_INTERVAL;
         while let Some(due) = self.wait(pause) {
-            self.begin();
             lock(&self.shared).asked = Some(Instant::now());
+            self.begin();
             let checked = self.check(&due);
             lock(&self.shared).asked = None;
             match checked {
