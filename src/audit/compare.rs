@@ -248,7 +248,7 @@ impl Difference {
     /// What left must move by what the exact values moved.
     fn published(&mut self, release: &Release, variant: usize, moved: &[i128], one: &Synopsis, two: &Synopsis) {
         let variant: &ReleaseVariant = release.variants.get(variant);
-        let natural = moved.iter().map(|shift| *shift as f64 * variant.unit).collect();
+        let natural = moved.iter().map(|shift| *shift as f64 * variant.scaling.unit()).collect();
         let expected = variant.target.publish(natural);
         let largest =
             one.values().iter().chain(two.values()).chain(&expected).fold(0.0, |most: f64, v| most.max(v.abs()));

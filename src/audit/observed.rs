@@ -39,7 +39,7 @@ pub struct Drawn {
 }
 
 /// The exact values of one release, window and key. Secret, of a stream that was made up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Evaluation {
     /// Its place in the plan.
     pub release: usize,

@@ -91,14 +91,12 @@ impl Settings {
             let noise = (mechanism, calibrated, change);
             Ok::<_, Error>(self.description((release, function), *order, noise, band, is_synthetic))
         })?;
-        let Function { target, unit, offset, .. } = function;
         Ok(ReleaseVariant {
-            target: target.clone(),
+            target: function.target.clone(),
             mechanism,
             change,
             touched,
-            unit: *unit,
-            offset: *offset,
+            scaling: function.scaling,
             order,
             descriptions,
         })
@@ -113,7 +111,7 @@ impl Settings {
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
-        let (grid, shape) = (function.unit, release.shape());
+        let (grid, shape) = (function.unit(), release.shape());
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let scale = mechanism.scale().units() as f64 * grid;
         let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
@@ -141,7 +139,7 @@ impl Settings {
             meaning: self.meaning(release, function),
             domain,
             names: release.names.clone(),
-            offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
+            offset: if matches!(shape.basis, Basis::Kernel(_)) { function.scaling.offset() } else { 0.0 },
             degree: shape.degree,
             basis: shape.basis,
             order,

@@ -31,7 +31,14 @@ use std::fmt;
 /// let exact = bernstream::targets::Exact::new(vec![1, 2, 3]);
 /// let text = serde_json::to_string(&exact);
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+/// Nor can they be compared, which would find them by trying:
+///
+/// ```compile_fail,E0369
+/// let exact = bernstream::targets::Exact::new(vec![1, 2, 3]);
+/// let found = exact == bernstream::targets::Exact::new(vec![1, 2, 3]);
+/// ```
+#[derive(Clone)]
+#[cfg_attr(test, derive(PartialEq, Eq))]
 pub struct Exact(Vec<i128>);
 
 impl Exact {

@@ -1,6 +1,6 @@
 //! Noisy values, which may be published once they are paid for.
 
-use crate::targets::{Basis, Target};
+use crate::targets::{Basis, Scaling, Target};
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one. Who has one reads it:
 ///
@@ -38,15 +38,15 @@ impl Noisy {
         &self.0
     }
 
-    /// In natural units: `offset + unit * value`, and what `target` publishes of that.
+    /// In natural units, and what `target` publishes of that.
     #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn dequantized(&self, target: &dyn Target, unit: f64, offset: f64) -> Dequantized {
-        let scaled = self.0.iter().map(|value| *value as f64 * unit).collect();
+    pub fn dequantized(&self, target: &dyn Target, scaling: Scaling) -> Dequantized {
+        let scaled = self.0.iter().map(|value| *value as f64 * scaling.unit()).collect();
         let published = target.publish(scaled);
         match target.shape().basis {
             // No combination of kernel functions is a constant: the description carries the offset.
             Basis::Kernel(_) => Dequantized(published),
-            _ => Dequantized(published.into_iter().map(|value| offset + value).collect()),
+            _ => Dequantized(published.into_iter().map(|value| scaling.offset() + value).collect()),
         }
     }
 }

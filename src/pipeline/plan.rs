@@ -11,7 +11,7 @@ use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Dequantized, Mechanism, Noisy};
 use crate::synopsis::description::{Description, Panes, WindowKind};
-use crate::targets::{Exact, Sensitivity, Target};
+use crate::targets::{Exact, Scaling, Sensitivity, Target};
 use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
 use crate::window::{Form, Rules};
@@ -53,9 +53,7 @@ pub struct ReleaseVariant {
     /// them.
     pub change: Sensitivity,
     pub touched: usize,
-    /// One grid unit in natural units, and the natural value of zero grid units.
-    pub unit: f64,
-    pub offset: f64,
+    pub scaling: Scaling,
     /// The private choice of an order, if any: it selects one of `descriptions`.
     pub order: Option<choice::Order>,
     /// The description of a synopsis, but for what differs from window to window.
@@ -105,6 +103,6 @@ impl ReleaseVariant {
 
     /// Noisy values in natural units.
     pub fn dequantize(&self, noisy: &Noisy) -> Dequantized {
-        noisy.dequantized(&*self.target, self.unit, self.offset)
+        noisy.dequantized(&*self.target, self.scaling)
     }
 }

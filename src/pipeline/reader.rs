@@ -163,11 +163,11 @@ impl<'a> Seen<'a> {
     /// Tells what can happen any number of times, now and then.
     pub fn tell(&mut self) {
         match self.skipped.due() {
-            Some((1, why)) => warn!("{why}; it is skipped"),
             Some((count, why)) if self.is_for_operators => {
-                warn!("{count} more broken messages were skipped; the last: {why}");
+                warn!("broken messages were skipped: {count}; the last: {why}")
             }
-            Some((_, why)) => warn!("more broken messages were skipped; the last: {why}"),
+            // Whether it was one is for operators too.
+            Some((_, why)) => warn!("skipping what cannot be read; the last: {why}"),
             None => {}
         }
         if let Some((count, _)) = self.behind.due() {

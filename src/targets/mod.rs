@@ -19,11 +19,13 @@ mod quadratic;
 pub mod regression;
 pub mod sampled;
 pub mod sampler;
+mod scaling;
 mod shape;
 pub mod tables;
 mod target;
 pub mod whitened;
 
 pub use error::Error;
+pub use scaling::Scaling;
 pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape, TableBasis};
 pub use target::{Adjacency, Cost, Exact, Sensitivity, Target};

@@ -237,8 +237,8 @@ impl Histogram {
         }
     }
 
-    /// The secret counts themselves, for tests and audits.
-    pub fn reveal(&self) -> &[u64] {
+    /// The secret counts themselves: a window can be read by who has it, what functions make of it cannot.
+    pub fn grains(&self) -> &[u64] {
         &self.cells
     }
 

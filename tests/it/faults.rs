@@ -194,7 +194,7 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     setup.begin(Duration::ZERO);
     assert_ends(&setup);
     assert_counted(&setup, 2000.0);
-    assert!(setup.read_log().contains("a message of partition 0 is broken"), "{}", setup.read_log());
+    setup.wait_log("skipping what cannot be read; the last: a message of partition 0 is broken");
     let said = described(&setup);
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }

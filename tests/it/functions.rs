@@ -97,9 +97,9 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
         spec.record(&x, label)
     };
     let values = target.evaluate(&spec.filled(records.iter().map(record)));
-    let scaled = values.opened().iter().map(|value| *value as f64 * settings.releases[0].function.unit).collect();
+    let scaled = values.opened().iter().map(|value| *value as f64 * settings.releases[0].function.unit()).collect();
     // What is put on kernel points has its offset in the description.
-    let offset = settings.releases[0].function.offset - released.description().offset;
+    let offset = settings.releases[0].function.scaling.offset() - released.description().offset;
     let values = target.publish(scaled).into_iter().map(|value| offset + value).collect();
     Synopsis::new(released.description().clone(), values).expect("a synopsis")
 }
@@ -227,7 +227,7 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
         let noisy = mechanism.release(&values, &mut Generator::frozen([number as u8; 32]));
         let variant = release.variants.first();
         let natural: Vec<f64> =
-            values.opened().iter().map(|value| function.offset + *value as f64 * function.unit).collect();
+            values.opened().iter().map(|value| function.scaling.offset() + *value as f64 * function.unit()).collect();
         let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
         let (exact, noisy) = (of(natural), of(variant.dequantize(&noisy).into_values()));
         let order = exact.description().order;

@@ -143,7 +143,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     let settings = Settings::load(&setup.path("c.toml")).unwrap();
     let proved = Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
     let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
-    assert!((about.noise.scale / (sampled * settings.releases[0].function.unit) - 1.0).abs() < 1e-12);
+    assert!((about.noise.scale / (sampled * settings.releases[0].function.unit()) - 1.0).abs() < 1e-12);
     println!("sampled {:.3} of proved; at worst epsilon {}", sampled / proved, random.epsilon_at_worst);
     assert!(sampled < 0.8 * proved && random.epsilon_at_worst >= proved / sampled);
     assert!(random.epsilon_at_worst <= proved / sampled + 0.2);

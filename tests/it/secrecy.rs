@@ -70,7 +70,7 @@ fn lines_that_count_records_are_found() {
         "add { partition = 0, offset = 1 } to 'skip'",
         "it was read up to 6",
         "17 records turned up",
-        "2 more broken messages were skipped, and 5 messages",
+        "broken messages were skipped: 2; and 5 messages",
     ] {
         assert_eq!(counted_in(line), [line]);
     }

@@ -319,7 +319,7 @@ fn released(bandwidths: &str) -> Synopsis {
     let places = (0..30).map(|i| [f64::from(i) / 29.0, f64::from(i * i % 17) / 16.0]);
     let exact = target.evaluate(&spec.filled(places.map(|x| spec.record(&x, 0.0))));
     let noisy = mechanism.release(&exact, &mut Generator::frozen([9; 32]));
-    let values = noisy.values().iter().map(|value| *value as f64 * release.function.unit).collect();
+    let values = noisy.values().iter().map(|value| *value as f64 * release.function.unit()).collect();
     let band =
         |release: &Release| Candidates::new(Band::simulate(&release.shape(), release.noise.law(), 1), Vec::new());
     let about = settings.plan(band, true).expect("a plan").releases[0].description().clone();

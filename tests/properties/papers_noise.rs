@@ -141,7 +141,7 @@ impl Release {
 
     fn natural(&self, values: &[i128]) -> Vec<f64> {
         let function = &self.settings.releases[0].function;
-        function.target.publish(values.iter().map(|value| *value as f64 * function.unit).collect())
+        function.target.publish(values.iter().map(|value| *value as f64 * function.unit()).collect())
     }
 
     /// Noise of the papers' scale with an `S` that holds.

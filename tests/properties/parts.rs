@@ -105,7 +105,7 @@ fn records_that_wait_are_added_whoever_has_them() {
 }
 
 fn grains(kept: &Accumulator) -> u64 {
-    kept.histogram().map_or(0, |histogram| histogram.reveal().iter().sum())
+    kept.histogram().map_or(0, |histogram| histogram.grains().iter().sum())
 }
 
 /// The first records of a user, and of a key, come from several partitions: a reader that settled its own would keep others.

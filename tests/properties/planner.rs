@@ -215,7 +215,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
         let filled = |target: &dyn bernstream::targets::Target| {
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
-        let exact: Vec<f64> = filled(&*fine.target).opened().iter().map(|v| *v as f64 * fine.unit).collect();
+        let exact: Vec<f64> = filled(&*fine.target).opened().iter().map(|v| *v as f64 * fine.unit()).collect();
         let truth = filled(&**target);
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
         let synopsis =

@@ -292,7 +292,7 @@ impl Curves {
 
     fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
         let (function, shape) = (&self.settings.releases[0].function, self.settings.releases[0].shape());
-        let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit).collect());
+        let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit()).collect());
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
                 Basis::Kernel(_) | Basis::Cells(_) => natural.clone(),
@@ -319,7 +319,7 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
             let spec = target.accumulator();
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
-        let exact: Vec<f64> = filled(&fine.target).opened().iter().map(|v| *v as f64 * fine.unit).collect();
+        let exact: Vec<f64> = filled(&fine.target).opened().iter().map(|v| *v as f64 * fine.unit()).collect();
         let truth = filled(&target);
         let form = curves.at(&truth.opened());
         let mut generator = Generator::frozen([number as u8; 32]);

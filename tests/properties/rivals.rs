@@ -147,7 +147,7 @@ impl Setting {
         let mut errors = [(); OURS].map(|()| Vec::new());
         for _ in 0..self.releases {
             let noisy = mechanism.release(&exact, &mut generator);
-            let values = noisy.values().iter().map(|value| *value as f64 * release.function.unit).collect();
+            let values = noisy.values().iter().map(|value| *value as f64 * release.function.unit()).collect();
             let synopsis = Synopsis::new(about.clone(), target.publish(values)).expect("a synopsis");
             for (errors, by) in errors.iter_mut().zip([By::Bernstein(about.order), By::Nonnegative]) {
                 // Only counts of cells can be read without negative ones.

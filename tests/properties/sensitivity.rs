@@ -199,12 +199,12 @@ fn the_order_of_records_does_not_matter() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let density = Density::new(&[0.1, 0.2], 10).unwrap();
     let mut records: Vec<Record> = (0..500).map(|_| vec![rng.random(), rng.random()]).collect();
-    let exact = evaluate(&density, &records);
+    let exact = evaluate(&density, &records).opened();
     for _ in 0..5 {
         records.shuffle(&mut rng);
-        assert_eq!(evaluate(&density, &records), exact);
+        assert_eq!(evaluate(&density, &records).opened(), exact);
     }
-    assert_ne!(evaluate(&density, &records[1..]), exact);
+    assert_ne!(evaluate(&density, &records[1..]).opened(), exact);
 }
 
 #[test]

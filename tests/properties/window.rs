@@ -160,8 +160,8 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
                 for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
                     assert_eq!(a.key, b.key, "{name}: the keys");
                     let difference = distance(
-                        a.accumulator.histogram().unwrap().reveal(),
-                        b.accumulator.histogram().unwrap().reveal(),
+                        a.accumulator.histogram().unwrap().grains(),
+                        b.accumulator.histogram().unwrap().grains(),
                     );
                     assert!(difference == 0 || difference == ONE, "{name}: {difference}");
                     changed += difference;
@@ -185,7 +185,7 @@ fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
             let pairs = a.forms[0].iter().zip(&b.forms[0]);
             let change: u128 = pairs
                 .map(|(a, b)| {
-                    distance(a.accumulator.histogram().unwrap().reveal(), b.accumulator.histogram().unwrap().reveal())
+                    distance(a.accumulator.histogram().unwrap().grains(), b.accumulator.histogram().unwrap().grains())
                 })
                 .sum();
             assert!(change <= u128::from(records) * ONE);
@@ -252,7 +252,7 @@ fn a_window_that_straddles_a_period_counts_each_period_apart() {
     // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
     let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
     let windows = windows_of(rules_for_users(1, 15), &rows);
-    assert_eq!(mass(windows[1].forms[0][0].accumulator.histogram().unwrap().reveal()), 2 * ONE);
+    assert_eq!(mass(windows[1].forms[0][0].accumulator.histogram().unwrap().grains()), 2 * ONE);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
     for window in &windows {
         let keys: Vec<_> = window.forms[0].iter().map(|group| group.key.as_deref()).collect();
         assert_eq!(keys, [Some("a"), Some("b")]);
-        assert!(window.forms[0].iter().all(|group| mass(group.accumulator.histogram().unwrap().reveal()) == 0));
+        assert!(window.forms[0].iter().all(|group| mass(group.accumulator.histogram().unwrap().grains()) == 0));
     }
 }
 
@@ -273,7 +273,7 @@ fn two_forms() -> Vec<Form> {
 }
 
 fn masses(window: &Window, form: usize) -> Vec<u128> {
-    window.forms[form].iter().map(|group| mass(group.accumulator.histogram().unwrap().reveal()) / ONE).collect()
+    window.forms[form].iter().map(|group| mass(group.accumulator.histogram().unwrap().grains()) / ONE).collect()
 }
 
 #[test]
@@ -366,8 +366,8 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
                 let change: u128 = pairs
                     .map(|(a, b)| {
                         distance(
-                            a.accumulator.histogram().unwrap().reveal(),
-                            b.accumulator.histogram().unwrap().reveal(),
+                            a.accumulator.histogram().unwrap().grains(),
+                            b.accumulator.histogram().unwrap().grains(),
                         )
                     })
                     .sum();

@@ -22,7 +22,10 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
         for function in choice.candidates.iter() {
             let scale = float(settings.mechanism_of(release, function).map_err(refused)?.scale().units());
             if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
-                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", three_digits(scale * function.unit)));
+                lines.push(format!(
+                    "  {lengths:?}: noise of scale {} {quantity}",
+                    three_digits(scale * function.unit())
+                ));
             }
         }
     }
@@ -33,7 +36,7 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
             "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
              {quantity}",
             choice.price,
-            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
+            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit())
         ));
     }
     if !lines.is_empty() {

@@ -308,6 +308,6 @@ impl<'s> Plan<'s> {
     }
 
     pub(super) fn in_natural_units(&self, units: f64) -> f64 {
-        units * self.release.function.unit
+        units * self.release.function.unit()
     }
 }

@@ -180,7 +180,8 @@ pub fn study(
     let (seed, records, range, (columns, prior)) = (seed?.into_inner(), records?, range?, prior?);
     let function = draft.function.get_ref();
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and is then refused")]
-    let in_grid_units = range.get_ref().map(|end| ((end - function.offset) / function.unit).round() as i128);
+    let in_grid_units =
+        range.get_ref().map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
     let target = Clipped::new(function.target.clone(), in_grid_units)
         .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
     let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
@@ -208,7 +209,7 @@ pub fn study(
     let study = Study {
         neighbours: Neighbours { target, prior, records, adjacency: privacy.adjacency, seed },
         plan,
-        unit: function.unit,
+        unit: function.unit(),
         quantity: function.quantity.clone(),
         range: range.into_inner(),
         prior: columns,

@@ -76,7 +76,7 @@ impl Search<'_> {
             _ => return None,
         };
         let scale = self.scale(kind, function)? * f64::from(self.tables).sqrt();
-        let a_record = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
+        let a_record = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit();
         let error = CellError::expected(&basis, kind.law(), scale, (self.expected_records as f64, a_record));
         let is_ratio = matches!(&function.about, Target::Cells(Cells { label: Some(_) }));
         let error = if is_ratio { error.of_a_ratio() } else { error };

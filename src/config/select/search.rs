@@ -89,7 +89,7 @@ impl Search<'_> {
         };
         let mechanism = Mechanism::calibrated(law, change, values * contributions as usize, price).ok()?;
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
-        Some(mechanism.scale().units() as f64 * function.unit)
+        Some(mechanism.scale().units() as f64 * function.unit())
     }
 
     /// What is assumed of the function, in natural units; none if nothing is known about it.
@@ -99,7 +99,7 @@ impl Search<'_> {
         let Feature { kernel, height } = function.feature.clone()?;
         let is = match height {
             Height::AllRecords => {
-                let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
+                let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit();
                 Kind::Heap(records * most)
             }
             Height::Each(height) => Kind::Heap(records * height),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::synopsis::description;
-use crate::targets::{PointKernel, Target};
+use crate::targets::{PointKernel, Scaling, Target};
 
 /// The function that is published, and what its values mean.
 #[derive(Clone, Debug)]
@@ -15,12 +15,16 @@ pub struct Function {
     pub meaning: String,
     /// The unit of a value and of its error, in words.
     pub quantity: String,
-    /// What one grid unit stands for, in natural units.
-    pub unit: f64,
-    /// The natural value of zero grid units.
-    pub offset: f64,
+    pub scaling: Scaling,
     /// The roughest function that `"auto"` must follow; none if nothing is known about it.
     pub feature: Option<Feature>,
+}
+
+impl Function {
+    /// What one grid unit stands for, in natural units.
+    pub fn unit(&self) -> f64 {
+        self.scaling.unit()
+    }
 }
 
 /// How rough a function can be: a sum of kernels.

@@ -10,6 +10,7 @@ use crate::config::targets::context::{Labelled, ReadTarget, TargetContext, built
 use crate::config::targets::lengths::per_axis;
 use crate::config::text::{Checked, Document, Field, Key};
 use crate::synopsis::description::{self, CellLabel};
+use crate::targets::Scaling;
 use crate::targets::tables::CellTables;
 use crate::window::Label;
 use crate::window::accumulator::TableLabel;
@@ -48,8 +49,7 @@ pub fn read(
     Ok(Function {
         meaning,
         quantity,
-        unit: target.unit(),
-        offset: 0.0,
+        scaling: Scaling::of(&*target),
         feature: Some(Feature::of_widths(&in_cube, Height::AllRecords)),
         about: description::Target::Cells(description::Cells { label }),
         target,

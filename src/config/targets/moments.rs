@@ -9,6 +9,7 @@ use crate::config::targets::context::{FrequencyPlan, ReadTarget, TargetContext, 
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description;
 use crate::synopsis::query::{self, MOST_SMOOTHNESS};
+use crate::targets::Scaling;
 use crate::targets::moments::{self, Moments};
 
 /// `[release.moments]`
@@ -65,8 +66,7 @@ pub fn read(
         ),
         quantity: "of a sum of cosines over the records".to_owned(),
         about: description::Target::Moments(description::Moments { frequencies }),
-        unit: target.unit(),
-        offset: 0.0,
+        scaling: Scaling::of(&*target),
         feature: None,
         target,
     }

@@ -269,10 +269,10 @@ pub const ALL: &[Exclusion] = &[
         main_limit: None,
     },
     Exclusion {
-        title: "Exact metrics",
+        title: "Exact metrics and logs",
         applies_to: "with `detail = \"operator\"`",
         applies: conditions::shows_operators,
-        clause: "the metrics: they show exact counts and lags to whoever can read them",
+        clause: "metrics and log of the worker: they show exact counts, lags and offsets to whoever can read them",
         details: "Show them to nobody who may not see the records.",
         main_limit: None,
     },
