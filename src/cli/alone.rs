@@ -50,8 +50,7 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
              read by one); with more, windows are published late",
         ),
     ];
-    let expected =
-        settings.releases.iter().filter_map(|release| release.auto.as_ref()).map(|auto| auto.expected_records);
+    let expected = settings.releases.iter().filter_map(|release| release.expected_records);
     if let Some(records) = expected.max().map(|each| each.saturating_mul(settings.groups() as u64)) {
         let can = if records <= all.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 { "can" } else { "cannot" };
         lines.push(format!(

@@ -13,12 +13,14 @@ use crate::synopsis::rough::Kind;
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let quantity = units::quantity(release);
+    // A selection has been made for them.
+    let records = release.expected_records.unwrap_or_default();
     let (ordinary, roughest) = match &release.function.about {
         Target::Cells(Cells { label: Some(_) }) => (
-            format!("{} records of a window and key, spread evenly over the domain: the noise", table.expected_records),
+            format!("{records} records of a window and key, spread evenly over the domain: the noise"),
             "the same, and labels that change from bound to bound within a kernel".to_owned(),
         ),
-        _ => assumed(table),
+        _ => assumed(table, records),
     };
     let mut lines = vec![
         format!(
@@ -128,8 +130,7 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
 }
 
 /// What the errors are predicted for: ordinary functions, and the roughest.
-fn assumed(table: &Selection) -> (String, String) {
-    let records = table.expected_records;
+fn assumed(table: &Selection, records: u64) -> (String, String) {
     match table.rough.as_ref().map(|rough| rough.is) {
         Some(Kind::Bounded(_)) => (
             "sums of kernels of either sign, wider by the root of 2".to_owned(),

@@ -15,7 +15,7 @@ use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
 use crate::cli::shares::{self, Beginner};
-use crate::cli::{alone, sampled, settings};
+use crate::cli::{alone, explain, sampled, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, Needed, check_topic, setting};
@@ -62,6 +62,8 @@ struct Checked {
     memory: Vec<String>,
     disk: Vec<String>,
     message: Vec<String>,
+    /// Whether readers will see anything, of each density that says how many records it expects.
+    visibility: Vec<String>,
     /// Absent without a ledger.
     ledger: Option<Left>,
     notes: Vec<String>,
@@ -87,7 +89,7 @@ fn as_text<S: serde::Serializer>(refused: &Option<Failure>, serializer: S) -> Re
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
-    let mut checked = during("computing what it needs", || summary(&settings));
+    let mut checked = during("computing what it needs, and simulating the noise", || summary(&settings))?;
     if !arguments.json {
         report(checked.in_words())?;
         checked.warnings.iter().for_each(print::warning);
@@ -134,10 +136,10 @@ fn verdict(checked: Checked) -> Result<(), Failure> {
 }
 
 /// Guarantee, schedule, memory and message size in words.
-fn summary(settings: &Settings) -> Checked {
+fn summary(settings: &Settings) -> Result<Checked, Failure> {
     let mut notes = guarantee::notes(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept));
-    Checked {
+    Ok(Checked {
         pipeline: settings.pipeline.clone(),
         guarantee: guarantee::promise(settings),
         not_protected: guarantee::not_protected(settings),
@@ -147,13 +149,14 @@ fn summary(settings: &Settings) -> Checked {
         memory: resources::memory(settings),
         disk: resources::disk(settings),
         message: settings.releases.iter().map(|release| message(settings, release)).collect(),
+        visibility: explain::verdicts(settings)?,
         ledger: Left::of(settings),
         notes,
         warnings: settings.warnings(Timestamp::now()),
         checks: Vec::new(),
         not_looked_at: None,
         refused: None,
-    }
+    })
 }
 
 impl Checked {
@@ -169,6 +172,9 @@ impl Checked {
         section(&mut text, "Memory", &self.memory);
         section(&mut text, "Disk", &self.disk);
         section(&mut text, "Message", &self.message);
+        if !self.visibility.is_empty() {
+            section(&mut text, "Visibility", &self.visibility);
+        }
         if let Some(left) = &self.ledger {
             section(&mut text, "Left", &left.in_words());
         }

@@ -204,7 +204,7 @@ fn records(release: &Release) -> Option<u64> {
         Target::Classifier(about) | Target::Probability(about) => of(&about.method),
         _ => None,
     };
-    release.auto.as_ref().map(|auto| auto.expected_records).or(most)
+    release.expected_records.or(most)
 }
 
 fn domain(release: &Release) -> Vec<Axis> {

@@ -3,6 +3,7 @@
 mod choices;
 mod errors;
 mod plan;
+mod visibility;
 
 use std::path::PathBuf;
 
@@ -106,6 +107,21 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
         guarantee: guarantee::promise(settings),
         notes: guarantee::notes(settings),
     })
+}
+
+/// Of each release that says how many records it expects, whether readers will see anything.
+///
+/// # Errors
+///
+/// If the noise of its price cannot be drawn.
+pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
+    for release in settings.releases.iter().filter(|release| release.expected_records.is_some()) {
+        let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
+        let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
+        lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
+    }
+    Ok(lines)
 }
 
 fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failure> {

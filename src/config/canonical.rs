@@ -165,7 +165,7 @@ pub fn chosen(settings: &Settings, one: &Release) -> Value {
 pub fn recorded(settings: &Settings) -> String {
     let one = |release: &Release| {
         let auto = release.auto.as_ref()?;
-        Some((release.name.clone(), json!({ "open": auto.open, "expected_records": auto.expected_records })))
+        Some((release.name.clone(), json!({ "open": auto.open, "expected_records": release.expected_records })))
     };
     let asked: Map<String, Value> = settings.releases.iter().filter_map(one).collect();
     let mut recorded: Value = serde_json::from_str(&settings.normalised).unwrap_or_default();

@@ -82,4 +82,5 @@ mod telemetry;
 mod tls;
 mod topics;
 mod unreadable;
+mod visibility;
 mod witness;

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::Plan;
+use crate::cli::explain::visibility::Visibility;
 use crate::cli::failure::Failure;
-use crate::cli::figures::three_digits;
+use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
 use crate::config::Selection;
 use crate::mechanism::calibrate::{Epsilon, Rho};
@@ -30,6 +31,10 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
+    /// Of a density, whether readers will see anything; absent where the file does not say how many records it expects.
+    pub visibility: Option<Visibility>,
+    #[serde(skip)]
+    expected_records: u64,
     #[serde(skip)]
     what: What,
 }
@@ -80,7 +85,7 @@ impl Accuracy {
         let at = |price: Price| {
             plan.half_widths_at(price).map(|(in_the_middle, at_the_ends)| AtPrice { price, in_the_middle, at_the_ends })
         };
-        at(own)?;
+        let noise = at(own)?.in_the_middle;
         // Half of the lowest possible price is impossible.
         let at_prices = around(own).into_iter().filter_map(|price| at(price).ok()).collect();
         let of_curve =
@@ -88,8 +93,18 @@ impl Accuracy {
         let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
         let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
         let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
-        let records = auto.map(|auto| auto.expected_records).or(plan.settings.privacy.records_per_window);
-        let is_density = matches!(release.function.about, Target::Density(_)) && !release.is_sum_of_panes();
+        let records = release.expected_records.or(plan.settings.privacy.records_per_window);
+        let is_density = match &release.function.about {
+            Target::Density(_) => true,
+            Target::Cells(Cells { label }) => label.is_none() && curve.is_some(),
+            _ => false,
+        };
+        let records = records.filter(|_| is_density && !release.is_sum_of_panes());
+        let mean_height = records.map(|records| float(records) / volume);
+        let noise = curve.as_ref().map_or(noise, |curve| curve.within);
+        let visibility = records
+            .zip(mean_height)
+            .map(|(records, height)| Visibility::new(plan.settings, release, records, height / noise));
         Ok(Accuracy {
             quantity: if what == What::Counts {
                 units::records(release.names.as_ref())
@@ -100,7 +115,9 @@ impl Accuracy {
             at_prices,
             noise_and_form: auto.map(|auto| auto.taken.expected.within),
             curve,
-            mean_height: records.filter(|_| is_density).map(|records| records as f64 / volume),
+            mean_height,
+            visibility,
+            expected_records: records.unwrap_or_default(),
             what,
         })
     }
@@ -151,14 +168,16 @@ impl Accuracy {
             ),
             None => {}
         }
-        if let Some(height) = self.mean_height {
-            lines.push(format!(
-                "To compare: the mean height of a curve of the expected records is {}, {} times the noise.",
-                three_digits(height),
-                three_digits(height / own.in_the_middle)
-            ));
-        }
+        lines.extend(self.visibility_in_words());
         lines
+    }
+
+    /// Whether readers will see anything; empty where nothing is known of it.
+    pub(super) fn visibility_in_words(&self) -> Vec<String> {
+        match (&self.visibility, self.mean_height) {
+            (Some(visibility), Some(height)) => visibility.in_words(height, self.expected_records),
+            _ => Vec::new(),
+        }
     }
 
     /// A line for every price; the one of the file is marked.
@@ -190,7 +209,7 @@ impl Accuracy {
 }
 
 /// A price with the name of what it is.
-fn named(price: Price) -> String {
+pub(super) fn named(price: Price) -> String {
     match price {
         Price::Pure(epsilon) => format!("epsilon = {epsilon}"),
         Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),

@@ -31,6 +31,7 @@ pub struct ReleaseDraft {
     /// The position of the key that decides the size of a message.
     pub size: Range<usize>,
     pub order: u32,
+    pub expected_records: Option<u64>,
     pub auto: Option<Selection>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub smoothness: Option<Smoothness>,
@@ -133,6 +134,7 @@ impl ReleaseDraft {
             order: draft.order,
             noise: draft.noise,
             on: draft.on,
+            expected_records: draft.expected_records,
             auto: draft.auto,
             private_order: draft.private_order.map(Spanned::into_inner),
             smoothness: draft.smoothness,

@@ -60,7 +60,7 @@ pub fn release(
     // Moments choose their number by themselves: nothing is left to search for.
     let (expected, records) = match (&written.moments, expected) {
         (Some(moments), Ok(expected)) => (Ok(None), of_moments(document, &place, moments.get_ref(), expected)?),
-        (None, Ok(expected)) => (expectation(document, &place, &request, expected), None),
+        (None, Ok(expected)) => (expectation(document, &place, &request, expected.map(Spanned::into_inner)), None),
         (_, Err(reported)) => (Err(reported), None),
     };
     let is_laplace = request.as_ref().map_or(true, |request| request.kinds == [NoiseKind::Laplace]);
@@ -103,7 +103,7 @@ pub fn release(
         is_one(document, "degree", &request.degree)?;
         is_one(document, "order", &request.order)?;
     }
-    let selection = match expected {
+    let selection = match expected.filter(|_| !request.open().is_empty()) {
         None => None,
         Some(expected_records) => {
             // What is chosen for a file with faults is of no use, and choosing takes seconds.
@@ -141,6 +141,7 @@ pub fn release(
         noise,
         on,
         calibration: calibration?,
+        expected_records: expected,
         auto: selection,
         private_order: request.private_order,
         smoothness,
@@ -225,31 +226,25 @@ fn vouched(
     Err(document.fault(smoothness.span(), "does not fit the form of the function", hint))
 }
 
-/// The expected number of records: required with `"auto"`, refused without it.
+/// The expected number of records: required with `"auto"`.
 fn expectation(
     document: &mut Document<'_>,
     place: &Range<usize>,
     request: &Checked<NoiseRequest>,
-    expected: Option<Spanned<u64>>,
+    expected: Option<u64>,
 ) -> Checked<Option<u64>> {
     let is_open = !request.as_ref().map_err(|reported| *reported)?.open().is_empty();
-    match expected {
-        Some(expected) if is_open => Ok(Some(expected.into_inner())),
-        // Misspelt, it is not left to the program.
-        None if is_open => Err(["spline", "step", "degree", "order", "points"]
-            .into_iter()
-            .find_map(|key| document.reported_of(place, key))
-            .unwrap_or_else(|| document.missing(place.clone(), "expected_records"))),
-        Some(expected) => Err(document.fault(
-            expected.span(),
-            "has no effect: noise and size are fixed",
-            r#"remove it, or set one of them to "auto""#,
-        )),
-        None => Ok(None),
+    if expected.is_some() || !is_open {
+        return Ok(expected);
     }
+    // Misspelt, it is not left to the program.
+    Err(["spline", "step", "degree", "order", "points"]
+        .into_iter()
+        .find_map(|key| document.reported_of(place, key))
+        .unwrap_or_else(|| document.missing(place.clone(), "expected_records")))
 }
 
-/// The same for moments: required with a smoothness, refused without it.
+/// The expected number of records of moments: required with a smoothness, refused without it.
 fn of_moments(
     document: &mut Document<'_>,
     place: &Range<usize>,

@@ -18,7 +18,7 @@ impl Search<'_> {
         let best = candidates.iter().copied().min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
         let rough = build(best.on).and_then(|function| self.rough(&function));
         let open = self.open.to_vec();
-        Some(Selection { expected_records: self.expected_records, open, candidates, best, taken: best, rough })
+        Some(Selection { open, candidates, best, taken: best, rough })
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Release {
     /// What the noise is added to, as asked for or chosen.
     pub on: Coordinates,
     pub calibration: Calibration,
+    /// A public guess at the records of a window and key.
+    pub expected_records: Option<u64>,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<Selection>,
     /// Chosen by each window and key; `order` and `function` are then the first candidates.

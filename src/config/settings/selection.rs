@@ -10,7 +10,6 @@ use crate::window::Axis;
 /// The candidates that were tried, and the one that is in use.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    pub expected_records: u64,
     /// The keys of the file that are left to `"auto"`.
     pub open: Vec<&'static str>,
     /// By kind of noise, then by size; of a lattice every order of each degree.
