@@ -15,7 +15,7 @@ use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
 use crate::cli::shares::{self, Beginner};
-use crate::cli::{alone, explain, sampled, settings};
+use crate::cli::{alone, explain, older_stamps, sampled, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, Needed, check_topic, setting};
@@ -297,7 +297,12 @@ fn online(settings: &Settings) -> Vec<Check> {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
         let input =
             Needed { broker: &kafka.broker, name: &kafka.topic, rights: &[Right::Read], wishes: &[], origin: make };
-        let answers = check_topic(&mut checks, input, |topic| input_checks(kafka, topic));
+        let answers = check_topic(&mut checks, input, |topic| {
+            let of_topic = input_checks(kafka, topic);
+            let may_look = topic.rights.contains(&Right::Read) && of_topic.iter().all(|check| check.fault.is_none());
+            let of_messages = if may_look { older_stamps::checks(settings, kafka) } else { None };
+            of_topic.into_iter().chain(of_messages).collect()
+        });
         // Wait only once for a broker that is down.
         if !answers && settings.output.broker() == Some(&kafka.broker) {
             return checks;

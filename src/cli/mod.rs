@@ -23,6 +23,7 @@ mod left;
 pub mod ledger;
 mod newest;
 pub mod components;
+mod older_stamps;
 mod open_error;
 mod print;
 pub mod produce;

@@ -16,6 +16,14 @@ pub enum Error {
     )]
     ProducerTime { topic: String },
 
+    #[error(
+        "topic '{topic}' has older messages with times that their producers set (partition {partition}): they were sent before it had \
+         message.timestamp.type=LogAppendTime, and no restart helps; `bernstream check` names their offsets. Begin a ledger after them \
+         (`bernstream ledger init`, with a later --from or without it), add their offsets to 'lost', or wait until retention has deleted \
+         them; of Arrow messages on_bad_message = \"skip\" passes them; trust_producer_time = true takes them, and all others by such times"
+    )]
+    OlderStamp { topic: String, partition: i32, offset: i64 },
+
     #[error("topic '{topic}' is compacted, so the broker removes records: set cleanup.policy=delete")]
     Compacted { topic: String },
 
@@ -49,6 +57,9 @@ impl Error {
                 "topic '{topic}', partition {partition}: offsets {from} to {to} were deleted; to continue without them, add \
                  {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
             )),
+            Error::OlderStamp { topic, partition, offset } => {
+                Some(format!("topic '{topic}', partition {partition}: the first that is read is at offset {offset}"))
+            }
             Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
             Error::File { path, why } => {
                 (why.in_full() != why.to_string()).then(|| format!("file {path}: {}", why.in_full()))

@@ -54,6 +54,7 @@ mod monitoring;
 mod names;
 mod neighbours;
 mod not_protected;
+mod older_stamps;
 mod outage;
 mod policies;
 mod probes;

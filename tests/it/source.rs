@@ -284,6 +284,38 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
     assert!(matches!(error, Error::ProducerTime { .. }), "{error}");
 }
 
+/// A topic that was stamped by producers when its first message was sent, which says that it is from `ahead` later, and was altered then.
+fn altered(servers: &str, ahead: Duration) -> String {
+    let topic = kafka::fresh_topic(servers, "altered", 1, &[("message.timestamp.type", "CreateTime")]);
+    let old = producer(servers, &[]);
+    let stamp = Timestamp::now().plus(ahead).micros() / 1000;
+    let payload = message(&[1.0]);
+    let record = BaseRecord::<(), _>::to(&topic).partition(0).payload(&payload).timestamp(stamp);
+    old.send(record).map_err(|(e, _)| e).unwrap();
+    old.flush(PATIENCE).unwrap();
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&topic)).set("message.timestamp.type", "LogAppendTime");
+    administer(servers, async |admin, options| admin.alter_configs([&setting], options).await);
+    std::thread::sleep(Duration::from_secs(1));
+    topic
+}
+
+/// With one message more or less that a producer has stamped, a window has the same records of all others.
+#[test]
+fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = altered(&servers, Duration::from_secs(600));
+    send_values(&servers, &topic, 0, &[2.0]);
+    std::thread::sleep(Duration::from_millis(200));
+    let cutoff = Timestamp::now();
+    // The worker was away then: it looks the end up by time.
+    std::thread::sleep(Duration::from_secs(2));
+    let skipping = Params { on_bad_message: OnBadMessage::Skip, ..params(&servers, &topic) };
+    let mut source = opened(skipping);
+    let ends = ends_at(&mut source, cutoff);
+    let read: Vec<_> = read_to(&mut source, &ends).into_iter().map(|(_, _, values)| values).collect();
+    assert_eq!(read, [vec![2.0]], "{ends:?}");
+}
+
 #[test]
 fn a_clock_topic_without_append_times_is_refused_and_a_missing_one_is_made() {
     let Some(servers) = kafka::broker() else { return };

@@ -10,6 +10,7 @@ mod partition_consumer;
 mod records;
 mod sample;
 mod share;
+mod stamps;
 mod start;
 mod stretches;
 mod topic_inspector;
@@ -28,6 +29,7 @@ use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
 pub use self::sample::{Sample, sample};
 use self::share::Share;
+pub use self::stamps::{OlderStamps, older_stamps};
 pub use self::stretches::Stretches;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
@@ -324,7 +326,7 @@ impl Source for Kafka {
             }
             let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
             let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
-            partitions.insert(partition, Partition::from(start));
+            partitions.insert(partition, Partition::new(start, since));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
         self.has_partitions(numbers.clone());

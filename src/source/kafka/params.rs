@@ -50,6 +50,18 @@ impl Params {
         }
         (to > at).then_some(to)
     }
+
+    /// Where reading goes on that has come to `at`, behind what is given up or skipped there.
+    pub(super) fn passed_from(&self, partition: i32, at: i64) -> i64 {
+        let mut next = at;
+        loop {
+            next = match self.lost_until(partition, next) {
+                Some(to) => to,
+                None if self.skip.contains(&(partition, next)) => next + 1,
+                None => return next,
+            };
+        }
+    }
 }
 
 /// What to do with a message that cannot be decoded.

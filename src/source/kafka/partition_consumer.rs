@@ -8,11 +8,13 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
+use super::check;
 use super::params::{OnBadMessage, Params};
 use super::records::Records;
-use crate::clock::Timestamp;
-use crate::kafka::ErrorContext;
+use super::stamps::Stamp;
+use crate::clock::{Reminder, Timestamp};
 use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::{ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
 use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Batch, Columns, Error, Event, Positions};
@@ -61,10 +63,14 @@ pub(super) struct PartitionConsumer {
     pub is_idle: bool,
     /// The partition that the last event says has stopped, if it had not before.
     has_just_stopped: Option<i32>,
+    /// When messages with their producers' times have the topic's settings looked at again.
+    settings_reminder: Reminder,
 }
 
 pub(super) struct Partition {
     start: i64,
+    /// Messages with an earlier time are not needed.
+    since: Timestamp,
     /// The offset after the last message.
     next: i64,
     is_paused: bool,
@@ -93,8 +99,9 @@ impl PartitionConsumer {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let arrow = ArrowDecoder::new(columns.clone());
-        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
+        let (arrow, settings_reminder) = (ArrowDecoder::new(columns.clone()), Reminder::default());
+        let (is_idle, has_just_stopped) = (false, None);
+        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped, settings_reminder })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -115,7 +122,15 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
+            let PartitionConsumer {
+                consumer,
+                partitions,
+                records,
+                arrow,
+                is_idle,
+                has_just_stopped,
+                settings_reminder,
+            } = self;
             *has_just_stopped = None;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
@@ -130,6 +145,9 @@ impl PartitionConsumer {
                 None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
+                        if !Stamp::of(&message).counts(params) && settings_reminder.is_due(Instant::now()) {
+                            still_stamped(params)?;
+                        }
                         let event = partition.take(&message, params, arrow, records.as_mut())?;
                         *has_just_stopped = partition.stuck.is_some().then(|| message.partition());
                         // No batch reaches beyond the end of a window.
@@ -239,8 +257,14 @@ impl PartitionConsumer {
 }
 
 impl Partition {
-    pub fn from(start: i64) -> Self {
-        Partition { start, next: start, is_paused: false, stuck: None }
+    /// That begins at the offset `start` with messages of `since`.
+    pub fn new(start: i64, since: Timestamp) -> Self {
+        Partition { start, since, next: start, is_paused: false, stuck: None }
+    }
+
+    /// The same for a new client, which begins behind everything that was returned.
+    pub fn again(&self) -> Self {
+        Partition::new(self.at(), self.since)
     }
 
     /// The offset before which everything was returned.
@@ -270,35 +294,28 @@ impl Partition {
             return Ok(Some(Event::Reset { why: Told::new(why, in_full) }));
         }
         self.next = offset + 1;
-        let time = match message.timestamp() {
-            rdkafka::Timestamp::LogAppendTime(millis) => Some(millis),
-            rdkafka::Timestamp::CreateTime(millis) if params.trust_producer_time => Some(millis),
-            rdkafka::Timestamp::CreateTime(_) => return Err(Error::ProducerTime { topic: params.topic.clone() }),
-            rdkafka::Timestamp::NotAvailable => None,
-        };
         // What is lost is passed, but not in what was fetched already.
         if params.skip.contains(&(number, offset)) || params.lost_until(number, offset).is_some() {
             return Ok(None);
         }
+        let stamp = Stamp::of(message);
+        if !stamp.counts(params) {
+            return self.take_older(&stamp, params);
+        }
+        let time = stamp.time;
         if let Some(records) = records {
-            let message_time = time.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
-            return Ok(records.take((number, offset), message_time, message.payload()).map(Event::Batch));
+            return Ok(records.take((number, offset), time, message.payload()).map(Event::Batch));
         }
         let batch = match (time, message.payload()) {
             (None, _) => Err("it has no timestamp".to_owned()),
             (_, None) => Err("it is empty".to_owned()),
-            (Some(millis), Some(payload)) => {
-                let time = Timestamp::from_micros(millis.saturating_mul(1000));
-                arrow.decode(payload, number, offset, Some(time)).map_err(|broken| broken.to_string())
+            (Some(_), Some(payload)) => {
+                arrow.decode(payload, number, offset, time).map_err(|broken| broken.to_string())
             }
         };
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
-            Err(why) if params.on_bad_message == OnBadMessage::Skip => {
-                let words = format!("a message of partition {number} is broken: {}", without_numbers(&why));
-                let in_full = format!("the message at offset {offset} of partition {number} is broken: {why}");
-                Ok(Some(Event::Skipped { why: Told::new(words, in_full) }))
-            }
+            Err(why) if params.on_bad_message == OnBadMessage::Skip => Ok(Some(skipped((number, offset), &why))),
             Err(why) => {
                 let topic = &params.topic;
                 let words = format!(
@@ -315,9 +332,34 @@ impl Partition {
         }
     }
 
+    /// A message with its producer's time, where the brokers' counts. Whether it is passed depends on nothing but itself, the kind of its
+    /// time and that time: so one record more or less, in it or in any other message, changes what becomes of no other message.
+    fn take_older(&self, stamp: &Stamp, params: &Params) -> Result<Option<Event>, Error> {
+        // The look-up of where to begin has passed others of them.
+        if stamp.time.is_some_and(|time| time < self.since) {
+            return Ok(None);
+        }
+        let Stamp { partition, offset, .. } = *stamp;
+        match params.on_bad_message {
+            OnBadMessage::Skip => Ok(Some(skipped((partition, offset), "its producer set its time"))),
+            OnBadMessage::Stop => Err(Error::OlderStamp { topic: params.topic.clone(), partition, offset }),
+        }
+    }
+
     fn is_stuck(&self) -> Option<Event> {
         self.stuck.as_ref().map(|(_, why)| Event::Stuck { why: why.clone() })
     }
+}
+
+/// Whether the brokers' time is still what new messages get; nothing where they do not say.
+fn still_stamped(params: &Params) -> Result<(), Error> {
+    topic::describe(&params.broker, &params.topic).map_or(Ok(()), |topic| check(params, &topic))
+}
+
+fn skipped((partition, offset): (i32, i64), why: &str) -> Event {
+    let words = format!("a message of partition {partition} is broken: {}", without_numbers(why));
+    let in_full = format!("the message at offset {offset} of partition {partition} is broken: {why}");
+    Event::Skipped { why: Told::new(words, in_full) }
 }
 
 /// Whether `error` means that a batch was fetched and cannot be unpacked.
