@@ -12,7 +12,7 @@ use super::check;
 use super::params::{OnBadMessage, Params};
 use super::records::Records;
 use super::stamps::Stamp;
-use crate::clock::{Reminder, Timestamp};
+use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::{ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
@@ -63,8 +63,6 @@ pub(super) struct PartitionConsumer {
     pub is_idle: bool,
     /// The partition that the last event says has stopped, if it had not before.
     has_just_stopped: Option<i32>,
-    /// When messages with their producers' times have the topic's settings looked at again.
-    settings_reminder: Reminder,
 }
 
 pub(super) struct Partition {
@@ -99,9 +97,8 @@ impl PartitionConsumer {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let (arrow, settings_reminder) = (ArrowDecoder::new(columns.clone()), Reminder::default());
-        let (is_idle, has_just_stopped) = (false, None);
-        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped, settings_reminder })
+        let arrow = ArrowDecoder::new(columns.clone());
+        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -122,15 +119,7 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer {
-                consumer,
-                partitions,
-                records,
-                arrow,
-                is_idle,
-                has_just_stopped,
-                settings_reminder,
-            } = self;
+            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
             *has_just_stopped = None;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
@@ -145,9 +134,6 @@ impl PartitionConsumer {
                 None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
-                        if !Stamp::of(&message).counts(params) && settings_reminder.is_due(Instant::now()) {
-                            still_stamped(params)?;
-                        }
                         let event = partition.take(&message, params, arrow, records.as_mut())?;
                         *has_just_stopped = partition.stuck.is_some().then(|| message.partition());
                         // No batch reaches beyond the end of a window.
@@ -342,7 +328,7 @@ impl Partition {
         let Stamp { partition, offset, .. } = *stamp;
         match params.on_bad_message {
             OnBadMessage::Skip => Ok(Some(skipped((partition, offset), "its producer set its time"))),
-            OnBadMessage::Stop => Err(Error::OlderStamp { topic: params.topic.clone(), partition, offset }),
+            OnBadMessage::Stop => Err(stamped_by_producer(params, partition, offset)),
         }
     }
 
@@ -351,9 +337,10 @@ impl Partition {
     }
 }
 
-/// Whether the brokers' time is still what new messages get; nothing where they do not say.
-fn still_stamped(params: &Params) -> Result<(), Error> {
-    topic::describe(&params.broker, &params.topic).map_or(Ok(()), |topic| check(params, &topic))
+/// Why reading ends at such a message: the topic may have been set back since it was opened.
+fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
+    let now = topic::describe(&params.broker, &params.topic).ok().and_then(|topic| check(params, &topic).err());
+    now.unwrap_or_else(|| Error::OlderStamp { topic: params.topic.clone(), partition, offset })
 }
 
 fn skipped((partition, offset): (i32, i64), why: &str) -> Event {
