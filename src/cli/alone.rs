@@ -83,7 +83,7 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
     } else {
         let (rights, wishes) =
             (&[Right::Read, Right::Write], &[(Right::Delete, "what nobody needs any more stays there")]);
-        let needed = Needed { broker: &input.broker, name, rights, wishes, origin: "the worker makes it" };
+        let needed = Needed { broker: &input.broker, name, rights, wishes, origin: "the worker makes it", replicas: 1 };
         check_topic(&mut checks, needed, |topic| topic_checks(name, topic));
     }
     checks

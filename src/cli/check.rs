@@ -290,13 +290,24 @@ fn online(settings: &Settings) -> Vec<Check> {
         let what = format!("files at {}", params.path.display());
         let found = Files::open(params, settings.columns.clone());
         let why = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        checks.push(Check::new(what, found.is_ok(), why, "correct `files` or the names of the columns"));
+        let is_unanswered = matches!(found, Err(source::Error::Disk { .. }));
+        let remedy = match is_unanswered {
+            true => "look after the disk, or wait for it",
+            false => "correct `files` or the names of the columns",
+        };
+        checks.push(Check { is_unanswered, ..Check::new(what, found.is_ok(), why, remedy) });
         checks.extend(found.iter().flat_map(files_checks));
     }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
-        let input =
-            Needed { broker: &kafka.broker, name: &kafka.topic, rights: &[Right::Read], wishes: &[], origin: make };
+        let input = Needed {
+            broker: &kafka.broker,
+            name: &kafka.topic,
+            rights: &[Right::Read],
+            wishes: &[],
+            origin: make,
+            replicas: 1,
+        };
         let answers = check_topic(&mut checks, input, |topic| {
             let of_topic = input_checks(kafka, topic);
             let may_look = topic.rights.contains(&Right::Read) && of_topic.iter().all(|check| check.fault.is_none());
@@ -313,8 +324,14 @@ fn online(settings: &Settings) -> Vec<Check> {
         if answers && !kafka.trust_producer_time {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
             let before = checks.len();
-            let clock =
-                Needed { broker: &kafka.broker, name: &kafka.clock, rights: &[Right::Write], wishes: &[], origin };
+            let clock = Needed {
+                broker: &kafka.broker,
+                name: &kafka.clock,
+                rights: &[Right::Write],
+                wishes: &[],
+                origin,
+                replicas: 1,
+            };
             check_topic(&mut checks, clock, |topic| clock_checks(&kafka.clock, topic));
             created_by_init(settings, &mut checks, before);
         }

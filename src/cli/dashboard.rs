@@ -14,7 +14,7 @@ use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
-use crate::config::socket_address;
+use crate::config::{self, socket_address};
 use crate::feed::topic::{self, History};
 use crate::feed::{self, Feed, FeedReader, Origin};
 use crate::pipeline::Stop;
@@ -46,7 +46,7 @@ pub struct Arguments {
     listen: SocketAddr,
     /// A name by which browsers may ask for the page, beside localhost and addresses; may be given several times. With none, a page
     /// for this machine alone has no other, and any other page is answered by every name
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", value_parser = host)]
     hosts: Vec<String>,
     /// Also show synopses published this long ago, for example 12h, or `all`; a folder always shows its newest. The newest 60 of
     /// each release and key are kept
@@ -59,6 +59,10 @@ fn history(text: &str) -> Result<History, String> {
         "all" => Ok(History::All),
         text => humantime::parse_duration(text).map(History::Last).map_err(|error| error.to_string()),
     }
+}
+
+fn host(name: &str) -> Result<String, String> {
+    config::host(name).map_err(|what| format!("{what}: write the name alone, such as dashboard.example.org"))
 }
 
 impl Arguments {

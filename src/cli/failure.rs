@@ -108,6 +108,7 @@ impl From<source::Error> for Failure {
     fn from(error: source::Error) -> Self {
         match error {
             source::Error::Kafka(error) => error.into(),
+            error @ source::Error::Disk { .. } => Failure::Unavailable(error.to_string()),
             error => Failure::Configuration(error.to_string()),
         }
     }

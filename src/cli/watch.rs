@@ -120,7 +120,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             check: Box::new(move |topic| Ok(source::kafka::check(&params, topic)?)),
             gone: Box::new(move |gone| {
                 let why = match gone {
-                    Gone::Deleted => "it is not there any more",
+                    Gone::Deleted => "it is not there any more, or this user has lost the right Read on it",
                     Gone::Recreated => "it has another id",
                 };
                 source::Error::Recreated { topic: topic.clone(), why: why.to_owned().into() }.into()

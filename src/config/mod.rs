@@ -51,7 +51,7 @@ pub use settings::{
     synopsis_bytes,
 };
 pub use text::Faults;
-pub use text::values::socket_address;
+pub use text::values::{host, socket_address};
 
 pub use crate::sink::Output;
 

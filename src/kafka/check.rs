@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::broker::Broker;
 use super::error::Error;
 use super::right::Right;
-use super::topic::{Topic, describe};
+use super::topic::{self, Topic, describe};
 
 /// One condition; where it does not hold, why and what to do.
 #[derive(Clone, Debug, Serialize)]
@@ -48,6 +48,8 @@ pub struct Needed<'a> {
     pub wishes: &'a [(Right, &'a str)],
     /// How it is created.
     pub origin: &'a str,
+    /// How many replicas it gets then, at least.
+    pub replicas: i32,
 }
 
 impl Needed<'_> {
@@ -59,6 +61,18 @@ impl Needed<'_> {
             self.broker.for_kafka_commands(),
             self.name
         )
+    }
+
+    /// Whether a new one can be created.
+    fn has_room(&self) -> Option<Check> {
+        let brokers = topic::brokers(self.broker).ok().filter(|_| self.replicas > 1)?;
+        let noun = if brokers == 1 { "broker" } else { "brokers" };
+        Some(Check::new(
+            format!("{} can get its {} replicas", self.name, self.replicas),
+            i32::try_from(brokers).is_ok_and(|brokers| brokers >= self.replicas),
+            format!("the cluster has {brokers} {noun}, and each replica needs one of its own"),
+            "start more brokers, or for a trial set witness_min_insync_replicas = 1 in [output.kafka], for one replica",
+        ))
     }
 
     fn has_rights(&self, topic: &Topic) -> Vec<Check> {
@@ -95,7 +109,8 @@ pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce
             }
         }
         Err(Error::NoTopic { .. }) => {
-            fault("there is none".into(), &format!("{origin}; or correct its name"), false, true)
+            fault("there is none".into(), &format!("{origin}; or correct its name"), false, true);
+            checks.extend(needed.has_room());
         }
         Err(error @ Error::NoRight { right, .. }) => fault(error.to_string(), &needed.remedy(right), false, false),
         Err(error) => {

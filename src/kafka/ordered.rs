@@ -68,7 +68,9 @@ impl Params {
 
     /// What brokers are asked about it.
     pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
-        Needed { broker: &self.broker, name: &self.topic, rights: &[Right::Read, Right::Write], wishes: &[], origin }
+        let rights = &[Right::Read, Right::Write];
+        let replicas = self.replication();
+        Needed { broker: &self.broker, name: &self.topic, rights, wishes: &[], origin, replicas }
     }
 
     /// What to do where the topic lacks `setting`.

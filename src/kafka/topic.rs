@@ -152,6 +152,17 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
     Ok(i32::try_from(most).unwrap_or(i32::MAX))
 }
 
+/// How many brokers a cluster has now.
+///
+/// # Errors
+///
+/// If it does not answer or refuses.
+pub fn brokers(broker: &Broker) -> Result<usize, Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed("", &e))?;
+    let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| client.fetch_metadata(None, timeout));
+    metadata.map(|metadata| metadata.brokers().len()).map_err(|e| broker.failed("", &e))
+}
+
 /// The same with another timeout.
 ///
 /// # Errors

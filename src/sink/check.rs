@@ -12,7 +12,9 @@ pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
     let wishes = &[(Right::Read, "nobody notices synopses that the topic has lost")];
-    let output = Needed { broker: &sink.broker, name: &sink.topic, rights: &[Right::Write], wishes, origin };
+    let rights = &[Right::Write];
+    let replicas = witness.replication();
+    let output = Needed { broker: &sink.broker, name: &sink.topic, rights, wishes, origin, replicas };
     if check_topic(&mut checks, output, |topic| output_checks(&sink.topic, topic, bytes)) {
         check_topic(&mut checks, witness.needed(origin), |topic| ordered::checks(witness, topic));
     }

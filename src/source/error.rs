@@ -37,6 +37,13 @@ pub enum Error {
     Recreated { topic: String, why: Told },
 
     #[error(
+        "partition {partition} of topic '{topic}' ends before what was read of it, and it is the same topic: its newest messages are gone, as \
+         after a loss of power of its brokers or an unclean election of a leader, or the broker that answers lags. What was published stays. \
+         Reading goes on by itself once the partition is as long again"
+    )]
+    Cut { topic: String, partition: i32, end: i64, read: i64 },
+
+    #[error(
         "a client of {servers} that asks for the ends of topic '{topic}' hangs: for minutes it has told neither an answer nor an error; the input \
          is opened again with another one"
     )]
@@ -47,6 +54,9 @@ pub enum Error {
 
     #[error("file {path}: {why}")]
     File { path: String, why: Told },
+
+    #[error("the disk does not give file {path}: {why}; start again once it does")]
+    Disk { path: String, why: String },
 }
 
 impl Error {
@@ -60,6 +70,9 @@ impl Error {
             Error::OlderStamp { topic, partition, offset } => {
                 Some(format!("topic '{topic}', partition {partition}: the first that is read is at offset {offset}"))
             }
+            Error::Cut { topic, partition, end, read } => {
+                Some(format!("topic '{topic}', partition {partition} ends at offset {end}, but was read up to {read}"))
+            }
             Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
             Error::File { path, why } => {
                 (why.in_full() != why.to_string()).then(|| format!("file {path}: {}", why.in_full()))
@@ -70,7 +83,7 @@ impl Error {
 
     /// Whether trying again later may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Kafka(error) if error.is_transient())
+        matches!(self, Error::Kafka(error) if error.is_transient()) || matches!(self, Error::Cut { .. })
     }
 
     /// Whether a topic is not there.

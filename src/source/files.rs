@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Files {
     /// needed column, or two hold the same records.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
-        let is_folder = path.metadata().map_err(|error| fault(path, &error))?.is_dir();
+        let is_folder = path.metadata().map_err(|error| failed(path, &error))?.is_dir();
         let Listing { files, passed_over } = match is_folder {
             true => folder::list(path).map_err(|broken| fault(path, &broken))?,
             false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
@@ -82,7 +82,7 @@ impl Files {
 
     /// No two files have the same bytes, but those without a row that has an event time: each record of a copied file would count twice.
     fn are_different(&self, path: &Path) -> Result<(), Error> {
-        for Equal { first, second } in folder::equal(&self.files).map_err(|error| fault(path, &error))? {
+        for Equal { first, second } in folder::equal(&self.files).map_err(|error| failed(path, &error))? {
             if self.has_records(second)? {
                 let why = format!(
                     "has the same content as {}, so each of its records would count twice; remove one of the two",
@@ -215,8 +215,26 @@ fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
     Error::File { path: path.display().to_string(), why: why.to_string().into() }
 }
 
-/// The numbers in the reason follow from what is in the file.
+/// A file that is not as the configuration says, or one that its disk does not give, which may pass.
+fn failed(path: &Path, error: &io::Error) -> Error {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    let is_fault = [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
+    match error.raw_os_error() {
+        Some(_) if !is_fault => Error::Disk { path: path.display().to_string(), why: error.to_string() },
+        _ => fault(path, error),
+    }
+}
+
+/// Why the disk does not give a file, if it does not.
+fn not_given(path: &Path) -> Option<io::Error> {
+    File::open(path).and_then(|mut file| io::copy(&mut file, &mut io::sink())).err()
+}
+
+/// The numbers in the reason follow from what is in the file. Readers of its formats do not say apart whether the disk is the reason.
 fn unreadable(path: &Path, broken: &Broken) -> Error {
+    if let Some(error) = not_given(path) {
+        return failed(path, &error);
+    }
     let in_full = broken.to_string();
     let words = without_numbers(&in_full);
     let words = if words == in_full { words } else { format!("{words} ({HOW})") };
@@ -234,14 +252,13 @@ enum Table {
 
 impl Table {
     fn open(path: &Path, columns: &Columns, declared: &Declared) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| fault(path, &error);
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(|error| failed(path, &error))?;
         let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
         if lines::is_named_so(path) {
             let lines = LineTable::open(file, is("csv"), columns, declared);
-            return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| fault(path, &broken));
+            return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| unreadable(path, &broken));
         }
-        let size = file.metadata().map_err(failed)?.len();
+        let size = file.metadata().map_err(|error| failed(path, &error))?.len();
         if size == 0 {
             return Ok(Table::Empty);
         }
@@ -315,7 +332,7 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
 /// An Arrow IPC stream in a file, message by message.
 struct Stream {
     /// Limited to the size of the file, so that the rest of it is known.
-    input: std::io::Take<BufReader<File>>,
+    input: io::Take<BufReader<File>>,
     decoder: Decoder,
     /// In an IPC file the end-of-stream marker is mandatory.
     is_file: bool,
@@ -386,9 +403,9 @@ impl Stream {
     }
 }
 
-fn read_failed(error: &std::io::Error) -> Broken {
+fn read_failed(error: &io::Error) -> Broken {
     match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
+        io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
         _ => Broken::new(error),
     }
 }

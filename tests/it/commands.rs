@@ -131,6 +131,18 @@ fn a_demonstration_of_no_windows_is_refused_before_it_begins() {
 }
 
 #[test]
+fn a_host_with_a_port_is_refused_before_a_page_is_served_that_nobody_could_ask_for() {
+    for name in ["https://page.example.org", "page.example.org:443", "page.example.org/a", ""] {
+        let refused = run(&["dashboard", "/no/such/folder", "--host", name]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(2) && said.contains("is not the name of a host: write the name"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn bash_completes_commands_and_options() {
     let script = run(&["completions", "bash"]);
     assert!(script.status.success());

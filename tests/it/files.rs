@@ -21,6 +21,8 @@ use parquet::basic::{Compression, GzipLevel};
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
+use crate::harness::files::{Files as Pipelines, command, ended};
+
 fn columns() -> Columns {
     Columns { time: "time".to_owned(), key: Some("key".to_owned()), values: vec!["x".to_owned()], ..Columns::default() }
 }
@@ -495,4 +497,23 @@ fn rows_keep_the_order_of_their_lines() {
     assert!(values.iter().enumerate().all(|(line, value)| *value == (line != 7).then_some(line as f64)));
     let ends: Vec<i64> = batches.iter().map(|batch| batch.offset + batch.times.len() as i64).collect();
     assert!(batches.len() > 1 && ends.iter().zip(&batches[1..]).all(|(end, next)| *end == next.offset), "{ends:?}");
+}
+
+/// What a disk does that fails: the operating system does not give a byte of this file.
+const FAILING: &str = "/proc/self/mem";
+
+#[test]
+fn a_disk_that_fails_may_come_back_and_a_file_that_is_wrong_does_not() {
+    let files = Pipelines::new();
+    let (file, records) = (files.pipeline("one", "out"), files.path("records.csv"));
+    std::fs::remove_file(&records).unwrap();
+    std::os::unix::fs::symlink(FAILING, &records).unwrap();
+    let (code, error) = ended(command(&["run"], &file));
+    assert!(code == 69 && error.contains("the disk does not give file"), "{error}");
+    assert_eq!(ended(command(&["check"], &file)).0, 69);
+    std::fs::remove_file(&records).unwrap();
+    write(&records, b"key,value\na,1\n").unwrap();
+    let (code, error) = ended(command(&["run"], &file));
+    assert!(code == 78 && error.contains("records.csv"), "{error}");
+    assert_eq!(ended(command(&["check"], &file)).0, 78);
 }

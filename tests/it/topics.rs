@@ -156,3 +156,21 @@ fn a_clock_topic_that_no_longer_tells_the_brokers_time_ends_the_worker() {
     let verified = setup.ledger_command(&["verify"]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
 }
+
+#[test]
+fn a_cluster_with_too_few_brokers_is_told_before_a_topic_is_created_on_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 2);
+    let check = || {
+        let checked = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+        (checked.status.code(), String::from_utf8_lossy(&checked.stdout).into_owned())
+    };
+    let (code, told) = check();
+    assert!(code == Some(0) && !told.contains("replicas: "), "{told}");
+    setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
+    let (code, told) = check();
+    let words = format!("fault  {} can get its 3 replicas: the cluster has 1 broker", setup.witness);
+    assert!(code == Some(78) && told.contains(&words), "{told}");
+    assert!(told.contains("start more brokers, or for a trial set witness_min_insync_replicas = 1"), "{told}");
+    assert!(!setup.ledger_command(&["init"]).status.success(), "what is told is true");
+}

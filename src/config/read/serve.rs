@@ -39,12 +39,7 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
     Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), hosts: hosts?, detail })
 }
 
-/// A name as browsers send it, without the port.
 fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {
-    let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-    if is_name(name.get_ref()) {
-        return Ok(name.into_inner());
-    }
-    let what = format!("{:?} is not the name of a host", name.get_ref());
-    Err(document.fault(name.span(), what, "write the name alone, such as \"dashboard.example.org\""))
+    let hint = "write the name alone, such as \"dashboard.example.org\"";
+    values::host(name.get_ref()).map_err(|what| document.fault(name.span(), what, hint))
 }

@@ -181,6 +181,18 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     here.as_deref().unwrap_or(text).parse().map_err(|_| format!("{text:?} is not an address and a port"))
 }
 
+/// The name of a host as browsers send it, without the port.
+///
+/// # Errors
+///
+/// If it is not one.
+pub fn host(name: &str) -> Result<String, String> {
+    match !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("{name:?} is not the name of a host")),
+    }
+}
+
 /// A partition number of Kafka.
 pub fn partition(number: u32) -> Result<i32, String> {
     number.try_into().map_err(|_| "too large for a partition number".to_owned())

@@ -10,6 +10,7 @@ use super::cutoff_clock::CutoffClock;
 use super::stamps::StampReader;
 use super::topic_inspector::TopicInspector;
 use crate::clock::{self, Reminder, Timestamp};
+use crate::kafka::right::Right;
 use crate::kafka::topic::Topic;
 use crate::kafka::{self, replica_lag};
 use crate::source::{Error, Positions};
@@ -227,11 +228,10 @@ impl TrackerThread {
                     pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
-                    // Of brokers that do not answer readers tell.
-                    if matches!(error, Error::Kafka(kafka::Error::Lagging { .. }))
+                    if let Some(why) = refusal(&error)
                         && self.lag_reminder.is_due(Instant::now())
                     {
-                        warn!("no window closes meanwhile: {error}");
+                        warn!("no window closes meanwhile: {why}");
                     }
                     let mut state = lock(&self.shared);
                     state.connected = false;
@@ -346,6 +346,19 @@ impl TrackerThread {
     }
 }
 
+/// Why brokers that answer do not say what is asked; of those that do not answer readers tell, and of a topic that is another one its error.
+fn refusal(error: &Error) -> Option<String> {
+    match error {
+        Error::Kafka(kafka::Error::Unavailable { .. }) | Error::Recreated { .. } => None,
+        // They say so to a user who may not see it.
+        Error::Kafka(kafka::Error::NoTopic { topic, servers }) => Some(format!(
+            "kafka at {servers} does not show topic '{topic}' any more: it was deleted, or this user has lost the right {} on it",
+            Right::Read
+        )),
+        error => Some(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,6 +373,18 @@ mod tests {
         }
         tracker.state().asked = None;
         assert!(tracker.is_connected() && !tracker.is_hanging());
+    }
+
+    #[test]
+    fn brokers_that_refuse_are_not_brokers_that_cannot_be_reached() {
+        let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+        let no_right = kafka::Error::NoRight { topic: topic.clone(), servers: servers.clone(), right: Right::Read };
+        let missing = kafka::Error::NoTopic { topic, servers: servers.clone() };
+        for error in [no_right, missing] {
+            assert!(refusal(&error.into()).is_some_and(|why| why.contains("the right Read on")));
+        }
+        let silent = kafka::Error::Unavailable { servers, why: String::new() };
+        assert_eq!(refusal(&silent.into()), None);
     }
 
     #[test]

@@ -14,7 +14,8 @@ use super::records::Records;
 use super::stamps::Stamp;
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::kafka::{ErrorContext, topic};
+use crate::kafka::right::Right;
+use crate::kafka::{self, ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
 use crate::source::told::{HOW, Told, without_numbers};
 use crate::source::{Batch, Columns, Error, Event, Positions};
@@ -371,7 +372,40 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
         RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::LogTruncation => {
             Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic).into() }))
         }
-        RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error).into()),
+        RDKafkaErrorCode::TopicAuthorizationFailed => {
+            let (topic, servers) = (params.topic.clone(), params.broker.servers.clone());
+            Err(kafka::Error::NoRight { topic, servers, right: Right::Read }.into())
+        }
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::kafka::Broker;
+    use crate::source::record::Format;
+
+    #[test]
+    fn a_right_that_was_taken_away_is_named() {
+        let params = Params {
+            broker: Broker::plain("a:1"),
+            topic: "in".to_owned(),
+            clock: String::new(),
+            clock_slack: Duration::ZERO,
+            readers: None,
+            trust_producer_time: false,
+            format: Format::Arrow,
+            on_bad_message: OnBadMessage::Stop,
+            skip: BTreeSet::new(),
+            lost: vec![],
+        };
+        let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
+        let told = interpret(&error, &params).unwrap_err();
+        assert!(
+            !told.is_transient() && told.to_string().contains("does not give this user the right Read on topic 'in'")
+        );
     }
 }

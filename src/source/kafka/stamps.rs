@@ -19,15 +19,17 @@ use crate::source::Error;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The settings of a client that looks at single messages: it fetches little, and says where nothing follows.
-const SETTINGS: [(&str, &str); 7] = [
+const SETTINGS: [(&str, &str); 8] = [
     // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
     ("group.id", "bernstream"),
     ("enable.auto.commit", "false"),
     ("auto.offset.reset", "error"),
     ("isolation.level", "read_uncommitted"),
     ("enable.partition.eof", "true"),
-    ("fetch.wait.max.ms", "100"),
+    ("fetch.wait.max.ms", "10"),
     ("queued.min.messages", "1"),
+    // By default a full queue delays the next fetch by a second, of another offset too.
+    ("fetch.queue.backoff.ms", "1"),
 ];
 
 /// When a message was sent, and who says so.
