@@ -170,7 +170,7 @@ impl Settings {
             synthetic: is_synthetic,
         };
         // Of a sum of panes neither the noise nor the records are those of a pane.
-        let records = self.divide_by(release).or_else(|| release.expected_records);
+        let records = self.divide_by(release).or(release.expected_records);
         let records = records.filter(|_| !release.is_sum_of_panes());
         Description {
             reading: records
