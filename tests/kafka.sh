@@ -13,7 +13,8 @@
 #   tests/kafka.sh jars      fetches Apache Kafka, unless it is there, and prints its folder
 #
 # A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it. With BERNSTREAM_KAFKA_ACLS its users have no
-# rights but those that are given, except at the listener without a password, where everything is allowed.
+# rights but those that are given, except at the listener without a password, where everything is allowed. Where it is "some", that
+# holds there too, and only for topics to which any right was given.
 #
 #   BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test
 set -euo pipefail
@@ -119,7 +120,7 @@ P
     if [[ -n ${BERNSTREAM_KAFKA_ACLS:-} ]]; then
         cat >> "$home/server.properties" <<P
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS
+$([[ $BERNSTREAM_KAFKA_ACLS == some ]] && echo allow.everyone.if.no.acl.found=true || echo super.users=User:ANONYMOUS)
 P
     fi
     cat > "$home/log4j2.properties" <<P
@@ -216,5 +217,5 @@ acls() {
 case ${1:-} in
     acls) "$@" ;;
     start | stop | crash | halt | restart | address | secure | jars) "$1" ;;
-    *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

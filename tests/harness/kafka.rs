@@ -70,6 +70,11 @@ impl Own {
         Own::begin(|start| start.env("BERNSTREAM_KAFKA_ACLS", "1"))
     }
 
+    /// One where on a topic to which any right was given, users have no others; without a password they are `User:ANONYMOUS`.
+    pub fn with_some_acls() -> Self {
+        Own::begin(|start| start.env("BERNSTREAM_KAFKA_ACLS", "some"))
+    }
+
     fn begin(set: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let servers = said(set(&mut script(home.path(), "start")));

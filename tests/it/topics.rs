@@ -174,3 +174,22 @@ fn a_cluster_with_too_few_brokers_is_told_before_a_topic_is_created_on_it() {
     assert!(told.contains("start more brokers, or for a trial set witness_min_insync_replicas = 1"), "{told}");
     assert!(!setup.ledger_command(&["init"]).status.success(), "what is told is true");
 }
+
+#[test]
+fn a_right_that_is_taken_away_is_named_by_the_worker_that_needs_it() {
+    if kafka::broker().is_none() {
+        return;
+    }
+    let own = kafka::Own::with_some_acls();
+    let setup = Setup::ticking(&own.servers);
+    let rule = |action: &str, operations: &[&str]| {
+        let who = [action, "--force", "--allow-principal", "User:ANONYMOUS", "--topic", &setup.input];
+        own.acls(&[&who, operations].concat());
+    };
+    let mut worker = Running::start(&setup);
+    rule("--add", &["--operation", "Read", "--operation", "DescribeConfigs"]);
+    worker.wait_metric(&setup, "synopses_published_total", 4.0);
+    rule("--remove", &["--operation", "Read"]);
+    worker.refuses(&setup, &["does not give this user the right Read on topic", &setup.input]);
+    assert_eq!(worker.end(&setup).code(), Some(69));
+}
