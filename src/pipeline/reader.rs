@@ -94,6 +94,8 @@ pub(super) struct Seen<'a> {
     skipped: Repeated,
     /// Records that turned up behind the end of their window.
     behind: Repeated,
+    /// Records that reached the topic after the cutoff of their window.
+    late: Repeated,
 }
 
 impl<'a> Seen<'a> {
@@ -103,9 +105,17 @@ impl<'a> Seen<'a> {
         all: &'a Health,
         is_for_operators: bool,
     ) -> Self {
-        let (skipped, behind) = (Repeated::default(), Repeated::default());
-        let reminder = Reminder::default();
-        Seen { outage, health, all, is_for_operators, stuck: None, reminder, skipped, behind }
+        Seen {
+            outage,
+            health,
+            all,
+            is_for_operators,
+            stuck: None,
+            reminder: Reminder::default(),
+            skipped: Repeated::default(),
+            behind: Repeated::default(),
+            late: Repeated::default(),
+        }
     }
 
     /// Records a heartbeat.
@@ -160,6 +170,13 @@ impl<'a> Seen<'a> {
         self.behind.add(records, String::new());
     }
 
+    /// So many records have reached the topic after the cutoff of their window: only for operators.
+    pub fn misses(&mut self, records: u64) {
+        if records > 0 {
+            self.late.add(records, String::new());
+        }
+    }
+
     /// Tells what can happen any number of times, now and then.
     pub fn tell(&mut self) {
         match self.skipped.due() {
@@ -169,6 +186,11 @@ impl<'a> Seen<'a> {
             // Whether it was one is for operators too.
             Some((_, why)) => warn!("skipping what cannot be read; the last: {why}"),
             None => {}
+        }
+        if let Some((count, _)) = self.late.due() {
+            warn!(
+                "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends                  them keeps them for longer (input.kafka.producer_delay), or grace is too short"
+            );
         }
         if let Some((count, _)) = self.behind.due() {
             warn!(

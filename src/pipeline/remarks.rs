@@ -13,6 +13,7 @@ impl Reading<'_> {
             counts.set_behind(self.windows.behind(batch));
             self.seen.loses(counts.behind);
         }
+        self.seen.misses(counts.late);
         operator.batches.inc();
         operator.read_until.set(batch.message_time);
         for column in batch.found.iter().flat_map(|found| found.unread()) {

@@ -583,6 +583,30 @@ fn turn_up_late(servers: &str, detail: &str) -> (String, String, Description) {
 }
 
 #[test]
+fn records_that_reach_the_topic_after_their_cutoff_are_told_to_operators() {
+    let Some(servers) = kafka::broker() else { return };
+    let today = today();
+    let setup = Setup::live(&servers, today, 2);
+    // A producer's time may then be that of tomorrow.
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("message.timestamp.type", "CreateTime");
+    let setting = setting.set("message.timestamp.after.max.ms", "9223372036854775807");
+    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+    setup.edit("[ledger]", "[serve]\ndetail = \"operator\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]");
+    setup.begin(Duration::ZERO);
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "windows_released_total", 2.0);
+    let row = Row { micros: today.micros(), key: "a", value: 5.0 };
+    let cutoff = today.plus(Duration::from_secs(24 * 3600 + 1));
+    let producer = setup.producer(&[]);
+    let payload = message(&[row; 3]);
+    let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(cutoff.micros() / 1000);
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
+    setup.wait_log("3 records reached the topic later than grace after the end of their window");
+}
+
+#[test]
 fn a_record_behind_the_end_of_its_window_is_counted_for_operators_only() {
     let Some(servers) = kafka::broker() else { return };
     let words = "3 records turned up behind the end of their window";
