@@ -318,6 +318,12 @@ fn what_is_asked_for_points_to_what_does_it() {
 }
 
 #[test]
+fn words_for_people_may_look_like_variables() {
+    let titled = with(FLIGHTS, "order = 4", "order = 4\ntitle = \"fares in ${currency}\"");
+    assert!(Settings::parse(&titled, "f").is_ok());
+}
+
+#[test]
 fn localhost_is_an_address_to_listen_at() {
     let served = with(FLIGHTS, "\"127.0.0.1:9464\"", "\"localhost:9464\"");
     assert_eq!(Settings::parse(&served, "f").unwrap().serve, Settings::parse(FLIGHTS, "f").unwrap().serve);

@@ -25,14 +25,19 @@ fn path_below(path: &str, value: &DeValue<'_>, place: &Range<usize>) -> Option<S
     }
 }
 
-/// The places of texts in which a shell would replace a variable or a home, but for the elements of lists, which are keys.
+/// Words for people, in which anything may stand.
+const SHOWN: [&str; 5] = ["title", "description", "record", "label", "unit"];
+
+/// The places of texts in which a shell would replace a variable or a home, but for words for people and the elements of lists, which are
+/// keys.
 pub fn unexpanded(table: &DeTable<'_>) -> Vec<Range<usize>> {
     let is_unexpanded = |text: &str| text.starts_with("~/") || text.contains("${") && text.contains('}');
     let mut places = Vec::new();
     let mut tables = vec![table];
     while let Some(table) = tables.pop() {
-        for value in table.values() {
+        for (key, value) in table {
             match value.get_ref() {
+                DeValue::String(_) if SHOWN.contains(&key.get_ref().as_ref()) => {}
                 DeValue::Table(below) => tables.push(below),
                 DeValue::Array(list) => tables.extend(list.iter().filter_map(|element| element.get_ref().as_table())),
                 DeValue::String(text) if is_unexpanded(text) => places.push(value.span()),
