@@ -6,9 +6,7 @@ use crate::config::Settings;
 use crate::kafka::check::Check;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::{self, Ledger};
-use crate::source::Error;
-use crate::source::kafka::{OlderStamps, OnBadMessage, Params, older_stamps};
-use crate::source::record::Format;
+use crate::source::kafka::{OlderStamps, Params, older_stamps};
 
 /// Looks where a worker would begin that starts now; nothing where that is not known.
 pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
@@ -16,36 +14,35 @@ pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
         return None;
     }
     let what = format!("the brokers have stamped what a worker reads first of {}", params.topic);
-    let found = match reads_from(settings, begins(settings)?, params) {
-        Ok(found) if found.is_empty() => return Some(Check::passed(what)),
-        Ok(found) => found,
+    let since = oldest_message(settings, begins(settings)?);
+    Some(match older_stamps(params, since) {
+        Ok(found) if found.is_empty() => Check::passed(what),
+        Ok(found) => Check::new(what, false, told(&found), remedy(settings, since, &found)),
         Err(error) => {
             let is_unanswered = error.is_transient();
-            return Some(Check { is_unanswered, ..Check::new(what, false, error.to_string(), "try again") });
+            Check { is_unanswered, ..Check::new(what, false, error.to_string(), "try again") }
         }
-    };
-    Some(match params.on_bad_message {
-        OnBadMessage::Skip => Check { warning: Some((told(&found), skipped())), ..Check::passed(what) },
-        OnBadMessage::Stop => Check::new(what, false, told(&found), remedy(settings, params, &found)),
     })
 }
 
-/// Refuses a ledger whose first window starts at `first`, if a worker would stop at such a message; returns what it would skip.
+/// Refuses a ledger whose first window starts at `first`, if a worker would stop at such a message.
 ///
 /// # Errors
 ///
 /// If it would, or if the brokers do not say.
-pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<Option<String>, Failure> {
-    let found = reads_from(settings, first, params)?;
-    match params.on_bad_message {
-        _ if found.is_empty() => Ok(None),
-        OnBadMessage::Skip => Ok(Some(format!("{}: {}", told(&found), skipped()))),
-        OnBadMessage::Stop => Err(Failure::Configuration(format!(
-            "a worker that begins at {first} would stop: {}; {}",
-            told(&found),
-            remedy(settings, params, &found)
-        ))),
+pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<(), Failure> {
+    let found = older_stamps(params, oldest_message(settings, first))?;
+    if found.is_empty() {
+        return Ok(());
     }
+    // What a job says is in the log of its pod, so offsets are not.
+    let partitions = found.iter().map(|older| older.partition.to_string()).collect::<Vec<_>>().join(", ");
+    Err(Failure::Configuration(format!(
+        "a worker that begins at {first} would stop: messages of topic '{}' have times that their producers set, from before it had \
+         LogAppendTime (partitions: {partitions}). Leave out --from, or begin later than that change by windows.ahead; or give them up \
+         with 'lost' in [input.kafka]: `bernstream check` names their offsets",
+        params.topic
+    )))
 }
 
 /// The start of the first window whose records a worker reads that starts now; none after the last of the grid.
@@ -62,12 +59,9 @@ fn begins(settings: &Settings) -> Option<Timestamp> {
     Some(begun.first).filter(is_to_come)
 }
 
-fn reads_from(settings: &Settings, first: Timestamp, params: &Params) -> Result<Vec<OlderStamps>, Error> {
-    older_stamps(params, settings.windows.oldest_message(settings.windows.grid.span_of(first)))
-}
-
-fn skipped() -> String {
-    "they are skipped, as `on_bad_message` says, and every later synopsis says that messages are".to_owned()
+/// The oldest time of a message that can be in the window that starts at `first`.
+fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
+    settings.windows.oldest_message(settings.windows.grid.span_of(first))
 }
 
 fn told(found: &[OlderStamps]) -> String {
@@ -80,21 +74,23 @@ fn told(found: &[OlderStamps]) -> String {
     )
 }
 
-fn remedy(settings: &Settings, params: &Params, found: &[OlderStamps]) -> String {
+fn remedy(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
     let lost = |OlderStamps { partition, from, to, .. }: &OlderStamps| {
         format!("{{ partition = {partition}, from = {from}, to = {to} }}")
     };
+    let lost = found.iter().map(lost).collect::<Vec<_>>().join(", ");
+    let give_up =
+        format!("lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete");
+    // One whose time is ahead of its place is found wherever a ledger begins.
+    let is_ahead = found.iter().any(|older| older.next.is_some_and(|next| next < since));
+    if is_ahead || ledger::exists(&settings.ledger).unwrap_or(true) {
+        return give_up;
+    }
     let after = match found.iter().filter_map(|older| older.next).max() {
         Some(next) => format!(" after {}", next.plus(settings.windows.max_future_skew)),
         None => String::new(),
     };
-    let skip = match params.format {
-        Format::Arrow => ", pass them with on_bad_message = \"skip\"",
-        Format::Records { .. } => "",
-    };
     format!(
-        "let a ledger begin behind them (`bernstream ledger init`, without --from or with one{after}), wait until retention has deleted \
-         them{skip}, or give them up: lost = [{}] in [input.kafka], with which every later synopsis says that it is incomplete",
-        found.iter().map(lost).collect::<Vec<_>>().join(", ")
+        "let the ledger begin behind them (`bernstream ledger init`, without --from or with one{after}); or {give_up}"
     )
 }

@@ -17,10 +17,9 @@ pub enum Error {
     ProducerTime { topic: String },
 
     #[error(
-        "topic '{topic}' has older messages with times that their producers set (partition {partition}): they were sent before it had \
-         message.timestamp.type=LogAppendTime, and no restart helps; `bernstream check` names their offsets. Begin a ledger after them \
-         (`bernstream ledger init`, with a later --from or without it), add their offsets to 'lost', or wait until retention has deleted \
-         them; of Arrow messages on_bad_message = \"skip\" passes them; trust_producer_time = true takes them, and all others by such times"
+        "topic '{topic}' has messages with times that their producers set (partition {partition}): they were sent while it had \
+         message.timestamp.type=CreateTime, and no restart helps. Give them up by adding their offsets to 'lost' (`bernstream check` names \
+         those that come first, and the log with serve.detail = \"operator\" where this one is), or begin a new ledger behind them"
     )]
     OlderStamp { topic: String, partition: i32, offset: i64 },
 
@@ -68,7 +67,7 @@ impl Error {
                  {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
             )),
             Error::OlderStamp { topic, partition, offset } => {
-                Some(format!("topic '{topic}', partition {partition}: the first that is read is at offset {offset}"))
+                Some(format!("topic '{topic}', partition {partition}: it is at offset {offset}"))
             }
             Error::Cut { topic, partition, end, read } => {
                 Some(format!("topic '{topic}', partition {partition} ends at offset {end}, but was read up to {read}"))

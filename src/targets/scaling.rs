@@ -3,7 +3,7 @@
 use super::target::Target;
 
 /// What the values of a function stand for: `offset + unit * value`, in natural units. Public, as the function is: outside of this
-/// crate there are those of targets and of configurations only, so no exact number can be brought into a synopsis as an offset.
+/// crate there are those of targets and of settings only, so no bare number can be brought into a synopsis as an offset.
 ///
 /// ```
 /// # fn scaling(target: &dyn bernstream::targets::Target) {

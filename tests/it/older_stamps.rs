@@ -54,14 +54,14 @@ fn what_producers_stamped_before_stops_a_worker_and_is_found_before_it_starts() 
 
     // No restart helps, and that is what its code says. Where they are is for operators.
     let mut worker = Running::start(&setup);
-    let words = "has older messages with times that their producers set (partition ";
-    worker.refuses(&setup, &[words, "no restart helps", "`bernstream check` names their offsets"]);
+    let words = "has messages with times that their producers set (partition ";
+    worker.refuses(&setup, &[words, "no restart helps", "`bernstream check` names"]);
     assert_eq!(worker.end(&setup).code(), Some(78));
     assert!(!setup.read_log().contains("is at offset"), "{}", setup.read_log());
     setup.show_operators();
     let mut worker = Running::start(&setup);
     worker.refuses(&setup, &[words]);
-    assert!(setup.read_log().contains("the first that is read is at offset 0"), "{}", setup.read_log());
+    assert!(setup.read_log().contains("it is at offset 0"), "{}", setup.read_log());
 
     // What `check` advises helps.
     setup.edit("clock_slack", &format!("{lost}\nclock_slack"));
@@ -83,28 +83,13 @@ fn a_ledger_does_not_begin_where_a_worker_would_stop_but_behind_that() {
     let refused = setup.ledger_command(&["init", "--from", &from]);
     let told = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(78), "{told}");
-    assert!(told.contains("offsets 0 to 0 of partition 0 have times that their producers set"), "{told}");
+    assert!(told.contains("have times that their producers set") && told.contains("(partitions: 0)"), "{told}");
+    assert!(!told.contains("offset 0"), "{told}");
     // A window that begins now needs none of them, although nothing was sent since that shows where they end.
     assert!(setup.ledger_command(&["init"]).status.success());
     assert_eq!(check(&setup).0, Some(0));
     let worker = Running::start(&setup);
     worker.wait_metric(&setup, "windows_released_total", 2.0);
-}
-
-#[test]
-fn what_producers_stamped_before_is_skipped_where_that_is_asked_for() {
-    let Some(servers) = kafka::broker() else { return };
-    let setup = Setup::new(&servers, 2);
-    setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
-    setup.begin(Duration::from_secs(6));
-    send_older(&setup, 1);
-    let (code, told) = check(&setup);
-    assert!(code == Some(0) && told.contains("warn   the brokers have stamped"), "{told}");
-    let mut worker = Running::start(&setup);
-    assert!(worker.end(&setup).success(), "{}", setup.read_log());
-    setup.assert_whole();
-    let log = setup.read_log();
-    assert!(log.contains("a message of partition 0 is broken: its producer set its time"), "{log}");
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn altered(servers: &str, ahead: Duration) -> String {
     topic
 }
 
-/// With one message more or less that a producer has stamped, a window has the same records of all others.
+/// With one message more or less that a producer has stamped, and that is given up, a window has the same records of all others.
 #[test]
 fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window() {
     let Some(servers) = kafka::broker() else { return };
@@ -309,8 +309,8 @@ fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window(
     let cutoff = Timestamp::now();
     // The worker was away then: it looks the end up by time.
     std::thread::sleep(Duration::from_secs(2));
-    let skipping = Params { on_bad_message: OnBadMessage::Skip, ..params(&servers, &topic) };
-    let mut source = opened(skipping);
+    let lost = vec![Lost { partition: 0, from: 0, to: 1 }];
+    let mut source = opened(Params { lost, ..params(&servers, &topic) });
     let ends = ends_at(&mut source, cutoff);
     let read: Vec<_> = read_to(&mut source, &ends).into_iter().map(|(_, _, values)| values).collect();
     assert_eq!(read, [vec![2.0]], "{ends:?}");

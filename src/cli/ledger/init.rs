@@ -5,7 +5,7 @@ use super::witnessed::claim;
 use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
-use crate::cli::print::{line, warning};
+use crate::cli::print::line;
 use crate::cli::shares::{self, Beginner};
 use crate::clock::{self, Timestamp};
 use crate::config::{Input, Period, Settings, Unit};
@@ -126,10 +126,8 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced
             })
         )));
     }
-    if let Input::Kafka(params) = &settings.input
-        && let Some(skipped) = older_stamps::refuse(settings, params, start.first)?
-    {
-        warning(skipped);
+    if let Input::Kafka(params) = &settings.input {
+        older_stamps::refuse(settings, params, start.first)?;
     }
     if let (Some(claim), Some(log), false) = (&claim, &settings.ledger_log, replaced.is_abandoned) {
         not_restorable(settings, log, claim)?;

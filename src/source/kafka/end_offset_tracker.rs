@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use super::cutoff_clock::CutoffClock;
-use super::stamps::StampReader;
+use super::params::Params;
 use super::topic_inspector::TopicInspector;
 use crate::clock::{self, Reminder, Timestamp};
 use crate::kafka::right::Right;
@@ -83,7 +83,7 @@ struct Known {
 pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
 
 impl EndOffsetTracker {
-    /// Starts the thread. End offsets are taken once `clock` is `slack` past their cutoff.
+    /// Starts the thread. End offsets are taken once `clock` is `clock_slack` past their cutoff.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl EndOffsetTracker {
     pub fn start(
         inspector: TopicInspector,
         topic: &Topic,
-        slack: Duration,
+        params: Params,
         stamped_by_broker: bool,
         clock: CutoffClock,
     ) -> Result<Self, Error> {
@@ -102,13 +102,13 @@ impl EndOffsetTracker {
             shared: shared.clone(),
             inspector,
             id,
-            slack,
+            slack: params.clock_slack,
+            params,
             stamped_by_broker,
             clock,
             has_begun: false,
             clock_reminder: Reminder::default(),
             lag_reminder: Reminder::default(),
-            stamps: None,
         };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
@@ -203,14 +203,13 @@ struct TrackerThread {
     inspector: TopicInspector,
     id: String,
     slack: Duration,
+    params: Params,
     stamped_by_broker: bool,
     clock: CutoffClock,
     /// Somebody reads. What a worker only opens again and again until everything is there tells nothing.
     has_begun: bool,
     clock_reminder: Reminder,
     lag_reminder: Reminder,
-    /// Looks at the messages that a look-up by time finds; there once one was made.
-    stamps: Option<StampReader>,
 }
 
 impl TrackerThread {
@@ -302,47 +301,34 @@ impl TrackerThread {
             }
         })?;
         self.clock_reminder.end();
-        let mut taken = Vec::new();
-        let slack = self.slack;
-        for &cutoff in due.iter().filter(|cutoff| cutoff.plus(slack) <= reached) {
+        let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
+        let known = |cutoff| {
             let ends = self.ends(cutoff, &partitions)?;
-            taken.push((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }));
-        }
-        Ok(Checked { ends: taken, partitions })
+            Ok((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }))
+        };
+        let ends = passed.map(|cutoff| known(*cutoff));
+        Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
-    fn ends(&mut self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
         let time = cutoff.plus(self.slack);
-        let was_late = self.is_later(time, LATE);
+        let is_late = |by| self.stamped_by_broker && self.clock.latest().since(time) > by;
+        let was_late = is_late(LATE);
         let mut ends = self.inspector.ends(partitions)?;
         // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
         // are reached. They were taken before, so that what comes in between is behind them.
         if was_late {
             // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
-            let since = time.plus(self.slack);
-            let found = self.inspector.first_since(since, partitions)?;
-            let found = found.into_iter().filter_map(|(partition, offset)| Some((partition, offset?))).collect();
-            let found = self.stamps()?.of_brokers(since, found, &ends)?;
-            ends.extend(found);
-        } else if self.is_later(time, TAKEN) {
+            let found = self.inspector.first_since(time.plus(self.slack), partitions)?;
+            let found = found.into_iter().filter_map(|(partition, offset)| Some((partition, offset?)));
+            // A message that is given up can have a producer's time, which ends no window: others behind it would be missing.
+            ends.extend(found.filter(|(partition, offset)| self.params.passed_from(*partition, *offset) == *offset));
+        } else if is_late(TAKEN) {
             let why = "the end offsets of the input took a minute".to_owned();
             return Err(kafka::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
         }
         Ok(Positions(ends))
-    }
-
-    /// Whether brokers stamp messages, and it is later than `time` by so much.
-    fn is_later(&self, time: Timestamp, by: Duration) -> bool {
-        self.stamped_by_broker && self.clock.latest().since(time) > by
-    }
-
-    fn stamps(&mut self) -> Result<&mut StampReader, Error> {
-        let stamps = match self.stamps.take() {
-            Some(stamps) => stamps,
-            None => StampReader::new(&self.inspector.broker, &self.inspector.topic)?,
-        };
-        Ok(self.stamps.insert(stamps))
     }
 }
 

@@ -88,7 +88,7 @@ impl Kafka {
                 (CutoffClock::Brokers(brokers), Some(opened))
             }
         };
-        let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, cutoffs)?;
+        let tracker = EndOffsetTracker::start(inspector, &topic, params.clone(), stamped_by_broker, cutoffs)?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
         Ok(Kafka {
             params,
@@ -330,7 +330,7 @@ impl Source for Kafka {
             }
             let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
             let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
-            partitions.insert(partition, Partition::new(start, since));
+            partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
         self.has_partitions(numbers.clone());

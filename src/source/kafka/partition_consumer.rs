@@ -11,7 +11,6 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::check;
 use super::params::{OnBadMessage, Params};
 use super::records::Records;
-use super::stamps::Stamp;
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::right::Right;
@@ -68,8 +67,6 @@ pub(super) struct PartitionConsumer {
 
 pub(super) struct Partition {
     start: i64,
-    /// Messages with an earlier time are not needed.
-    since: Timestamp,
     /// The offset after the last message.
     next: i64,
     is_paused: bool,
@@ -244,14 +241,8 @@ impl PartitionConsumer {
 }
 
 impl Partition {
-    /// That begins at the offset `start` with messages of `since`.
-    pub fn new(start: i64, since: Timestamp) -> Self {
-        Partition { start, since, next: start, is_paused: false, stuck: None }
-    }
-
-    /// The same for a new client, which begins behind everything that was returned.
-    pub fn again(&self) -> Self {
-        Partition::new(self.at(), self.since)
+    pub fn from(start: i64) -> Self {
+        Partition { start, next: start, is_paused: false, stuck: None }
     }
 
     /// The offset before which everything was returned.
@@ -282,27 +273,34 @@ impl Partition {
         }
         self.next = offset + 1;
         // What is lost is passed, but not in what was fetched already.
-        if params.skip.contains(&(number, offset)) || params.lost_until(number, offset).is_some() {
+        if params.passed_from(number, offset) > offset {
             return Ok(None);
         }
-        let stamp = Stamp::of(message);
-        if !stamp.counts(params) {
-            return self.take_older(&stamp, params);
-        }
-        let time = stamp.time;
+        let time = match message.timestamp() {
+            rdkafka::Timestamp::LogAppendTime(millis) => Some(millis),
+            rdkafka::Timestamp::CreateTime(millis) if params.trust_producer_time => Some(millis),
+            rdkafka::Timestamp::CreateTime(_) => return Err(stamped_by_producer(params, number, offset)),
+            rdkafka::Timestamp::NotAvailable => None,
+        };
         if let Some(records) = records {
-            return Ok(records.take((number, offset), time, message.payload()).map(Event::Batch));
+            let message_time = time.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+            return Ok(records.take((number, offset), message_time, message.payload()).map(Event::Batch));
         }
         let batch = match (time, message.payload()) {
             (None, _) => Err("it has no timestamp".to_owned()),
             (_, None) => Err("it is empty".to_owned()),
-            (Some(_), Some(payload)) => {
-                arrow.decode(payload, number, offset, time).map_err(|broken| broken.to_string())
+            (Some(millis), Some(payload)) => {
+                let time = Timestamp::from_micros(millis.saturating_mul(1000));
+                arrow.decode(payload, number, offset, Some(time)).map_err(|broken| broken.to_string())
             }
         };
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
-            Err(why) if params.on_bad_message == OnBadMessage::Skip => Ok(Some(skipped((number, offset), &why))),
+            Err(why) if params.on_bad_message == OnBadMessage::Skip => {
+                let words = format!("a message of partition {number} is broken: {}", without_numbers(&why));
+                let in_full = format!("the message at offset {offset} of partition {number} is broken: {why}");
+                Ok(Some(Event::Skipped { why: Told::new(words, in_full) }))
+            }
             Err(why) => {
                 let topic = &params.topic;
                 let words = format!(
@@ -319,20 +317,6 @@ impl Partition {
         }
     }
 
-    /// A message with its producer's time, where the brokers' counts. Whether it is passed depends on nothing but itself, the kind of its
-    /// time and that time: so one record more or less, in it or in any other message, changes what becomes of no other message.
-    fn take_older(&self, stamp: &Stamp, params: &Params) -> Result<Option<Event>, Error> {
-        // The look-up of where to begin has passed others of them.
-        if stamp.time.is_some_and(|time| time < self.since) {
-            return Ok(None);
-        }
-        let Stamp { partition, offset, .. } = *stamp;
-        match params.on_bad_message {
-            OnBadMessage::Skip => Ok(Some(skipped((partition, offset), "its producer set its time"))),
-            OnBadMessage::Stop => Err(stamped_by_producer(params, partition, offset)),
-        }
-    }
-
     fn is_stuck(&self) -> Option<Event> {
         self.stuck.as_ref().map(|(_, why)| Event::Stuck { why: why.clone() })
     }
@@ -342,12 +326,6 @@ impl Partition {
 fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
     let now = topic::describe(&params.broker, &params.topic).ok().and_then(|topic| check(params, &topic).err());
     now.unwrap_or_else(|| Error::OlderStamp { topic: params.topic.clone(), partition, offset })
-}
-
-fn skipped((partition, offset): (i32, i64), why: &str) -> Event {
-    let words = format!("a message of partition {partition} is broken: {}", without_numbers(why));
-    let in_full = format!("the message at offset {offset} of partition {partition} is broken: {why}");
-    Event::Skipped { why: Told::new(words, in_full) }
 }
 
 /// Whether `error` means that a batch was fetched and cannot be unpacked.

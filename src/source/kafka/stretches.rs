@@ -24,7 +24,7 @@ pub struct Stretches {
     of: u32,
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
-    changed: Option<BTreeMap<i32, Partition>>,
+    changed: Option<BTreeMap<i32, i64>>,
     /// What the old one had read and not returned.
     left: VecDeque<Batch>,
 }
@@ -78,7 +78,7 @@ impl Stretches {
         let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
         let low = self.inspector.watermarks(partition)?.0;
         let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
-        self.change().insert(partition, Partition::new(offset, since));
+        self.change().insert(partition, offset);
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
     }
@@ -97,12 +97,12 @@ impl Stretches {
     }
 
     /// Where the next client begins; ends the present one.
-    fn change(&mut self) -> &mut BTreeMap<i32, Partition> {
+    fn change(&mut self) -> &mut BTreeMap<i32, i64> {
         let (consumer, left) = (&mut self.consumer, &mut self.left);
         self.changed.get_or_insert_with(|| {
             let Some(mut old) = consumer.take() else { return BTreeMap::new() };
             left.extend(old.flush());
-            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
+            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.at())).collect();
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
             at
@@ -119,7 +119,7 @@ impl Stretches {
             return Ok(Event::Batch(batch));
         }
         if let Some(changed) = &self.changed {
-            let partitions = changed.iter().map(|(number, partition)| (*number, partition.again())).collect();
+            let partitions = changed.iter().map(|(number, offset)| (*number, Partition::from(*offset))).collect();
             self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.of, partitions)?);
             self.changed = None;
         }
@@ -157,10 +157,10 @@ impl Stretches {
     /// An offset behind everything of a partition that was returned.
     pub fn at(&self, partition: i32) -> i64 {
         match (&self.changed, &self.consumer) {
-            (Some(changed), _) => changed.get(&partition),
-            (None, consumer) => consumer.as_ref().and_then(|consumer| consumer.partitions.get(&partition)),
+            (Some(changed), _) => changed.get(&partition).copied().unwrap_or(0),
+            (None, Some(consumer)) => consumer.partitions.get(&partition).map_or(0, Partition::at),
+            (None, None) => 0,
         }
-        .map_or(0, Partition::at)
     }
 
     /// Whether everything of a partition before `end` was returned.
