@@ -23,6 +23,7 @@ use crate::cli::{candidates, comparison, settings};
 use crate::config::{Release, Settings, guarantee};
 use crate::ledger::Ledger;
 use crate::mechanism::price::Price;
+use crate::synopsis::description::Target;
 use crate::targets::Basis;
 
 #[derive(Debug, clap::Args)]
@@ -109,14 +110,18 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
     })
 }
 
-/// Of each release that says how many records it expects, whether readers will see anything.
+/// Of each density that says how many records it expects, whether readers will see anything.
 ///
 /// # Errors
 ///
 /// If the noise of its price cannot be drawn.
 pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    for release in settings.releases.iter().filter(|release| release.expected_records.is_some()) {
+    let is_judged = |release: &&Release| {
+        let is_density = matches!(release.function.about, Target::Density(_) | Target::Cells(_));
+        is_density && (release.expected_records.is_some() || settings.privacy.records_per_window.is_some())
+    };
+    for release in settings.releases.iter().filter(is_judged) {
         let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
         let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));

@@ -324,6 +324,15 @@ fn words_for_people_may_look_like_variables() {
 }
 
 #[test]
+fn a_number_of_records_that_nothing_reads_is_a_fault() {
+    let csv = include_str!("../../docs/tutorial/csv.md");
+    let tutorial = csv.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
+    let fixed = with(tutorial, "step = \"auto\"", "spline = \"quadratic\"\nstep = [2]");
+    let told = Settings::parse(&fixed, "f").unwrap_err().to_string();
+    assert!(told.contains("release.expected_records: has no effect: noise and size are fixed"), "{told}");
+}
+
+#[test]
 fn localhost_is_an_address_to_listen_at() {
     let served = with(FLIGHTS, "\"127.0.0.1:9464\"", "\"localhost:9464\"");
     assert_eq!(Settings::parse(&served, "f").unwrap().serve, Settings::parse(FLIGHTS, "f").unwrap().serve);
@@ -1436,7 +1445,7 @@ fn schemas_are_pinned_and_have_the_needed_fields() {
 
 /// `RIDES` with `format`, and what stands in place of the declared form of times and types of ids.
 fn rides_in(format: &str, time_format: &str, key: &str) -> String {
-    let text = with(RIDES, "noise = \"auto\"\nexpected_records = 10000", "degree = 16\norder = 2");
+    let text = with(RIDES, "noise = \"auto\"\nexpected_records = 15000", "degree = 16\norder = 2");
     let text = with(&text, "format = \"json\"", &format!("format = {format}"));
     let text = with(&text, "\ntime = ", &format!("\ntime_format = \"{time_format}\"\ntime = "));
     with(&text, "type = \"text\", values = [\"Bern\", \"Bergen\"]", &format!("type = \"{key}\", values = [\"1\"]"))

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::Plan;
-use crate::cli::explain::visibility::Visibility;
+use crate::cli::explain::visibility::{Expectation, Visibility};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
@@ -31,10 +31,11 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
-    /// Of a density, whether readers will see anything; absent where the file does not say how many records it expects.
+    /// Of a density, whether readers will see anything; absent where the file does not say how many records it expects, or leaves its noise
+    /// to a private choice.
     pub visibility: Option<Visibility>,
     #[serde(skip)]
-    expected_records: u64,
+    expectation: Option<Expectation>,
     #[serde(skip)]
     what: What,
 }
@@ -85,7 +86,7 @@ impl Accuracy {
         let at = |price: Price| {
             plan.half_widths_at(price).map(|(in_the_middle, at_the_ends)| AtPrice { price, in_the_middle, at_the_ends })
         };
-        let noise = at(own)?.in_the_middle;
+        let at_own = at(own)?;
         // Half of the lowest possible price is impossible.
         let at_prices = around(own).into_iter().filter_map(|price| at(price).ok()).collect();
         let of_curve =
@@ -93,18 +94,23 @@ impl Accuracy {
         let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
         let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
         let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
-        let records = release.expected_records.or(plan.settings.privacy.records_per_window);
+        let records = plan.settings.privacy.records_per_window.or(release.expected_records);
         let is_density = match &release.function.about {
             Target::Density(_) => true,
             Target::Cells(Cells { label }) => label.is_none() && curve.is_some(),
             _ => false,
         };
         let records = records.filter(|_| is_density && !release.is_sum_of_panes());
-        let mean_height = records.map(|records| float(records) / volume);
-        let noise = curve.as_ref().map_or(noise, |curve| curve.within);
-        let visibility = records
-            .zip(mean_height)
-            .map(|(records, height)| Visibility::new(plan.settings, release, records, height / noise));
+        let expectation = records.map(|records| Expectation {
+            records,
+            height: float(records) / volume,
+            error: curve.as_ref().map_or(at_own.in_the_middle.max(at_own.at_the_ends), |curve| curve.within),
+            is_of_noise_alone: curve.is_none(),
+        });
+        // Which noise a private choice leads to is not known before.
+        let is_chosen = release.private_order.is_none() && release.private_bandwidths.is_none();
+        let judged = expectation.filter(|_| is_chosen);
+        let visibility = judged.map(|expected| Visibility::new(plan.settings, release, expected));
         Ok(Accuracy {
             quantity: if what == What::Counts {
                 units::records(release.names.as_ref())
@@ -115,9 +121,9 @@ impl Accuracy {
             at_prices,
             noise_and_form: auto.map(|auto| auto.taken.expected.within),
             curve,
-            mean_height,
+            mean_height: expectation.map(|expected| expected.height),
             visibility,
-            expected_records: records.unwrap_or_default(),
+            expectation,
             what,
         })
     }
@@ -174,8 +180,8 @@ impl Accuracy {
 
     /// Whether readers will see anything; empty where nothing is known of it.
     pub(super) fn visibility_in_words(&self) -> Vec<String> {
-        match (&self.visibility, self.mean_height) {
-            (Some(visibility), Some(height)) => visibility.in_words(height, self.expected_records),
+        match (&self.visibility, self.expectation) {
+            (Some(visibility), Some(expected)) => visibility.in_words(expected),
             _ => Vec::new(),
         }
     }

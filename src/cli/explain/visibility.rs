@@ -5,41 +5,41 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::explain::errors::named;
-use crate::cli::figures::three_digits;
+use crate::cli::figures::{three_digits, two_digits};
 use crate::clock;
 use crate::config::{Release, Settings};
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Density, Smoothing, Target};
 
-/// How many times the noise the mean height is where half of it more or less is beyond the noise, everywhere at once and with 95 %
-/// probability.
-const OF_THE_SHAPE: f64 = 2.0;
+/// How many times its error a mean height is of whose band that of half or one and a half of it stays clear.
+const OF_THE_SHAPE: f64 = 4.0;
 
 /// The same for a tenth more or less.
-const OF_DETAILS: f64 = 10.0;
+const OF_DETAILS: f64 = 20.0;
 
 /// A kernel that is wider than this part of the domain leaves no shape to see.
 const WIDEST_KERNEL: f64 = 0.25;
 
-/// What readers of a density can tell from noise. Computed from public quantities alone.
+/// What readers of a density can tell apart by their bands. Computed from public quantities alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct Visibility {
     pub visible: Visible,
-    /// How many times the noise the mean height of a curve of the expected records is.
-    pub height_to_noise: f64,
-    /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only where nothing is visible.
+    /// How many times the error the mean height of a curve of the expected records is.
+    pub height_to_error: f64,
+    /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only where nothing is visible, and
+    /// the error is that of noise alone.
     pub shape_needs: Option<ShapeNeeds>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visible {
-    /// Places with half as many records as in the mean, or half as many again, look like any other.
+    /// The bands of a place with half as many records as in the mean, or half as many again, and of one with the mean overlap.
     Nothing,
-    /// Those can be told apart.
+    /// Those do not.
     Shape,
-    /// Places with a tenth more or fewer records than in the mean can be told apart.
+    /// Nor do those of a place with a tenth more or fewer.
     Details,
 }
 
@@ -49,41 +49,58 @@ pub struct ShapeNeeds {
     pub records: u64,
     /// The price of a window.
     pub price: Price,
-    /// The length of a window, at the same price.
-    pub window: String,
-    /// Absent where there is only one matrix of bandwidths, or the kernel would be as wide as the domain.
+    /// The length of a window, at the same price, if it has as many more records; absent where that is longer than any.
+    pub window: Option<String>,
+    /// Absent where the size is fixed or the kernel is not given by bandwidths, and where one would be wider than a quarter of the domain.
     pub bandwidths: Option<Vec<f64>>,
 }
 
+/// The mean height of a curve of the expected records, and how far it may be off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expectation {
+    /// Of a window and key.
+    pub records: u64,
+    pub height: f64,
+    /// What noise, or noise and form, stay within everywhere.
+    pub error: f64,
+    pub is_of_noise_alone: bool,
+}
+
 impl Visibility {
-    /// Of a density whose mean height is `height_to_noise` times its noise, where `records` are expected in a window and key.
-    pub(super) fn new(settings: &Settings, release: &Release, records: u64, height_to_noise: f64) -> Self {
-        let visible = match height_to_noise {
+    pub(super) fn new(settings: &Settings, release: &Release, expected: Expectation) -> Self {
+        let height_to_error = expected.height / expected.error;
+        let visible = match height_to_error {
             OF_DETAILS.. => Visible::Details,
             OF_THE_SHAPE.. => Visible::Shape,
             _ => Visible::Nothing,
         };
-        let shape_needs = (visible == Visible::Nothing && height_to_noise > 0.0)
-            .then(|| ShapeNeeds::new(settings, release, records, OF_THE_SHAPE / height_to_noise));
-        Visibility { visible, height_to_noise, shape_needs }
+        let factor = OF_THE_SHAPE / height_to_error;
+        let shape_needs = (visible == Visible::Nothing && expected.is_of_noise_alone && factor.is_finite())
+            .then(|| ShapeNeeds::new(settings, release, expected.records, factor));
+        Visibility { visible, height_to_error, shape_needs }
     }
 
     /// The verdict in words: nothing, the shape, or details.
-    pub(super) fn in_words(&self, height: f64, records: u64) -> Vec<String> {
+    pub(super) fn in_words(&self, expected: Expectation) -> Vec<String> {
         let verdict = match self.visible {
             Visible::Nothing => {
-                "Nothing will be seen: places with half as many records as in the mean, or half as many again, look like any other"
+                "Nothing will be seen: bands are too wide to tell a place with half as many records as in the mean, or half as many again, \
+                 from one with the mean"
             }
             Visible::Shape => {
-                "The shape will be seen: places with half as many records as in the mean, or half as many again"
+                "The shape will be seen: bands tell a place with half as many records as in the mean, or half as many again, from one with \
+                 the mean"
             }
-            Visible::Details => "Details will be seen: places with a tenth more or fewer records than in the mean",
+            Visible::Details => {
+                "Details will be seen: bands tell a place with a tenth more or fewer records than in the mean from one with the mean"
+            }
         };
-        let [height, times] = [height, self.height_to_noise].map(three_digits);
-        let compared = format!(
-            "the mean height of a curve of the expected {records} records is {height}, {times} times the noise"
-        );
-        let mut lines = vec![format!("{verdict} ({compared}).")];
+        let [height, times] = [expected.height, self.height_to_error].map(three_digits);
+        let error = if expected.is_of_noise_alone { "the noise" } else { "what noise and form stay within" };
+        let mut lines = vec![format!(
+            "{verdict} (the mean height of a curve of the expected {} records is {height}, {times} times {error}).",
+            expected.records
+        )];
         lines.extend(self.shape_needs.as_ref().map(ShapeNeeds::in_words));
         lines
     }
@@ -92,33 +109,34 @@ impl Visibility {
 impl ShapeNeeds {
     /// What makes the height `factor` times as large beside the noise.
     fn new(settings: &Settings, release: &Release, records: u64, factor: f64) -> Self {
-        let length = settings.windows.grid.length().as_secs_f64() * factor;
-        let whole = if length > 600.0 { 60.0 } else { 1.0 };
+        let windows = u32::try_from(times(1, factor)).ok();
+        let length = windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
         ShapeNeeds {
             records: times(records, factor),
             price: price_times(release.payment.own(), factor),
-            window: clock::show(Duration::from_secs_f64((length / whole).ceil() * whole)),
+            window: length.filter(|length| *length < Duration::MAX).map(clock::show),
             bandwidths: wider(release, factor),
         }
     }
 
     fn in_words(&self) -> String {
+        let window = match &self.window {
+            Some(length) => format!(", or windows of {length} at the same price, if they have as many more records"),
+            None => String::new(),
+        };
         let bandwidths = match &self.bandwidths {
-            Some(bandwidths) => {
-                let bandwidths = bandwidths.iter().map(|width| three_digits(*width)).collect::<Vec<_>>().join(", ");
-                format!(", or bandwidths = [{bandwidths}]")
-            }
+            Some(bandwidths) => format!(", or bandwidths = {bandwidths:?}"),
             None => String::new(),
         };
         format!(
-            "To see the shape: about {} records in a window, or {} a window, or windows of {} at the same price{bandwidths}.",
+            "To see the shape: about {} records in a window, or {} a window{window}{bandwidths}.",
             self.records,
-            named(self.price),
-            self.window
+            named(self.price)
         )
     }
 }
 
+/// `count` times `factor`, rounded up to two digits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -126,7 +144,14 @@ impl ShapeNeeds {
     reason = "an estimate to show; a cast saturates"
 )]
 fn times(count: u64, factor: f64) -> u64 {
-    (count as f64 * factor).ceil() as u64
+    rounded_up((count as f64 * factor).ceil()).round() as u64
+}
+
+/// To two digits.
+#[expect(clippy::cast_possible_truncation, reason = "the logarithm of a float is small")]
+fn rounded_up(value: f64) -> f64 {
+    let second_digit = 10_f64.powi(value.log10().floor() as i32 - 1);
+    two_digits((value / second_digit).ceil() * second_digit)
 }
 
 /// A price at which the noise is about `factor` times smaller.
@@ -148,8 +173,10 @@ fn wider(release: &Release, factor: f64) -> Option<Vec<f64>> {
     let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &release.function.about else {
         return None;
     };
+    // Where the size is fixed, wider kernels are not always less noisy.
+    release.auto.as_ref()?;
     let each = factor.powf(1.0 / bandwidths.len() as f64);
-    let wider: Vec<f64> = bandwidths.iter().map(|bandwidth| bandwidth * each).collect();
+    let wider: Vec<f64> = bandwidths.iter().map(|bandwidth| rounded_up(bandwidth * each)).collect();
     let mut axes = wider.iter().zip(&release.axes);
     axes.all(|(bandwidth, axis)| *bandwidth <= WIDEST_KERNEL * (axis.max - axis.min)).then_some(wider)
 }

@@ -19,7 +19,7 @@ use crate::config::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
 use crate::config::text::{Checked, Document, Reported, values};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
-use crate::synopsis::description::Smoothness;
+use crate::synopsis::description::{Smoothness, Target};
 use crate::targets::Basis;
 use crate::window::Axis;
 
@@ -60,7 +60,7 @@ pub fn release(
     // Moments choose their number by themselves: nothing is left to search for.
     let (expected, records) = match (&written.moments, expected) {
         (Some(moments), Ok(expected)) => (Ok(None), of_moments(document, &place, moments.get_ref(), expected)?),
-        (None, Ok(expected)) => (expectation(document, &place, &request, expected.map(Spanned::into_inner)), None),
+        (None, Ok(expected)) => (expectation(document, &place, &request, expected), None),
         (_, Err(reported)) => (Err(reported), None),
     };
     let is_laplace = request.as_ref().map_or(true, |request| request.kinds == [NoiseKind::Laplace]);
@@ -103,6 +103,14 @@ pub fn release(
         is_one(document, "degree", &request.degree)?;
         is_one(document, "order", &request.order)?;
     }
+    if let Some(expected) = &expected
+        && request.open().is_empty()
+        && !matches!(function.get_ref().function.about, Target::Density(_))
+    {
+        let what = "has no effect: noise and size are fixed";
+        return Err(document.fault(expected.span(), what, r#"remove it, or set one of them to "auto""#));
+    }
+    let expected = expected.map(Spanned::into_inner);
     let selection = match expected.filter(|_| !request.open().is_empty()) {
         None => None,
         Some(expected_records) => {
@@ -226,13 +234,13 @@ fn vouched(
     Err(document.fault(smoothness.span(), "does not fit the form of the function", hint))
 }
 
-/// The expected number of records: required with `"auto"`.
+/// The expected number of records: required with `"auto"`; otherwise it is for densities, whose readers are told what they will see.
 fn expectation(
     document: &mut Document<'_>,
     place: &Range<usize>,
     request: &Checked<NoiseRequest>,
-    expected: Option<u64>,
-) -> Checked<Option<u64>> {
+    expected: Option<Spanned<u64>>,
+) -> Checked<Option<Spanned<u64>>> {
     let is_open = !request.as_ref().map_err(|reported| *reported)?.open().is_empty();
     if expected.is_some() || !is_open {
         return Ok(expected);
