@@ -193,3 +193,29 @@ fn a_right_that_is_taken_away_is_named_by_the_worker_that_needs_it() {
     worker.refuses(&setup, &["does not give this user the right Read on topic", &setup.input]);
     assert_eq!(worker.end(&setup).code(), Some(69));
 }
+
+#[test]
+fn an_input_that_has_lost_its_newest_messages_is_waited_for_and_is_no_other_one() {
+    if kafka::broker().is_none() {
+        return;
+    }
+    let own = kafka::Own::start();
+    let setup = Setup::ticking(&own.servers);
+    // A batch each, all of partition 0.
+    let send = || (0..3).for_each(|_| setup.send(&setup.rows(10, 1)));
+    send();
+    let mut worker = Running::start(&setup);
+    worker.wait_metric(&setup, "synopses_published_total", 6.0);
+    worker.terminate();
+    assert!(worker.end(&setup).success());
+    own.ask("crash");
+    own.cut(&setup.input, |_| 1);
+    own.ask("restart");
+
+    let worker = Running::start(&setup);
+    setup.wait_log("ends before what was read of it, and it is the same topic");
+    worker.wait_ready(&setup, false);
+    send();
+    worker.wait_metric(&setup, "synopses_published_total", 6.0);
+    assert!(!setup.read_log().contains("created again"), "{}", setup.read_log());
+}
