@@ -8,6 +8,7 @@
 //! times, whoever writes there in a transaction holds nobody up, and the program itself uses none.
 
 use std::collections::BTreeSet;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -18,6 +19,7 @@ use super::broker::{Broker, REQUEST_TIMEOUT};
 use super::check::{Check, Needed, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
+use super::inspector::Inspector;
 use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
 use super::right::Right;
@@ -138,15 +140,16 @@ pub struct Stored {
 /// Such a topic, read by an assigned consumer.
 pub struct OrderedTopic {
     params: Params,
-    consumer: BaseConsumer<ErrorContext>,
+    group: String,
+    /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
+    consumer: Option<BaseConsumer<ErrorContext>>,
     /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
     /// for new records would hold up the others.
-    inspector: BaseConsumer<ErrorContext>,
+    inspector: Inspector,
     producer: Producer,
     /// The next offset to read.
     next: i64,
-    /// Whether the consumer reads from `next` on.
-    is_assigned: bool,
+    is_begun: bool,
     /// Offsets that are known to have transaction markers.
     markers: BTreeSet<i64>,
 }
@@ -161,18 +164,10 @@ impl OrderedTopic {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(params, &topic)?;
         let failed = |error| explain(params, &error);
-        let settings = [
-            ("group.id", group),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let inspector = params.broker.consumer(&[("isolation.level", "read_uncommitted")]).map_err(failed)?;
+        let inspector = Inspector::new(&params.broker).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        let (params, markers) = (params.clone(), BTreeSet::new());
-        Ok(OrderedTopic { params, consumer, inspector, producer, next: 0, is_assigned: false, markers })
+        let (params, group, markers) = (params.clone(), group.to_owned(), BTreeSet::new());
+        Ok(OrderedTopic { params, group, consumer: None, inspector, producer, next: 0, is_begun: false, markers })
     }
 
     pub fn name(&self) -> &str {
@@ -186,13 +181,16 @@ impl OrderedTopic {
 
     /// Whether anything was read.
     pub fn is_begun(&self) -> bool {
-        self.is_assigned
+        self.is_begun
     }
 
     /// Reads from `offset` on.
     pub fn start_at(&mut self, offset: i64) {
         self.next = offset;
-        self.is_assigned = false;
+        self.is_begun = false;
+        // Closing may wait for the broker.
+        let old = self.consumer.take();
+        thread::spawn(move || drop(old));
     }
 
     /// The end of the topic: the offset that its next record will have.
@@ -201,7 +199,8 @@ impl OrderedTopic {
     ///
     /// If it cannot be asked for, or if records at its beginning are gone.
     pub fn end(&self) -> Result<i64, Fault> {
-        let watermarks = self.inspector.fetch_watermarks(&self.params.topic, PARTITION, REQUEST_TIMEOUT);
+        let topic = &self.params.topic;
+        let watermarks = self.inspector.ask(|client| client.fetch_watermarks(topic, PARTITION, REQUEST_TIMEOUT));
         match watermarks.map_err(|error| explain(&self.params, &error))? {
             (0, end) => Ok(end),
             _ => Err(Fault::Damaged { what: "its first records are gone".to_owned() }),
@@ -218,13 +217,37 @@ impl OrderedTopic {
         if self.next >= end {
             return Ok(None);
         }
-        if !self.is_assigned {
-            offsets::assign(self.name(), &self.consumer, self.next).map_err(|error| self.failed(&error))?;
-            self.is_assigned = true;
+        let consumer = match self.consumer.take() {
+            Some(consumer) => consumer,
+            None => self.assigned().map_err(|error| self.failed(&error))?,
+        };
+        self.is_begun = true;
+        let read = self.read_by(&consumer, end);
+        match &read {
+            Ok(_) => self.consumer = Some(consumer),
+            // Closing may wait for the broker.
+            Err(_) => drop(thread::spawn(move || drop(consumer))),
         }
+        read
+    }
+
+    fn assigned(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+        let settings = [
+            ("group.id", self.group.as_str()),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = self.params.broker.consumer(&settings)?;
+        offsets::assign(self.name(), &consumer, self.next)?;
+        Ok(consumer)
+    }
+
+    fn read_by(&mut self, consumer: &BaseConsumer<ErrorContext>, end: i64) -> Result<Option<Stored>, Fault> {
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
-            let polled = self.params.broker.poll(&self.consumer, WAIT).map(|polled| {
+            let polled = self.params.broker.poll(consumer, WAIT).map(|polled| {
                 polled.map(|message| {
                     let payload = message.payload().unwrap_or_default().to_vec();
                     Stored { offset: message.offset(), written: append_time(message.timestamp()), payload }
@@ -241,7 +264,7 @@ impl OrderedTopic {
                 Some(Err(error)) => return Err(self.failed(&error)),
                 // The client passes over markers, behind which nothing else may be.
                 None => {
-                    let passed = offsets::position(self.name(), &self.consumer).map_err(|error| self.failed(&error))?;
+                    let passed = offsets::position(self.name(), consumer).map_err(|error| self.failed(&error))?;
                     if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
                         self.next = end;
                         return Ok(None);
@@ -319,8 +342,8 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
-pub fn identity(params: &Params, inspector: &BaseConsumer<ErrorContext>) -> Result<String, Fault> {
-    let found = topic::described(&params.broker, inspector.client(), &params.topic)?;
+pub fn identity(params: &Params, inspector: &Inspector) -> Result<String, Fault> {
+    let found = inspector.ask(|client| topic::described(&params.broker, client.client(), &params.topic))?;
     one_partition(found.partitions)?;
     Ok(found.id)
 }

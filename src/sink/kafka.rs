@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::iter;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
@@ -17,7 +17,7 @@ use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{Broker, ErrorContext};
+use crate::kafka::{Broker, Inspector};
 use crate::ledger::{Digest, Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
@@ -42,7 +42,7 @@ pub struct KafkaSink {
     producer: Producer,
     /// The id of the topic when it was opened.
     id: String,
-    inspector: BaseConsumer<ErrorContext>,
+    inspector: Inspector,
 }
 
 impl KafkaSink {
@@ -52,9 +52,9 @@ impl KafkaSink {
     ///
     /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let inspector = params.broker.consumer(&[]).map_err(|error| params.broker.failed(&params.topic, &error))?;
-        topic::partitions(&params.broker, &inspector, &params.topic)?;
-        let id = topic::id(&params.broker, inspector.client(), &params.topic)?;
+        let inspector = Inspector::new(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
+        inspector.ask(|client| topic::partitions(&params.broker, client, &params.topic))?;
+        let id = inspector.ask(|client| topic::id(&params.broker, client.client(), &params.topic))?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
         let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
         check_cleanup(params, &settings)?;
@@ -113,7 +113,7 @@ impl Sink for KafkaSink {
 
     fn confirm(&mut self) -> Result<(), Error> {
         let Params { broker, topic } = &self.params;
-        match topic::id(broker, self.inspector.client(), topic) {
+        match self.inspector.ask(|client| topic::id(broker, client.client(), topic)) {
             Ok(id) if id == self.id => Ok(()),
             Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
             Err(kafka::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),

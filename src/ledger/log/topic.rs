@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -12,7 +13,7 @@ use super::error::Error;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{ErrorContext, offsets, ordered, sealing};
+use crate::kafka::{ErrorContext, Inspector, offsets, ordered, sealing};
 
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
@@ -81,15 +82,22 @@ pub trait Log: Send {
 /// A topic, read by an assigned consumer.
 pub struct KafkaLog {
     records: ordered::Params,
-    consumer: BaseConsumer<ErrorContext>,
     /// Asks about the topic on a connection of its own: on that of the consumer, requests wait for new records.
-    inspector: BaseConsumer<ErrorContext>,
+    inspector: Inspector,
     producer: Producer,
     largest: usize,
     /// The id of the topic that is read; a topic of the same name that was made anew has another.
     id: String,
-    /// The next offset to read; `None` before the first.
-    next: Option<i64>,
+    /// `None` before the first record, and after a failure.
+    reading: Option<Reading>,
+}
+
+/// How far a log was read.
+struct Reading {
+    /// Made anew wherever reading begins: a client may never find its brokers again.
+    consumer: BaseConsumer<ErrorContext>,
+    /// The next offset to read.
+    next: i64,
 }
 
 impl KafkaLog {
@@ -103,20 +111,12 @@ impl KafkaLog {
         let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
         let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
-        let settings = [
-            ("group.id", "bernstream-ledger-log"),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = broker.consumer(&settings).map_err(failed)?;
-        let inspector = broker.consumer(&[("isolation.level", "read_uncommitted")]).map_err(failed)?;
+        let inspector = Inspector::new(broker).map_err(failed)?;
         let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
         let (records, largest) = (params.records.clone(), largest - BATCH);
-        Ok(KafkaLog { records, consumer, inspector, producer, largest, id: found.id, next: None })
+        Ok(KafkaLog { records, inspector, producer, largest, id: found.id, reading: None })
     }
 
     /// Creates the topic with the settings of a log.
@@ -130,11 +130,11 @@ impl KafkaLog {
     }
 
     fn failed(&self, error: &KafkaError) -> Error {
-        Error::of(&self.records.topic, self.records.broker.failed(&self.records.topic, error).into())
+        failed(&self.records, error)
     }
 
     fn anew(&mut self) -> Error {
-        self.next = None;
+        self.rewind();
         Error::Anew { name: self.records.topic.clone() }
     }
 
@@ -143,8 +143,51 @@ impl KafkaLog {
         id.map_err(|fault| Error::of(&self.records.topic, fault))
     }
 
-    fn assign(&self, from: i64) -> Result<(), Error> {
-        offsets::assign(&self.records.topic, &self.consumer, from).map_err(|error| self.failed(&error))
+    /// Reads on to `end`.
+    fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
+        let Some(Reading { consumer, next }) = &mut self.reading else { return Ok(()) };
+        let (records, topic) = (&self.records, &self.records.topic);
+        let mut deadline = Instant::now() + REQUEST_TIMEOUT;
+        while *next < end {
+            match records.broker.poll(consumer, WAIT) {
+                Some(Ok(message)) => {
+                    *next = message.offset() + 1;
+                    deadline = Instant::now() + REQUEST_TIMEOUT;
+                    reader.take(message.offset(), message.payload().unwrap_or_default());
+                }
+                Some(Err(error)) => {
+                    use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
+                    return Err(match error.rdkafka_error_code() {
+                        Some(AutoOffsetReset | OffsetOutOfRange) => Error::Anew { name: topic.clone() },
+                        _ => failed(records, &error),
+                    });
+                }
+                None => {
+                    // The client passes over transaction markers.
+                    let passed = offsets::position(topic, consumer).map_err(|error| failed(records, &error))?;
+                    *next = passed.unwrap_or(*next).max(*next);
+                    if *next < end && Instant::now() > deadline {
+                        let why = "a record did not come".to_owned();
+                        return Err(Error::Unavailable { name: topic.clone(), why });
+                    }
+                }
+            }
+        }
+        // Asked after reading: what was read is of this topic.
+        if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
+    }
+
+    fn start(&self, from: i64) -> Result<Reading, KafkaError> {
+        let settings = [
+            ("group.id", "bernstream-ledger-log"),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = self.records.broker.consumer(&settings)?;
+        offsets::assign(&self.records.topic, &consumer, from)?;
+        Ok(Reading { consumer, next: from })
     }
 }
 
@@ -158,59 +201,25 @@ impl Log for KafkaLog {
     }
 
     fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
-        let watermarks = self.inspector.fetch_watermarks(&self.records.topic, PARTITION, REQUEST_TIMEOUT);
+        let topic = &self.records.topic;
+        let watermarks = self.inspector.ask(|client| client.fetch_watermarks(topic, PARTITION, REQUEST_TIMEOUT));
         let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
-        if self.next.is_some_and(|next| next > high || next < low) {
+        if self.reading.as_ref().is_some_and(|reading| reading.next > high || reading.next < low) {
             return Err(self.anew());
         }
-        let mut next = match self.next {
-            Some(next) => next,
-            None => {
-                self.id = self.id()?;
-                reader.begin();
-                self.assign(low)?;
-                low
-            }
-        };
+        if self.reading.is_none() {
+            self.id = self.id()?;
+            reader.begin();
+            self.reading = Some(self.start(low).map_err(|error| self.failed(&error))?);
+        }
         // Until everything was read, the next call begins anew.
-        self.next = None;
-        let mut deadline = Instant::now() + REQUEST_TIMEOUT;
-        while next < high {
-            match self.records.broker.poll(&self.consumer, WAIT) {
-                Some(Ok(message)) => {
-                    next = message.offset() + 1;
-                    deadline = Instant::now() + REQUEST_TIMEOUT;
-                    reader.take(message.offset(), message.payload().unwrap_or_default());
-                }
-                Some(Err(error)) => {
-                    use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
-                    return Err(match error.rdkafka_error_code() {
-                        Some(AutoOffsetReset | OffsetOutOfRange) => self.anew(),
-                        _ => self.failed(&error),
-                    });
-                }
-                None => {
-                    // The client passes over transaction markers.
-                    let passed =
-                        offsets::position(&self.records.topic, &self.consumer).map_err(|error| self.failed(&error))?;
-                    next = passed.unwrap_or(next).max(next);
-                    if next < high && Instant::now() > deadline {
-                        let why = "a record did not come".to_owned();
-                        return Err(Error::Unavailable { name: self.records.topic.clone(), why });
-                    }
-                }
-            }
-        }
-        // Asked after reading: what was read is of this topic.
-        if self.id()? != self.id {
-            return Err(self.anew());
-        }
-        self.next = Some(next);
-        Ok(())
+        self.read_to(high, reader).inspect_err(|_| self.rewind())
     }
 
     fn rewind(&mut self) {
-        self.next = None;
+        // Closing may wait for the broker.
+        let reading = self.reading.take();
+        thread::spawn(move || drop(reading));
     }
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
@@ -228,6 +237,10 @@ impl Log for KafkaLog {
         topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
             .map_err(|error| Error::of(name, error.into()))
     }
+}
+
+fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
+    Error::of(&records.topic, records.broker.failed(&records.topic, error).into())
 }
 
 /// Checks that the topic can be a log.

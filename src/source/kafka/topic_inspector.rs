@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::topic::Described;
-use crate::kafka::{self, Broker, ErrorContext, topic};
+use crate::kafka::{self, Broker, Inspector, topic};
 use crate::source::Error;
 
 /// A client for metadata and offsets of a topic. It also sees messages of transactions that are not committed yet.
 pub(super) struct TopicInspector {
     pub broker: Broker,
     pub topic: String,
-    client: BaseConsumer<ErrorContext>,
+    inspector: Inspector,
 }
 
 impl TopicInspector {
@@ -23,9 +23,8 @@ impl TopicInspector {
     ///
     /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let client = broker.consumer(&[("isolation.level", "read_uncommitted")]);
-        let client = client.map_err(|e| broker.failed(topic, &e))?;
-        Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), client })
+        let inspector = Inspector::new(broker).map_err(|e| broker.failed(topic, &e))?;
+        Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), inspector })
     }
 
     /// The partitions of the topic, and among them those that were `seen` before: without one that the answering broker does not know yet, a
@@ -36,9 +35,9 @@ impl TopicInspector {
     /// If the topic does not have this id any more, if a partition is missing, or if the cluster does not answer or refuses.
     pub fn partitions(&self, id: &str, seen: impl IntoIterator<Item = i32>) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
-        let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
+        let partitions = self.inspector.ask(|client| topic::partitions(&self.broker, client, &self.topic))?;
         let Described { id: found, partitions: count, .. } =
-            topic::described(&self.broker, self.client.client(), &self.topic)?;
+            self.inspector.ask(|client| topic::described(&self.broker, client.client(), &self.topic))?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why: why.into() });
@@ -61,8 +60,8 @@ impl TopicInspector {
     ///
     /// If the cluster does not answer or refuses.
     pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), kafka::Error> {
-        self.client
-            .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
+        self.inspector
+            .ask(|client| client.fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT))
             .map_err(|e| self.broker.failed(&self.topic, &e))
     }
 
@@ -88,7 +87,7 @@ impl TopicInspector {
         for partition in partitions {
             request.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
         }
-        let answer = self.client.offsets_for_times(request, REQUEST_TIMEOUT).map_err(failed)?;
+        let answer = self.inspector.ask(|client| client.offsets_for_times(request, REQUEST_TIMEOUT)).map_err(failed)?;
         let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
         answer
             .elements()
