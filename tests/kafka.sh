@@ -14,7 +14,8 @@
 #
 # A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it. With BERNSTREAM_KAFKA_ACLS its users have no
 # rights but those that are given, except at the listener without a password, where everything is allowed. Where it is "some", that
-# holds there too, and only for topics to which any right was given.
+# holds there too, and only for topics to which any right was given. BERNSTREAM_KAFKA_CONTROLLER is the port by which the broker reaches
+# its controller, if somebody stands between the two.
 #
 #   BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test
 set -euo pipefail
@@ -88,7 +89,7 @@ configure() {
     cat > "$home/server.properties" <<P
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
+controller.quorum.voters=1@127.0.0.1:${BERNSTREAM_KAFKA_CONTROLLER:-$controller}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:$broker,SECURE://127.0.0.1:$secure,CONTROLLER://127.0.0.1:$controller
 advertised.listeners=PLAINTEXT://127.0.0.1:$broker,SECURE://127.0.0.1:$secure

@@ -14,6 +14,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataTopic;
 use tempfile::TempDir;
 
+use super::lifeline::Lifeline;
 use super::wait_for;
 
 /// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
@@ -56,6 +57,7 @@ pub fn fresh_input(servers: &str, partitions: i32) -> String {
 /// A broker that a test may stop; it ends with the test.
 pub struct Own {
     home: TempDir,
+    lifeline: Lifeline,
     /// `bootstrap.servers`, the same after each restart.
     pub servers: String,
 }
@@ -77,8 +79,11 @@ impl Own {
 
     fn begin(set: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        let servers = said(set(&mut script(home.path(), "start")));
-        let own = Own { home, servers };
+        let lifeline = Lifeline::lay(home.path().join("server.properties"));
+        let mut start = script(home.path(), "start");
+        start.env("BERNSTREAM_KAFKA_CONTROLLER", lifeline.port.to_string());
+        let servers = said(set(&mut start));
+        let own = Own { home, lifeline, servers };
         own.wait_led();
         own
     }
@@ -90,6 +95,9 @@ impl Own {
 
     /// Another action of `tests/kafka.sh`.
     pub fn ask(&self, action: &str) -> String {
+        if action == "restart" {
+            self.lifeline.heal();
+        }
         let said = said(&mut script(self.home.path(), action));
         if action == "restart" {
             self.wait_led();
@@ -106,6 +114,28 @@ impl Own {
             (!cluster.brokers().is_empty() && partitions.all(|partition| partition.leader() >= 0)).then_some(())
         };
         wait_for("a leader of every partition", String::new, is_led);
+    }
+
+    /// Its controller hears nothing of it, and fences it: it answers that no partition has a leader.
+    pub fn fence(&self) {
+        self.lifeline.cut();
+        let client: BaseConsumer = at(&self.servers).client_config().unwrap().create().unwrap();
+        let is_fenced = || {
+            let cluster = client.fetch_metadata(None, Duration::from_secs(1)).ok()?;
+            cluster
+                .topics()
+                .iter()
+                .flat_map(MetadataTopic::partitions)
+                .all(|partition| partition.leader() < 0)
+                .then_some(())
+        };
+        wait_for("that nothing is led", String::new, is_fenced);
+    }
+
+    /// It leads its partitions again.
+    pub fn unfence(&self) {
+        self.lifeline.heal();
+        self.wait_led();
     }
 
     /// Sends its process a signal: `-STOP` or `-CONT`.
@@ -162,6 +192,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
+        self.lifeline.heal();
         let _ = script(self.home.path(), "stop").output();
     }
 }

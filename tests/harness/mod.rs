@@ -7,6 +7,7 @@ pub mod files;
 pub mod http;
 pub mod kafka;
 pub mod ledger;
+pub mod lifeline;
 pub mod picture;
 pub mod plan;
 pub mod policies;

@@ -14,8 +14,8 @@ use crate::harness::setup::{Setup, read_rows};
 
 const WINDOWS: u32 = 14;
 
-/// A worker of windows of a second, whose topics are on all three brokers; broker `leader` leads its input.
-fn setup(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32, slack: &str, delay: &str) -> Setup {
+/// A worker of windows of a second, whose topics are on all three brokers; broker `leader` leads its input. Its ledger is not there yet.
+pub fn replicated(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32) -> Setup {
     let mut setup = Setup::quick(&brokers.servers, origin, windows);
     let input = brokers.topic("input", 2, leader, &[("message.timestamp.type", "LogAppendTime")]);
     setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{input}\""));
@@ -24,6 +24,12 @@ fn setup(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32, slack: 
     // Broker 2 tells the time: a clock on a broker that waits for a replica would wait too.
     let clock = brokers.topic("clock", 1, 2, &[("message.timestamp.type", "LogAppendTime")]);
     setup.edit("clock_slack", &format!("clock = \"{clock}\"\nclock_slack"));
+    setup
+}
+
+/// The same, with its ledger.
+fn setup(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32, slack: &str, delay: &str) -> Setup {
+    let setup = replicated(brokers, origin, windows, leader);
     setup.edit("clock_slack = \"200ms\"", &format!("clock_slack = \"{slack}\""));
     setup.edit("publish_delay = \"300ms\"", &format!("publish_delay = \"{delay}\""));
     setup.edit("epsilon = 1.0", "epsilon = 1000.0");
@@ -32,7 +38,7 @@ fn setup(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32, slack: 
     setup
 }
 
-fn soon(wait: Duration) -> Timestamp {
+pub fn soon(wait: Duration) -> Timestamp {
     Timestamp::from_micros(Timestamp::now().plus(wait).micros() / 1_000_000 * 1_000_000)
 }
 

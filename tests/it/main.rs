@@ -56,6 +56,7 @@ mod neighbours;
 mod not_protected;
 mod older_stamps;
 mod outage;
+mod outages;
 mod policies;
 mod probes;
 mod produce;

@@ -1,6 +1,5 @@
 //! A broker that hangs: the worker is not ready, and goes on soon after.
 
-use std::env;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::harness::kafka;
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
-use crate::ledger_log::add_log;
+use crate::outages::{AGAIN, Case, Outage};
 
 #[test]
 fn a_broker_that_hangs_is_seen_by_the_probe_and_publishing_goes_on_soon_after() {
@@ -49,88 +48,17 @@ fn a_broker_that_hangs_is_seen_by_the_probe_and_publishing_goes_on_soon_after() 
     }
 }
 
-/// How a broker can be away.
-#[derive(Clone, Copy, Debug)]
-enum Outage {
-    Killed,
-    Frozen,
-    /// It was frozen for so long that its controller has fenced it, and is killed before it leads anything again.
-    Fenced,
-}
-
-impl Outage {
-    fn happen(self, broker: &kafka::Own, length: Duration) {
-        match self {
-            Outage::Killed => {
-                broker.ask("crash");
-                thread::sleep(length);
-                broker.ask("restart");
-            }
-            Outage::Frozen => {
-                broker.signal("-STOP");
-                thread::sleep(length);
-                broker.signal("-CONT");
-                broker.wait_led();
-            }
-            Outage::Fenced => {
-                broker.signal("-STOP");
-                thread::sleep(length);
-                broker.signal("-CONT");
-                thread::sleep(Duration::from_secs(1));
-                broker.ask("crash");
-                broker.ask("restart");
-            }
-        }
-    }
-}
-
-/// From a usable broker to the next synopsis.
-const AGAIN: Duration = Duration::from_secs(10);
-
 #[test]
 fn a_broker_that_was_fenced_and_killed_is_found_again() {
     if kafka::broker().is_some() {
-        let waited = wait_after(Outage::Fenced, 12, true);
+        let waits = Case { outage: Outage::FencedAndKilled, harmed: 1, seconds: 1, has_log: true }.waits(
+            &kafka::Own::start(),
+            1,
+            0,
+        );
         // Other tests may have the machine meanwhile: a worker that does not find the broker waits for minutes.
-        assert!(waited < 4 * AGAIN, "{waited:?}");
+        assert!(waits.iter().all(|wait| *wait < 4 * AGAIN), "{waits:?}");
     }
-}
-
-/// All kinds of outages. `BERNSTREAM_TEST_OUTAGES` says how many of each kind, and `BERNSTREAM_TEST_SECONDS` how long.
-#[test]
-#[ignore = "figures: as long as is wanted"]
-fn how_soon_after_an_outage_is_published_again() {
-    if kafka::broker().is_none() {
-        return;
-    }
-    let number = |name: &str, or| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
-    let (count, seconds) = (number("BERNSTREAM_TEST_OUTAGES", 3), number("BERNSTREAM_TEST_SECONDS", 10));
-    for has_log in [false, true] {
-        for outage in [Outage::Killed, Outage::Frozen, Outage::Fenced] {
-            let mut waits = (0..count).map(|_| wait_after(outage, seconds, has_log)).collect::<Vec<_>>();
-            waits.sort();
-            let median = waits[waits.len() / 2];
-            println!("{outage:?} for {seconds} s, a ledger log: {has_log}: median {median:?}, of {waits:?}");
-            assert!(waits.iter().all(|waited| *waited < AGAIN));
-        }
-    }
-}
-
-fn wait_after(outage: Outage, seconds: u64, has_log: bool) -> Duration {
-    let broker = kafka::Own::start();
-    let setup = Setup::of_seconds(&broker.servers, 0);
-    if has_log {
-        add_log(&setup, 1);
-    }
-    let made = setup.ledger_command(&["init"]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let worker = Running::start(&setup);
-    worker.wait_metric(&setup, "synopses_published_total", 6.0);
-    outage.happen(&broker, Duration::from_secs(seconds));
-    let back = Instant::now();
-    let published = worker.metric("synopses_published_total").expect("a count");
-    worker.wait_metric(&setup, "synopses_published_total", published + 1.0);
-    back.elapsed()
 }
 
 #[test]
