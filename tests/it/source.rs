@@ -314,6 +314,10 @@ fn a_producers_stamp_from_before_the_topic_was_altered_moves_no_end_of_a_window(
     let ends = ends_at(&mut source, cutoff);
     let read: Vec<_> = read_to(&mut source, &ends).into_iter().map(|(_, _, values)| values).collect();
     assert_eq!(read, [vec![2.0]], "{ends:?}");
+    // Where it is not given up, no window closes before reading stops at it.
+    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let refused = source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap_err();
+    assert!(matches!(refused, Error::OlderStamp { partition: 0, offset: 0, .. }), "{refused}");
 }
 
 #[test]

@@ -330,8 +330,9 @@ impl Source for Kafka {
             }
             let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
             let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
-            partitions.insert(partition, Partition::from(start));
+            partitions.insert(partition, Partition::new(start, since));
         }
+        stamps::refuse(&self.params, first)?;
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
         self.has_partitions(numbers.clone());
         self.partitions = numbers;

@@ -67,6 +67,8 @@ pub(super) struct PartitionConsumer {
 
 pub(super) struct Partition {
     start: i64,
+    /// Messages with an earlier time are not needed.
+    since: Timestamp,
     /// The offset after the last message.
     next: i64,
     is_paused: bool,
@@ -241,8 +243,14 @@ impl PartitionConsumer {
 }
 
 impl Partition {
-    pub fn from(start: i64) -> Self {
-        Partition { start, next: start, is_paused: false, stuck: None }
+    /// That begins at the offset `start` with messages of `since`.
+    pub fn new(start: i64, since: Timestamp) -> Self {
+        Partition { start, since, next: start, is_paused: false, stuck: None }
+    }
+
+    /// The same for a new client, which begins behind everything that was returned.
+    pub fn again(&self) -> Self {
+        Partition::new(self.at(), self.since)
     }
 
     /// The offset before which everything was returned.
@@ -279,6 +287,8 @@ impl Partition {
         let time = match message.timestamp() {
             rdkafka::Timestamp::LogAppendTime(millis) => Some(millis),
             rdkafka::Timestamp::CreateTime(millis) if params.trust_producer_time => Some(millis),
+            // As the look-up of where to begin passes it, where any message is late enough for one.
+            rdkafka::Timestamp::CreateTime(millis) if is_before(millis, self.since) => return Ok(None),
             rdkafka::Timestamp::CreateTime(_) => return Err(stamped_by_producer(params, number, offset)),
             rdkafka::Timestamp::NotAvailable => None,
         };
@@ -323,9 +333,13 @@ impl Partition {
 }
 
 /// Why reading ends at such a message: the topic may have been set back since it was opened.
-fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
+pub(super) fn stamped_by_producer(params: &Params, partition: i32, offset: i64) -> Error {
     let now = topic::describe(&params.broker, &params.topic).ok().and_then(|topic| check(params, &topic).err());
     now.unwrap_or_else(|| Error::OlderStamp { topic: params.topic.clone(), partition, offset })
+}
+
+fn is_before(millis: i64, since: Timestamp) -> bool {
+    Timestamp::from_micros(millis.saturating_mul(1000)) < since
 }
 
 /// Whether `error` means that a batch was fetched and cannot be unpacked.

@@ -9,7 +9,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::params::Params;
-use super::partition_consumer::is_unreadable;
+use super::partition_consumer::{is_unreadable, stamped_by_producer};
 use super::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
 use crate::kafka::{self, ErrorContext, topic};
@@ -78,6 +78,36 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
     let StampReader { client, .. } = reader;
     std::thread::spawn(move || drop(client));
     Ok(older)
+}
+
+/// Refuses to begin at these offsets, which were looked up by time, if one of the messages there has its producer's time.
+///
+/// Before anything is read: the look-up of where a window ends finds the same message, and would end the window there, without those behind it.
+/// In a topic that was altered once, no message that a producer stamped is both late enough to be found later and behind one of a broker.
+///
+/// # Errors
+///
+/// If it has, or if the cluster does not answer or refuses.
+pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Result<(), Error> {
+    if params.trust_producer_time {
+        return Ok(());
+    }
+    let first =
+        first.into_iter().filter_map(|(partition, offset)| Some((partition, params.passed_from(partition, offset?))));
+    let first: BTreeMap<i32, i64> = first.collect();
+    if first.is_empty() {
+        return Ok(());
+    }
+    let client = params.broker.consumer(&SETTINGS).map_err(|error| params.broker.failed(&params.topic, &error))?;
+    let reader = StampReader { params, client };
+    let found = reader.at(&first);
+    // Closing may wait for the broker.
+    let StampReader { client, .. } = reader;
+    std::thread::spawn(move || drop(client));
+    match found?.into_iter().find(|(_, stamp)| stamp.is_of_producer()) {
+        Some((partition, stamp)) => Err(stamped_by_producer(params, partition, stamp.offset)),
+        None => Ok(()),
+    }
 }
 
 /// When a message was sent.

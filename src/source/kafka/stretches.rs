@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::params::Params;
 use super::partition_consumer::{Found, Partition, PartitionConsumer};
 use super::topic_inspector::TopicInspector;
-use super::{check, start, unreadable};
+use super::{check, stamps, start, unreadable};
 use crate::clock::Timestamp;
 use crate::kafka::topic;
 use crate::source::{Batch, Columns, Error, Event, Positions};
@@ -24,7 +24,7 @@ pub struct Stretches {
     of: u32,
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
-    changed: Option<BTreeMap<i32, i64>>,
+    changed: Option<BTreeMap<i32, Partition>>,
     /// What the old one had read and not returned.
     left: VecDeque<Batch>,
 }
@@ -75,10 +75,12 @@ impl Stretches {
         self.inspector.partitions(&self.id, [partition])?;
         // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
         let end = self.inspector.watermarks(partition)?.1;
-        let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
+        let first = self.inspector.first_since(since, &[partition])?;
+        stamps::refuse(&self.params, first.clone())?;
+        let first = first.get(&partition).copied().flatten();
         let low = self.inspector.watermarks(partition)?.0;
         let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
-        self.change().insert(partition, offset);
+        self.change().insert(partition, Partition::new(offset, since));
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
     }
@@ -97,12 +99,12 @@ impl Stretches {
     }
 
     /// Where the next client begins; ends the present one.
-    fn change(&mut self) -> &mut BTreeMap<i32, i64> {
+    fn change(&mut self) -> &mut BTreeMap<i32, Partition> {
         let (consumer, left) = (&mut self.consumer, &mut self.left);
         self.changed.get_or_insert_with(|| {
             let Some(mut old) = consumer.take() else { return BTreeMap::new() };
             left.extend(old.flush());
-            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.at())).collect();
+            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
             at
@@ -119,7 +121,7 @@ impl Stretches {
             return Ok(Event::Batch(batch));
         }
         if let Some(changed) = &self.changed {
-            let partitions = changed.iter().map(|(number, offset)| (*number, Partition::from(*offset))).collect();
+            let partitions = changed.iter().map(|(number, partition)| (*number, partition.again())).collect();
             self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.of, partitions)?);
             self.changed = None;
         }
@@ -157,10 +159,10 @@ impl Stretches {
     /// An offset behind everything of a partition that was returned.
     pub fn at(&self, partition: i32) -> i64 {
         match (&self.changed, &self.consumer) {
-            (Some(changed), _) => changed.get(&partition).copied().unwrap_or(0),
-            (None, Some(consumer)) => consumer.partitions.get(&partition).map_or(0, Partition::at),
-            (None, None) => 0,
+            (Some(changed), _) => changed.get(&partition),
+            (None, consumer) => consumer.as_ref().and_then(|consumer| consumer.partitions.get(&partition)),
         }
+        .map_or(0, Partition::at)
     }
 
     /// Whether everything of a partition before `end` was returned.
