@@ -151,11 +151,9 @@ impl StampReader<'_> {
         let mut deadline = Instant::now() + PATIENCE;
         while !left.is_empty() && Instant::now() < deadline {
             match self.client.poll(deadline.saturating_duration_since(Instant::now())) {
-                Some(Ok(message)) => {
-                    if left.remove(&message.partition()).is_some() {
-                        found.insert(message.partition(), Stamp::of(&message));
-                        deadline = Instant::now() + PATIENCE;
-                    }
+                Some(Ok(message)) if left.remove(&message.partition()).is_some() => {
+                    found.insert(message.partition(), Stamp::of(&message));
+                    deadline = Instant::now() + PATIENCE;
                 }
                 Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),
                 // Of which partition it is the client does not say.
@@ -164,7 +162,7 @@ impl StampReader<'_> {
                     error if error.is_transient() => {}
                     lasting => return Err(lasting),
                 },
-                None => {}
+                Some(Ok(_)) | None => {}
             }
         }
         self.client.unassign().map_err(failed)?;
