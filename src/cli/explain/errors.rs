@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::explain::plan::Plan;
+use crate::cli::explain::plan::{Plan, named};
 use crate::cli::explain::visibility::{Expectation, Visibility};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
@@ -211,16 +211,6 @@ impl Accuracy {
         };
         let told = format!("the noise of windows counted from 0, in the middle ({}):", self.quantity);
         std::iter::once(told).chain(plan.later(half_after).into_iter().filter_map(line)).collect()
-    }
-}
-
-/// A price with the name of what it is.
-pub(super) fn named(price: Price) -> String {
-    match price {
-        Price::Pure(epsilon) => format!("epsilon = {epsilon}"),
-        Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),
-        Price::Concentrated(rho) => format!("rho = {rho}"),
-        slots @ Price::Slots(_) => slots.to_string(),
     }
 }
 

@@ -311,3 +311,13 @@ impl<'s> Plan<'s> {
         units * self.release.function.unit()
     }
 }
+
+/// A price with the name of what it is.
+pub(super) fn named(price: Price) -> String {
+    match price {
+        Price::Pure(epsilon) => format!("epsilon = {epsilon}"),
+        Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),
+        Price::Concentrated(rho) => format!("rho = {rho}"),
+        slots @ Price::Slots(_) => slots.to_string(),
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::explain::errors::named;
+use crate::cli::explain::plan::named;
 use crate::cli::figures::{three_digits, two_digits};
 use crate::clock;
 use crate::config::{Release, Settings};
