@@ -24,7 +24,8 @@ use rdkafka::error::KafkaError;
 
 use self::cutoff_clock::{Brokers, CutoffClock};
 use self::end_offset_tracker::{EndOffsetTracker, TAKEN};
-pub use self::params::{Lost, OnBadMessage, Params};
+use self::params::is_stamped_by_broker;
+pub use self::params::{Lost, OnBadMessage, Params, check};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
 pub use self::sample::{Sample, sample};
@@ -35,7 +36,6 @@ use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka;
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
-use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Recorded, Source, Told};
 
@@ -281,25 +281,6 @@ impl Kafka {
 
 fn at(positions: &Positions, partition: i32) -> i64 {
     positions.0.get(&partition).copied().unwrap_or(0)
-}
-
-fn is_stamped_by_broker(topic: &Topic) -> bool {
-    setting(topic, "message.timestamp.type") == "LogAppendTime"
-}
-
-/// Checks that the topic can be an input.
-///
-/// # Errors
-///
-/// If it is compacted, or its timestamps are not trusted.
-pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    if !is_stamped_by_broker(topic) && !params.trust_producer_time {
-        return Err(Error::ProducerTime { topic: params.topic.clone() });
-    }
-    if setting(topic, "cleanup.policy").contains("compact") {
-        return Err(Error::Compacted { topic: params.topic.clone() });
-    }
-    Ok(())
 }
 
 impl Source for Kafka {

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::kafka::Broker;
+use crate::kafka::check::setting;
+use crate::kafka::topic::Topic;
+use crate::source::Error;
 use crate::source::record::Format;
 
 /// Which topic is read, and how.
@@ -62,6 +65,25 @@ impl Params {
             };
         }
     }
+}
+
+pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
+    setting(topic, "message.timestamp.type") == "LogAppendTime"
+}
+
+/// Checks that the topic can be an input.
+///
+/// # Errors
+///
+/// If it is compacted, or its timestamps are not trusted.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    if !is_stamped_by_broker(topic) && !params.trust_producer_time {
+        return Err(Error::ProducerTime { topic: params.topic.clone() });
+    }
+    if setting(topic, "cleanup.policy").contains("compact") {
+        return Err(Error::Compacted { topic: params.topic.clone() });
+    }
+    Ok(())
 }
 
 /// What to do with a message that cannot be decoded.

@@ -8,8 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use super::check;
-use super::params::{OnBadMessage, Params};
+use super::params::{OnBadMessage, Params, check};
 use super::records::Records;
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::params::Params;
+use super::params::{Params, check};
 use super::partition_consumer::{Found, Partition, PartitionConsumer};
 use super::topic_inspector::TopicInspector;
-use super::{check, stamps, start, unreadable};
+use super::{stamps, start, unreadable};
 use crate::clock::Timestamp;
 use crate::kafka::topic;
 use crate::source::{Batch, Columns, Error, Event, Positions};
