@@ -597,10 +597,11 @@ fn records_that_reach_the_topic_after_their_cutoff_are_told_to_operators() {
     let worker = Running::start(&setup);
     worker.wait_metric(&setup, "windows_released_total", 2.0);
     let row = Row { micros: today.micros(), key: "a", value: 5.0 };
-    let cutoff = today.plus(Duration::from_secs(24 * 3600 + 1));
+    let after_cutoff = today.plus(Duration::from_secs(24 * 3600 + 2));
     let producer = setup.producer(&[]);
     let payload = message(&[row; 3]);
-    let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(cutoff.micros() / 1000);
+    let record =
+        BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(after_cutoff.micros() / 1000);
     producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     setup.wait_log("3 records reached the topic later than grace after the end of their window");
