@@ -18,6 +18,9 @@ const OF_THE_SHAPE: f64 = 4.0;
 /// The same for a tenth more or less.
 const OF_DETAILS: f64 = 20.0;
 
+/// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.
+const RESERVE: f64 = 1.25;
+
 /// A kernel that is wider than this part of the domain leaves no shape to see.
 const WIDEST_KERNEL: f64 = 0.25;
 
@@ -74,7 +77,7 @@ impl Visibility {
             OF_THE_SHAPE.. => Visible::Shape,
             _ => Visible::Nothing,
         };
-        let factor = OF_THE_SHAPE / height_to_error;
+        let factor = RESERVE * OF_THE_SHAPE / height_to_error;
         let shape_needs = (visible == Visible::Nothing && expected.is_of_noise_alone && factor.is_finite())
             .then(|| ShapeNeeds::new(settings, release, expected.records, factor));
         Visibility { visible, height_to_error, shape_needs }
