@@ -189,7 +189,8 @@ impl<'a> Seen<'a> {
         }
         if let Some((count, _)) = self.late.due() {
             warn!(
-                "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends                  them keeps them for longer (input.kafka.producer_delay), or grace is too short"
+                "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends \
+                 them keeps them for longer (input.kafka.producer_delay), or grace is too short"
             );
         }
         if let Some((count, _)) = self.behind.due() {
