@@ -164,7 +164,8 @@ pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(),
         None => "name another folder in [output.files]",
     };
     Err(refused(format!(
-        "the output holds synopses of the pipeline {:?} ({}), and this one is {:?}: an output belongs to one pipeline, because all that it          holds is verified against one ledger; {own}",
+        "the output holds synopses of the pipeline {:?} ({}), and this one is {:?}: an output belongs to one pipeline, because all that it \
+         holds is verified against one ledger; {own}",
         other.pipeline, other.place, settings.pipeline
     )))
 }

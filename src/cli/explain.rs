@@ -110,23 +110,24 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
     })
 }
 
-/// Of each density that says how many records it expects, whether readers will see anything.
+/// Sentences on whether readers will see anything, for each density that says how many records it expects.
 ///
 /// # Errors
 ///
 /// If the noise of its price cannot be drawn.
 pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    let is_judged = |release: &&Release| {
-        let is_density = matches!(release.function.about, Target::Density(_) | Target::Cells(_));
-        is_density && (release.expected_records.is_some() || settings.privacy.records_per_window.is_some())
-    };
-    for release in settings.releases.iter().filter(is_judged) {
+    for release in settings.releases.iter().filter(|release| is_judged(settings, release)) {
         let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
         let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
     Ok(lines)
+}
+
+fn is_judged(settings: &Settings, release: &Release) -> bool {
+    let is_density = matches!(release.function.about, Target::Density(_) | Target::Cells(_));
+    is_density && (release.expected_records.is_some() || settings.privacy.records_per_window.is_some())
 }
 
 fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failure> {

@@ -65,19 +65,22 @@ fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
 }
 
 fn told(found: &[OlderStamps]) -> String {
-    let one = |OlderStamps { partition, from, to, .. }: &OlderStamps| {
-        format!("{from} to {} of partition {partition}", to - 1)
-    };
     format!(
         "offsets {} have times that their producers set, from before the topic had LogAppendTime",
-        found.iter().map(one).collect::<Vec<_>>().join(", ")
+        found.iter().map(offsets).collect::<Vec<_>>().join(", ")
     )
 }
 
+fn offsets(OlderStamps { partition, from, to, .. }: &OlderStamps) -> String {
+    format!("{from} to {} of partition {partition}", to - 1)
+}
+
+/// As an element of `lost`.
+fn lost(OlderStamps { partition, from, to, .. }: &OlderStamps) -> String {
+    format!("{{ partition = {partition}, from = {from}, to = {to} }}")
+}
+
 fn remedy(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
-    let lost = |OlderStamps { partition, from, to, .. }: &OlderStamps| {
-        format!("{{ partition = {partition}, from = {from}, to = {to} }}")
-    };
     let lost = found.iter().map(lost).collect::<Vec<_>>().join(", ");
     let give_up =
         format!("lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete");

@@ -19,7 +19,7 @@ use super::broker::{Broker, REQUEST_TIMEOUT};
 use super::check::{Check, Needed, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
-use super::inspector::Inspector;
+use super::metadata_client::MetadataClient;
 use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
 use super::right::Right;
@@ -145,7 +145,7 @@ pub struct OrderedTopic {
     consumer: Option<BaseConsumer<ErrorContext>>,
     /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
     /// for new records would hold up the others.
-    inspector: Inspector,
+    inspector: MetadataClient,
     producer: Producer,
     /// The next offset to read.
     next: i64,
@@ -164,7 +164,7 @@ impl OrderedTopic {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(params, &topic)?;
         let failed = |error| explain(params, &error);
-        let inspector = Inspector::new(&params.broker).map_err(failed)?;
+        let inspector = MetadataClient::new(&params.broker).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
         let (params, group, markers) = (params.clone(), group.to_owned(), BTreeSet::new());
         Ok(OrderedTopic { params, group, consumer: None, inspector, producer, next: 0, is_begun: false, markers })
@@ -342,7 +342,7 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 /// # Errors
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
-pub fn identity(params: &Params, inspector: &Inspector) -> Result<String, Fault> {
+pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
     let found = inspector.ask(|client| topic::described(&params.broker, client.client(), &params.topic))?;
     one_partition(found.partitions)?;
     Ok(found.id)

@@ -1,6 +1,6 @@
 //! Noisy values, which may be published once they are paid for.
 
-use crate::targets::{Basis, Scaling, Target};
+use crate::targets::{Basis, Target, ValueScaling};
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one. Who has one reads it:
 ///
@@ -40,7 +40,7 @@ impl Noisy {
 
     /// In natural units, and what `target` publishes of that.
     #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn dequantized(&self, target: &dyn Target, scaling: Scaling) -> Dequantized {
+    pub fn dequantized(&self, target: &dyn Target, scaling: ValueScaling) -> Dequantized {
         let scaled = self.0.iter().map(|value| *value as f64 * scaling.unit()).collect();
         let published = target.publish(scaled);
         match target.shape().basis {

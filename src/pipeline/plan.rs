@@ -11,7 +11,7 @@ use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Dequantized, Mechanism, Noisy};
 use crate::synopsis::description::{Description, Panes, WindowKind};
-use crate::targets::{Exact, Scaling, Sensitivity, Target};
+use crate::targets::{Exact, Sensitivity, Target, ValueScaling};
 use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
 use crate::window::{Form, Rules};
@@ -53,7 +53,7 @@ pub struct ReleaseVariant {
     /// them.
     pub change: Sensitivity,
     pub touched: usize,
-    pub scaling: Scaling,
+    pub scaling: ValueScaling,
     /// The private choice of an order, if any: it selects one of `descriptions`.
     pub order: Option<choice::Order>,
     /// The description of a synopsis, but for what differs from window to window.

@@ -17,7 +17,7 @@ use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{Broker, Inspector};
+use crate::kafka::{Broker, MetadataClient};
 use crate::ledger::{Digest, Paid, PublishedMessage};
 use crate::synopsis::Encoded;
 
@@ -42,7 +42,7 @@ pub struct KafkaSink {
     producer: Producer,
     /// The id of the topic when it was opened.
     id: String,
-    inspector: Inspector,
+    inspector: MetadataClient,
 }
 
 impl KafkaSink {
@@ -52,7 +52,8 @@ impl KafkaSink {
     ///
     /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let inspector = Inspector::new(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
+        let inspector =
+            MetadataClient::new(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
         inspector.ask(|client| topic::partitions(&params.broker, client, &params.topic))?;
         let id = inspector.ask(|client| topic::id(&params.broker, client.client(), &params.topic))?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.

@@ -42,13 +42,13 @@ pub struct Encoded {
 /// ```
 /// # use bernstream::mechanism::{Mechanism, noise::Generator, calibrate::Epsilon};
 /// # use bernstream::synopsis::{Sealed, description::Description};
-/// # use bernstream::targets::{Exact, Scaling, Sensitivity, density::Density};
+/// # use bernstream::targets::{Exact, ValueScaling, Sensitivity, density::Density};
 /// # let density = Density::new(&[0.1], 2)?;
 /// # let description: Description = serde_json::from_str(include_str!("example.json"))?;
 /// let exact = Exact::new(vec![1, 2, 3]);
 /// let mechanism = Mechanism::laplace(Sensitivity(100), Epsilon::from_trillionths(1_000_000_000_000))?;
 /// let noisy = mechanism.release(&exact, &mut Generator::from_entropy()?);
-/// let sealed = Sealed::new(description, noisy.dequantized(&density, Scaling::of(&density)))?;
+/// let sealed = Sealed::new(description, noisy.dequantized(&density, ValueScaling::of(&density)))?;
 /// assert_eq!(sealed.encoded().key, "flights/departure-delay/JFK");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

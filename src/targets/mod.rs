@@ -26,6 +26,6 @@ mod target;
 pub mod whitened;
 
 pub use error::Error;
-pub use scaling::Scaling;
+pub use scaling::ValueScaling;
 pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape, TableBasis};
 pub use target::{Adjacency, Cost, Exact, Sensitivity, Target};

@@ -7,34 +7,34 @@ use super::target::Target;
 ///
 /// ```
 /// # fn scaling(target: &dyn bernstream::targets::Target) {
-/// let scaling = bernstream::targets::Scaling::of(target);
+/// let scaling = bernstream::targets::ValueScaling::of(target);
 /// assert_eq!(scaling.offset(), 0.0);
 /// # }
 /// ```
 ///
 /// ```compile_fail,E0624
 /// let exact = 17.0;
-/// let scaling = bernstream::targets::Scaling::new(1.0, exact);
+/// let scaling = bernstream::targets::ValueScaling::new(1.0, exact);
 /// ```
 ///
 /// ```compile_fail,E0451
 /// let exact = 17.0;
-/// let scaling = bernstream::targets::Scaling { unit: 1.0, offset: exact };
+/// let scaling = bernstream::targets::ValueScaling { unit: 1.0, offset: exact };
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scaling {
+pub struct ValueScaling {
     unit: f64,
     offset: f64,
 }
 
-impl Scaling {
+impl ValueScaling {
     /// The unit of the target itself, without an offset.
     pub fn of(target: &dyn Target) -> Self {
-        Scaling::new(target.unit(), 0.0)
+        ValueScaling::new(target.unit(), 0.0)
     }
 
     pub(crate) fn new(unit: f64, offset: f64) -> Self {
-        Scaling { unit, offset }
+        ValueScaling { unit, offset }
     }
 
     /// What one grid unit stands for.

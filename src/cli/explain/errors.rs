@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::{Plan, named};
-use crate::cli::explain::visibility::{Expectation, Visibility};
+use crate::cli::explain::visibility::{CurveVisibility, ExpectedCurve};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
@@ -31,11 +31,11 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
-    /// Of a density, whether readers will see anything; absent where the file does not say how many records it expects, or leaves its noise
+    /// Whether readers of a density will see anything; absent where the file does not say how many records it expects, or leaves its noise
     /// to a private choice.
-    pub visibility: Option<Visibility>,
+    pub visibility: Option<CurveVisibility>,
     #[serde(skip)]
-    expectation: Option<Expectation>,
+    expectation: Option<ExpectedCurve>,
     #[serde(skip)]
     what: What,
 }
@@ -101,7 +101,7 @@ impl Accuracy {
             _ => false,
         };
         let records = records.filter(|_| is_density && !release.is_sum_of_panes());
-        let expectation = records.map(|records| Expectation {
+        let expectation = records.map(|records| ExpectedCurve {
             records,
             height: float(records) / volume,
             error: curve.as_ref().map_or(at_own.in_the_middle.max(at_own.at_the_ends), |curve| curve.within),
@@ -110,7 +110,7 @@ impl Accuracy {
         // Which noise a private choice leads to is not known before.
         let is_chosen = release.private_order.is_none() && release.private_bandwidths.is_none();
         let judged = expectation.filter(|_| is_chosen);
-        let visibility = judged.map(|expected| Visibility::new(plan.settings, release, expected));
+        let visibility = judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
             quantity: if what == What::Counts {
                 units::records(release.names.as_ref())

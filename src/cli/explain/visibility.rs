@@ -15,7 +15,7 @@ use crate::synopsis::description::{Density, Smoothing, Target};
 /// How many times its error a mean height is of whose band that of half or one and a half of it stays clear.
 const OF_THE_SHAPE: f64 = 4.0;
 
-/// The same for a tenth more or less.
+/// How many times its error a mean height is of whose band that of a tenth more or less stays clear.
 const OF_DETAILS: f64 = 20.0;
 
 /// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.
@@ -24,10 +24,10 @@ const RESERVE: f64 = 1.25;
 /// A kernel that is wider than this part of the domain leaves no shape to see.
 const WIDEST_KERNEL: f64 = 0.25;
 
-/// What readers of a density can tell apart by their bands. Computed from public quantities alone.
+/// The differences of a density that bands tell apart. Computed from public quantities alone.
 #[derive(Clone, Debug, Serialize)]
-pub struct Visibility {
-    pub visible: Visible,
+pub struct CurveVisibility {
+    pub visible: VisibleDetail,
     /// How many times the error the mean height of a curve of the expected records is.
     pub height_to_error: f64,
     /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only where nothing is visible, and
@@ -37,7 +37,7 @@ pub struct Visibility {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Visible {
+pub enum VisibleDetail {
     /// The bands of a place with half as many records as in the mean, or half as many again, and of one with the mean overlap.
     Nothing,
     /// Those do not.
@@ -60,8 +60,8 @@ pub struct ShapeNeeds {
 
 /// The mean height of a curve of the expected records, and how far it may be off.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expectation {
-    /// Of a window and key.
+pub(super) struct ExpectedCurve {
+    /// Records of a window and key.
     pub records: u64,
     pub height: f64,
     /// What noise, or noise and form, stay within everywhere.
@@ -69,32 +69,32 @@ pub(super) struct Expectation {
     pub is_of_noise_alone: bool,
 }
 
-impl Visibility {
-    pub(super) fn new(settings: &Settings, release: &Release, expected: Expectation) -> Self {
+impl CurveVisibility {
+    pub(super) fn new(settings: &Settings, release: &Release, expected: ExpectedCurve) -> Self {
         let height_to_error = expected.height / expected.error;
         let visible = match height_to_error {
-            OF_DETAILS.. => Visible::Details,
-            OF_THE_SHAPE.. => Visible::Shape,
-            _ => Visible::Nothing,
+            OF_DETAILS.. => VisibleDetail::Details,
+            OF_THE_SHAPE.. => VisibleDetail::Shape,
+            _ => VisibleDetail::Nothing,
         };
         let factor = RESERVE * OF_THE_SHAPE / height_to_error;
-        let shape_needs = (visible == Visible::Nothing && expected.is_of_noise_alone && factor.is_finite())
+        let shape_needs = (visible == VisibleDetail::Nothing && expected.is_of_noise_alone && factor.is_finite())
             .then(|| ShapeNeeds::new(settings, release, expected.records, factor));
-        Visibility { visible, height_to_error, shape_needs }
+        CurveVisibility { visible, height_to_error, shape_needs }
     }
 
     /// The verdict in words: nothing, the shape, or details.
-    pub(super) fn in_words(&self, expected: Expectation) -> Vec<String> {
+    pub(super) fn in_words(&self, expected: ExpectedCurve) -> Vec<String> {
         let verdict = match self.visible {
-            Visible::Nothing => {
+            VisibleDetail::Nothing => {
                 "Nothing will be seen: bands are too wide to tell a place with half as many records as in the mean, or half as many again, \
                  from one with the mean"
             }
-            Visible::Shape => {
+            VisibleDetail::Shape => {
                 "The shape will be seen: bands tell a place with half as many records as in the mean, or half as many again, from one with \
                  the mean"
             }
-            Visible::Details => {
+            VisibleDetail::Details => {
                 "Details will be seen: bands tell a place with a tenth more or fewer records than in the mean from one with the mean"
             }
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::synopsis::description;
-use crate::targets::{PointKernel, Scaling, Target};
+use crate::targets::{PointKernel, Target, ValueScaling};
 
 /// The function that is published, and what its values mean.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Function {
     pub meaning: String,
     /// The unit of a value and of its error, in words.
     pub quantity: String,
-    pub scaling: Scaling,
+    pub scaling: ValueScaling,
     /// The roughest function that `"auto"` must follow; none if nothing is known about it.
     pub feature: Option<Feature>,
 }

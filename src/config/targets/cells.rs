@@ -10,7 +10,7 @@ use crate::config::targets::context::{Labelled, ReadTarget, TargetContext, built
 use crate::config::targets::lengths::per_axis;
 use crate::config::text::{Checked, Document, Field, Key};
 use crate::synopsis::description::{self, CellLabel};
-use crate::targets::Scaling;
+use crate::targets::ValueScaling;
 use crate::targets::tables::CellTables;
 use crate::window::Label;
 use crate::window::accumulator::TableLabel;
@@ -49,7 +49,7 @@ pub fn read(
     Ok(Function {
         meaning,
         quantity,
-        scaling: Scaling::of(&*target),
+        scaling: ValueScaling::of(&*target),
         feature: Some(Feature::of_widths(&in_cube, Height::AllRecords)),
         about: description::Target::Cells(description::Cells { label }),
         target,

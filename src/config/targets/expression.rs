@@ -9,7 +9,7 @@ use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::{Labelled, ReadTarget, TargetContext, built};
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description::{self, Clip};
-use crate::targets::Scaling;
+use crate::targets::ValueScaling;
 use crate::targets::expression::{self, Formula, Variable};
 use crate::window::{Axis, Label};
 
@@ -72,7 +72,7 @@ pub fn read(
         meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
         quantity: "of the sum".to_owned(),
         about: description::Target::Sum(description::Sum { expression: text, clip }),
-        scaling: Scaling::of(&*target),
+        scaling: ValueScaling::of(&*target),
         // Nothing is known of its shape: a bump half the domain wide.
         feature: Some(Feature::of_widths(&vec![0.25; context.axes.len()], Height::AllRecords)),
         target,

@@ -9,7 +9,7 @@ use crate::config::targets::context::{ReadTarget, TargetContext, built, class};
 use crate::config::targets::wording::score;
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description::{self, Classifier, Method};
-use crate::targets::Scaling;
+use crate::targets::ValueScaling;
 use crate::targets::logistic::{Logistic, Score};
 
 #[derive(Clone, Debug, Deserialize)]
@@ -61,7 +61,7 @@ pub fn read(
         about: description::Target::Probability(Classifier { label: column.to_owned(), above, method }),
         meaning: likely.clone(),
         quantity: "of the probability".to_owned(),
-        scaling: Scaling::of(&*target),
+        scaling: ValueScaling::of(&*target),
         feature: Some(feature(0.5)),
         target,
     }

@@ -9,7 +9,7 @@ use crate::config::targets::context::{FrequencyPlan, ReadTarget, TargetContext, 
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description;
 use crate::synopsis::query::{self, MOST_SMOOTHNESS};
-use crate::targets::Scaling;
+use crate::targets::ValueScaling;
 use crate::targets::moments::{self, Moments};
 
 /// `[release.moments]`
@@ -66,7 +66,7 @@ pub fn read(
         ),
         quantity: "of a sum of cosines over the records".to_owned(),
         about: description::Target::Moments(description::Moments { frequencies }),
-        scaling: Scaling::of(&*target),
+        scaling: ValueScaling::of(&*target),
         feature: None,
         target,
     }

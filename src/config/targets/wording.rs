@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::TargetContext;
 use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
-use crate::targets::{PointKernel, Scaling, Target};
+use crate::targets::{PointKernel, Target, ValueScaling};
 use crate::window::Axis;
 
 /// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
@@ -23,7 +23,7 @@ pub fn expected_number(
         about: description::Target::Regression(about),
         meaning: format!("{column} as expected at {}; {middle} where there are no records", context.per()),
         quantity: format!("of {column}"),
-        scaling: Scaling::new(target.unit() * half, middle),
+        scaling: ValueScaling::new(target.unit() * half, middle),
         feature: Some(feature),
         target,
     }
@@ -42,7 +42,7 @@ pub fn score(
         about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
         meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
         quantity,
-        scaling: Scaling::new(unit, 0.0),
+        scaling: ValueScaling::new(unit, 0.0),
         feature: Some(feature),
         target,
     }
@@ -60,7 +60,7 @@ pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: S
         about: description::Target::Density(description::Density { kernel, divide_by: None }),
         meaning: format!("records per unit of {per}; divide by the released mass for a density"),
         quantity: format!("records per unit of {per}"),
-        scaling: Scaling::new(target.unit() / context.volume(), 0.0),
+        scaling: ValueScaling::new(target.unit() / context.volume(), 0.0),
         feature,
         target,
     }

@@ -13,7 +13,7 @@ use super::error::Error;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{ErrorContext, Inspector, offsets, ordered, sealing};
+use crate::kafka::{ErrorContext, MetadataClient, offsets, ordered, sealing};
 
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
@@ -83,17 +83,17 @@ pub trait Log: Send {
 pub struct KafkaLog {
     records: ordered::Params,
     /// Asks about the topic on a connection of its own: on that of the consumer, requests wait for new records.
-    inspector: Inspector,
+    inspector: MetadataClient,
     producer: Producer,
     largest: usize,
     /// The id of the topic that is read; a topic of the same name that was made anew has another.
     id: String,
     /// `None` before the first record, and after a failure.
-    reading: Option<Reading>,
+    reading: Option<LogPosition>,
 }
 
 /// How far a log was read.
-struct Reading {
+struct LogPosition {
     /// Made anew wherever reading begins: a client may never find its brokers again.
     consumer: BaseConsumer<ErrorContext>,
     /// The next offset to read.
@@ -111,7 +111,7 @@ impl KafkaLog {
         let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
         let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
-        let inspector = Inspector::new(broker).map_err(failed)?;
+        let inspector = MetadataClient::new(broker).map_err(failed)?;
         let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
@@ -145,7 +145,7 @@ impl KafkaLog {
 
     /// Reads on to `end`.
     fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
-        let Some(Reading { consumer, next }) = &mut self.reading else { return Ok(()) };
+        let Some(LogPosition { consumer, next }) = &mut self.reading else { return Ok(()) };
         let (records, topic) = (&self.records, &self.records.topic);
         let mut deadline = Instant::now() + REQUEST_TIMEOUT;
         while *next < end {
@@ -177,7 +177,7 @@ impl KafkaLog {
         if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
     }
 
-    fn start(&self, from: i64) -> Result<Reading, KafkaError> {
+    fn start(&self, from: i64) -> Result<LogPosition, KafkaError> {
         let settings = [
             ("group.id", "bernstream-ledger-log"),
             ("enable.auto.commit", "false"),
@@ -187,7 +187,7 @@ impl KafkaLog {
         ];
         let consumer = self.records.broker.consumer(&settings)?;
         offsets::assign(&self.records.topic, &consumer, from)?;
-        Ok(Reading { consumer, next: from })
+        Ok(LogPosition { consumer, next: from })
     }
 }
 

@@ -112,15 +112,15 @@ pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Resu
 
 /// When a message was sent.
 #[derive(Clone, Copy)]
-struct Stamp {
+struct MessageStamp {
     offset: i64,
     /// Unknown of a message that cannot be unpacked.
     time: rdkafka::Timestamp,
 }
 
-impl Stamp {
+impl MessageStamp {
     fn of(message: &BorrowedMessage<'_>) -> Self {
-        Stamp { offset: message.offset(), time: message.timestamp() }
+        MessageStamp { offset: message.offset(), time: message.timestamp() }
     }
 
     fn is_of_producer(&self) -> bool {
@@ -140,7 +140,7 @@ impl StampReader<'_> {
     /// # Errors
     ///
     /// If a partition does not answer.
-    fn at(&self, offsets: &BTreeMap<i32, i64>) -> Result<BTreeMap<i32, Stamp>, kafka::Error> {
+    fn at(&self, offsets: &BTreeMap<i32, i64>) -> Result<BTreeMap<i32, MessageStamp>, kafka::Error> {
         let Params { broker, topic, .. } = self.params;
         let failed = |error: KafkaError| broker.failed(topic, &error);
         let (mut list, mut left, mut found) = (TopicPartitionList::new(), offsets.clone(), BTreeMap::new());
@@ -152,7 +152,7 @@ impl StampReader<'_> {
         while !left.is_empty() && Instant::now() < deadline {
             match self.client.poll(deadline.saturating_duration_since(Instant::now())) {
                 Some(Ok(message)) if left.remove(&message.partition()).is_some() => {
-                    found.insert(message.partition(), Stamp::of(&message));
+                    found.insert(message.partition(), MessageStamp::of(&message));
                     deadline = Instant::now() + PATIENCE;
                 }
                 Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),

@@ -8,14 +8,14 @@ use rdkafka::{Offset, TopicPartitionList};
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::topic::Described;
-use crate::kafka::{self, Broker, Inspector, topic};
+use crate::kafka::{self, Broker, MetadataClient, topic};
 use crate::source::Error;
 
 /// A client for metadata and offsets of a topic. It also sees messages of transactions that are not committed yet.
 pub(super) struct TopicInspector {
     pub broker: Broker,
     pub topic: String,
-    inspector: Inspector,
+    inspector: MetadataClient,
 }
 
 impl TopicInspector {
@@ -23,7 +23,7 @@ impl TopicInspector {
     ///
     /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let inspector = Inspector::new(broker).map_err(|e| broker.failed(topic, &e))?;
+        let inspector = MetadataClient::new(broker).map_err(|e| broker.failed(topic, &e))?;
         Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), inspector })
     }
 

@@ -11,18 +11,18 @@ use super::error_context::ErrorContext;
 /// Asks by one client until a request fails, and then by another: a client that was told that nobody leads a partition believes it for
 /// minutes and asks nobody any more, and one that was told that there are no brokers may have none left to ask, for ever
 /// (<https://github.com/confluentinc/librdkafka/issues/5301>).
-pub struct Inspector {
+pub struct MetadataClient {
     broker: Broker,
     client: Mutex<Arc<BaseConsumer<ErrorContext>>>,
 }
 
-impl Inspector {
+impl MetadataClient {
     /// # Errors
     ///
     /// If a file of the TLS or SASL settings cannot be read.
     pub fn new(broker: &Broker) -> KafkaResult<Self> {
-        let client = Inspector::client(broker)?;
-        Ok(Inspector { broker: broker.clone(), client: Mutex::new(client) })
+        let client = MetadataClient::client(broker)?;
+        Ok(MetadataClient { broker: broker.clone(), client: Mutex::new(client) })
     }
 
     /// Its offsets are those of all messages, also of transactions that are not committed yet.
@@ -48,7 +48,7 @@ impl Inspector {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have replaced it already.
         if Arc::ptr_eq(&client, &failed)
-            && let Ok(new) = Inspector::client(&self.broker)
+            && let Ok(new) = MetadataClient::client(&self.broker)
         {
             *client = new;
         }
@@ -70,7 +70,7 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 1, 1).unwrap();
         cluster.partition_leader("input", 0, None).unwrap();
-        let inspector = Inspector::new(&Broker::mock(cluster.bootstrap_servers())).unwrap();
+        let inspector = MetadataClient::new(&Broker::mock(cluster.bootstrap_servers())).unwrap();
         let ask = || inspector.ask(|client| client.fetch_watermarks("input", 0, REQUEST_TIMEOUT));
         assert!(ask().is_err());
         cluster.partition_leader("input", 0, Some(1)).unwrap();
