@@ -59,6 +59,10 @@ pub struct Metrics {
     /// One per topic of the ledger.
     strays: IntGaugeVec,
     lost: IntGaugeVec,
+    /// By subject.
+    newest_schema: IntGaugeVec,
+    /// By subject.
+    registry_answers: IntGaugeVec,
     /// Only with [`Detail::Operator`].
     pub operator: Option<Operator>,
 }
@@ -133,6 +137,10 @@ const READ_HERE: &str = "partitions that the worker reads because no absorber ha
 const STRAYS: &str = "records of the witness and budget topics that were read and that no program of this kind has written: they count for \
                       nothing";
 const LOST: &str = "1 while a witness or budget topic ends before what this worker has read of it";
+
+const NEWEST_SCHEMA: &str = "1 if the newest schema of the subject is pinned, 0 if records that are written with it are dropped, as the registry \
+                             said last; absent without a registry";
+const REGISTRY_ANSWERS: &str = "1 while the schema registry says which schema is the newest; absent without a registry";
 
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
@@ -279,6 +287,8 @@ impl Metrics {
             )?,
             strays: labelled("stray_records", STRAYS, "topic")?,
             lost: labelled("records_lost", LOST, "topic")?,
+            newest_schema: labelled("newest_schema_pinned", NEWEST_SCHEMA, "subject")?,
+            registry_answers: labelled("schema_registry_answers", REGISTRY_ANSWERS, "subject")?,
             operator,
             registry,
         })
@@ -321,6 +331,14 @@ impl Metrics {
         }
     }
 
+    /// Shows whether the newest schema of `subject` is pinned; `None` where the registry does not say which it is.
+    pub fn show_newest_schema(&self, subject: &str, is_pinned: Option<bool>) {
+        self.registry_answers.with_label_values(&[subject]).set(i64::from(is_pinned.is_some()));
+        if let Some(is_pinned) = is_pinned {
+            self.newest_schema.with_label_values(&[subject]).set(i64::from(is_pinned));
+        }
+    }
+
     /// Shows whether the newest window was withheld, and why.
     pub fn show_withheld(&self, why: Option<Withheld>) {
         for reason in Withheld::ALL {
@@ -356,6 +374,7 @@ mod tests {
             metrics.show_price("r", price);
         }
         metrics.show_withheld(None);
+        metrics.show_newest_schema("s", Some(true));
         metrics.begin("l", prices[0], prices[0]);
         metrics.noise_scale.with_label_values(&["r"]).set(1.0);
         metrics.ready.with_label_values(&["input"]).set(1);

@@ -15,7 +15,7 @@ use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
 use crate::cli::shares::{self, Beginner};
-use crate::cli::{alone, explain, older_stamps, sampled, settings};
+use crate::cli::{alone, explain, newest_schema, older_stamps, sampled, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, Needed, check_topic, setting};
@@ -102,6 +102,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(most), false) = (arguments.sample, checked.checks.iter().all(|check| check.is_unanswered)) {
         let trial = Trial { most, least: arguments.least_share };
         checked.checks.extend(during("trying records", || sampled::checks(&settings, trial)));
+    }
+    if let (Some(registry), false) = (&settings.registry, arguments.offline) {
+        checked.checks.push(during("asking the registry", || newest_schema::check(registry)));
     }
     // Of a new pipeline the first thing that is missing is told already, and so is a broker that does not answer.
     let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !has_ledger(&settings));
@@ -262,7 +265,10 @@ fn list(checks: &[Check]) -> String {
 fn unseen(settings: &Settings) -> String {
     let (mut topics, mut files) = (Vec::new(), Vec::new());
     match &settings.input {
-        Input::Kafka(kafka) => topics.push(&kafka.topic),
+        Input::Kafka(kafka) => {
+            topics.push(&kafka.topic);
+            files.extend(settings.registry.as_ref().map(|registry| format!("the registry at {}", registry.url)));
+        }
         Input::Files(params) => {
             files.push(format!("whether the files at {} are there and have the columns", params.path.display()));
         }

@@ -4,6 +4,7 @@
 pub mod absorb;
 mod alone;
 pub mod audit;
+mod background;
 mod candidates;
 mod chart;
 pub mod budget;
@@ -22,6 +23,7 @@ mod held;
 mod left;
 pub mod ledger;
 mod newest;
+mod newest_schema;
 pub mod components;
 mod older_stamps;
 mod open_error;

@@ -17,7 +17,7 @@ use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::{Missed, Watch};
-use crate::cli::{absorb, held, resources, settings};
+use crate::cli::{absorb, held, newest_schema, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::feed::FeedReader;
@@ -185,6 +185,8 @@ fn go(
     let _until_the_end = front.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
     let stop = &stop.below();
+    let registry = settings.registry.as_ref();
+    let _beside = registry.map(|registry| newest_schema::follow(registry, &metrics, stop)).transpose()?;
     let first = match open(settings, process, &metrics, stop)? {
         Opened::Parts(parts) => *parts,
         Opened::OtherChoices => return Ok(Ended::OtherChoices),

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::warn;
 
+use crate::cli::background::Background;
 use crate::cli::failure::Failure;
 use crate::config::{Input, Settings};
 use crate::kafka::broker_clock;
@@ -32,15 +32,11 @@ const SETTINGS: [&str; 7] = [
     "unclean.leader.election.enable",
 ];
 
-/// How long the end of the program waits for an answer that the watch waits for.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// A thread that looks at the topics, and why the worker had to end, if it had to.
 #[derive(Debug)]
 pub struct Watch {
     found: Arc<Mutex<Option<Failure>>>,
-    stop: Stop,
-    thread: JoinHandle<()>,
+    _until_the_end: Background,
 }
 
 impl Watch {
@@ -50,9 +46,9 @@ impl Watch {
     ///
     /// If the thread cannot be started.
     pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
-        let (found, watched) = (Arc::<Mutex<Option<Failure>>>::default(), stop.clone());
-        let (told, stop, mut topics) = (Arc::clone(&found), stop.clone(), topics(settings));
-        let follow = move || {
+        let found = Arc::<Mutex<Option<Failure>>>::default();
+        let (told, mut topics) = (Arc::clone(&found), topics(settings));
+        let follow = move |stop: &Stop| {
             while !topics.is_empty() && !stop.asked() {
                 let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
                 if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
@@ -62,27 +58,12 @@ impl Watch {
                 stop.wait(INTERVAL);
             }
         };
-        let thread = thread::Builder::new()
-            .name("topics".to_owned())
-            .spawn(follow)
-            .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
-        Ok(Watch { found, stop: watched, thread })
+        Ok(Watch { found, _until_the_end: Background::start("topics", stop, follow)? })
     }
 
     /// Why the worker had to end, if it had to.
     pub fn failure(&self) -> Option<Failure> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl Drop for Watch {
-    /// Lets it end: the program crashes at its exit where a client is being made just then, which OpenSSL is part of.
-    fn drop(&mut self) {
-        self.stop.ask();
-        let since = Instant::now();
-        while !self.thread.is_finished() && since.elapsed() < PATIENCE {
-            thread::sleep(Duration::from_millis(10));
-        }
     }
 }
 

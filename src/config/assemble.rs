@@ -7,7 +7,7 @@ use toml::Spanned;
 use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
 use crate::config::read::scale::Around;
-use crate::config::read::{format, input, ledger, output, sampled, scale, schedule, serve, windowing};
+use crate::config::read::{format, input, ledger, output, registry, sampled, scale, schedule, serve, windowing};
 use crate::config::recorded::Recorded;
 use crate::config::settings::{Input, Period, Release, Settings, Unit, WindowKind};
 use crate::config::text::{Checked, Document, values};
@@ -29,6 +29,7 @@ pub fn ledger(text: &str, name: &str) -> Option<Params> {
 /// faults of all are told.
 pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
     let form_place = format::place(&file);
+    let registry = registry::registry(document, &mut file);
     let form = format::format(document, &mut file);
     let time_format = format::of_columns(&file, form.as_ref().ok());
     let declared = form.as_ref().map_or_else(|_| Declared::default(), |(_, declared)| *declared);
@@ -147,6 +148,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         pipeline,
         columns,
         producer_delay: input.producer_delay,
+        registry: registry?,
         input: input.from,
         blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
         windows: Rules {

@@ -1,6 +1,5 @@
 //! How to reach a cluster, and what its errors mean.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -11,7 +10,7 @@ use rdkafka::message::BorrowedMessage;
 
 use crate::kafka::error::Error;
 use crate::kafka::error_context::{ErrorContext, RecentFailure};
-use crate::kafka::security::Security;
+use crate::kafka::security::{Security, open_to_all};
 
 /// How long a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -73,15 +72,9 @@ impl Broker {
         &self.security
     }
 
-    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read. Group access is fine, because Kubernetes
-    /// mounts secrets that way.
+    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read.
     pub fn warnings(&self) -> Vec<String> {
-        use std::os::unix::fs::MetadataExt;
-        let is_open = |path: &&Path| std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
-        let open = self.security.secrets().filter(is_open).map(|path| {
-            let path = path.display();
-            format!("every user of this machine can read the secret in {path}: chmod o= {path}")
-        });
+        let open = self.security.secrets().filter_map(open_to_all);
         let is_bare = self.security.sasl().is_some() && self.security.tls().is_none();
         let bare = format!(
             "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",

@@ -1,9 +1,14 @@
 //! TLS and SASL settings. Secrets stay in their files.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rdkafka::ClientConfig;
+
+/// Why a program cannot connect.
+pub(crate) const WITHOUT_TLS: &str =
+    "this program was built without TLS and SASL: build it with `cargo build --release --features tls`";
 
 /// TLS and SASL; without both the connection is plaintext.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,9 +103,7 @@ impl Security {
 
     /// What keeps this program from connecting, if it was built without what is asked for.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
-        (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(
-            "this program was built without TLS and SASL: build it with `cargo build --release --features tls`",
-        )
+        (cfg!(not(feature = "tls")) && *self != Security::default()).then_some(WITHOUT_TLS)
     }
 
     pub(super) fn set(&self, config: &mut ClientConfig) -> Result<(), String> {
@@ -140,12 +143,19 @@ impl Security {
     }
 }
 
+/// What to do about a secret that every user can read. Group access is fine, because Kubernetes mounts secrets that way.
+pub(crate) fn open_to_all(path: &Path) -> Option<String> {
+    let is_open = std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
+    let path = path.display();
+    is_open.then(|| format!("every user of this machine can read the secret in {path}: chmod o= {path}"))
+}
+
 fn readable(what: &str, path: &Path) -> Result<File, String> {
     File::open(path).map_err(|why| format!("{what} in {} cannot be read: {why}", path.display()))
 }
 
 /// Reads the password, which never becomes part of a message.
-fn password(path: &Path) -> Result<String, String> {
+pub(crate) fn password(path: &Path) -> Result<String, String> {
     let file = readable("the password", path)?;
     let wrong = |why: &str| format!("the password in {} {why}", path.display());
     let text = std::io::read_to_string(file).map_err(|_| wrong("cannot be read as text"))?;

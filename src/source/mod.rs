@@ -18,6 +18,8 @@ pub mod kafka;
 pub mod lines;
 #[cfg(feature = "worker")]
 pub mod record;
+#[cfg(feature = "worker")]
+pub mod registry;
 mod rows;
 mod scalar;
 mod text;

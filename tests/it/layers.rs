@@ -32,13 +32,14 @@ const WALK: [&str; 19] = [
 const EXACT: &str = "crate::mechanism::exact::Exact";
 
 /// Who may use what; a crate that is not listed is free.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("rdkafka", &["kafka", "source", "ledger", "sink", "feed", "scale", "cli"]),
     ("rusqlite", &["ledger"]),
     ("prometheus", &["metrics", "audit"]),
     ("axum", &["serve"]),
     ("tracing", &["source", "feed", "scale", "pipeline", "audit", "serve", "telemetry", "cli"]),
     ("parquet", &["source", "cli"]),
+    ("ureq", &["source"]),
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

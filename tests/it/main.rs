@@ -53,6 +53,7 @@ mod mistakes;
 mod monitoring;
 mod names;
 mod neighbours;
+mod newest_schema;
 mod not_protected;
 mod older_stamps;
 mod outage;

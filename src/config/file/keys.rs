@@ -53,6 +53,14 @@ const BEFORE: &[Key] = &[
     ("input.kafka.format.avro.schemas[]", r#"a table such as { id = 7, file = "ride.avsc" }"#),
     ("input.kafka.format.avro.schemas[].id", "the id of a schema in the registry, such as 7"),
     ("input.kafka.format.avro.schemas[].file", "the path of a file with the schema (JSON) in quotes"),
+    (
+        "input.kafka.format.avro.registry",
+        r#"a table such as { url = "http://registry:8081", subject = "rides-value" }"#,
+    ),
+    ("input.kafka.format.avro.registry.url", r#"the address of a schema registry, such as "http://registry:8081""#),
+    ("input.kafka.format.avro.registry.subject", r#"the name of a subject, such as "rides-value""#),
+    ("input.kafka.format.avro.registry.username", r#"a name such as "bernstream""#),
+    ("input.kafka.format.avro.registry.password_file", "the path of a file that holds the password in quotes"),
     ("input.kafka.format.protobuf", r#"a table such as { descriptor = "ride.binpb", message = "rides.Ride" }"#),
     (
         "input.kafka.format.protobuf.descriptor",

@@ -93,6 +93,16 @@ pub enum Format {
 #[serde(deny_unknown_fields)]
 pub struct Avro {
     pub schemas: Field<Vec<Spanned<AvroSchema>>>,
+    pub registry: Field<Registry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Registry {
+    pub url: Field<String>,
+    pub subject: Field<String>,
+    pub username: Field<String>,
+    pub password_file: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -16,6 +16,7 @@ pub mod input;
 pub mod ledger;
 pub mod output;
 pub mod pricing;
+pub mod registry;
 pub mod privacy;
 pub mod release;
 pub mod releases;

@@ -1,0 +1,44 @@
+//! A thread beside the worker.
+
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::cli::failure::Failure;
+use crate::pipeline::Stop;
+
+/// How long the end of the program waits for an answer that a thread waits for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A thread that ends when this is dropped.
+#[derive(Debug)]
+pub struct Background {
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
+
+impl Background {
+    /// Starts a thread that does `work` until the `stop` that it is given is asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn start(name: &str, stop: &Stop, work: impl FnOnce(&Stop) + Send + 'static) -> Result<Self, Failure> {
+        let given = stop.clone();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&given))
+            .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
+        Ok(Background { stop: stop.clone(), thread })
+    }
+}
+
+impl Drop for Background {
+    /// Lets it end: the program crashes at its exit where a client is being made just then, which OpenSSL is part of.
+    fn drop(&mut self) {
+        self.stop.ask();
+        let since = Instant::now();
+        while !self.thread.is_finished() && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

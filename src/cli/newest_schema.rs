@@ -1,0 +1,63 @@
+//! Whether the newest schema of an input is pinned, for a command and beside a worker. What a registry says changes nothing in what is read,
+//! and follows from no record.
+
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::cli::background::Background;
+use crate::cli::failure::Failure;
+use crate::kafka::check::Check;
+use crate::metrics::Metrics;
+use crate::pipeline::Stop;
+use crate::source::registry::{Registry, Silent};
+
+/// How often a registry is asked.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Asks the registry until `stop` is asked for, in a thread that no window waits for.
+///
+/// # Errors
+///
+/// If the thread cannot be started.
+pub fn follow(registry: &Registry, metrics: &Metrics, stop: &Stop) -> Result<Background, Failure> {
+    let (registry, metrics) = (registry.clone(), metrics.clone());
+    let ask = move |stop: &Stop| {
+        let mut told = None;
+        while !stop.asked() {
+            let newest = registry.newest();
+            let is_pinned = newest.as_ref().ok().map(|id| registry.pinned.contains(id));
+            metrics.show_newest_schema(&registry.subject, is_pinned);
+            let wrong = judged(&registry, &newest).warning;
+            if let Some((why, remedy)) = wrong.as_ref().filter(|_| wrong != told) {
+                warn!("{why}; {remedy}");
+            }
+            told = wrong;
+            stop.wait(INTERVAL);
+        }
+    };
+    Background::start("schemas", &stop.below(), ask)
+}
+
+/// Asks the registry once.
+pub fn check(registry: &Registry) -> Check {
+    judged(registry, &registry.newest())
+}
+
+fn judged(registry: &Registry, newest: &Result<u32, Silent>) -> Check {
+    let Registry { url, subject, pinned, .. } = registry;
+    let what = format!("the newest schema of {subject} at {url} is pinned");
+    let warning = match newest {
+        Ok(id) if pinned.contains(id) => return Check::passed(format!("{what}: id {id}")),
+        Ok(id) => (
+            format!(
+                "subject '{subject}' has a newer schema, id {id}, which is not pinned: what is written with it is dropped"
+            ),
+            registry.remedy(*id),
+        ),
+        Err(silent) => {
+            (silent.to_string(), "start the registry, or correct input.kafka.format.avro.registry".to_owned())
+        }
+    };
+    Check { warning: Some(warning), ..Check::passed(what) }
+}

@@ -1,0 +1,140 @@
+//! What a schema registry says of the schemas of a topic. Nothing that is read depends on it: only whether people hear in time of a schema
+//! that is not pinned.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use ureq::http::Uri;
+
+use crate::kafka::security::{WITHOUT_TLS, open_to_all, password};
+
+/// How long the whole answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An answer holds a schema, and no more than this of it is read.
+const LARGEST_ANSWER: u64 = 16 << 20;
+
+/// A subject of a registry, and the schemas that are pinned of it.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    /// Without a slash at its end.
+    pub url: String,
+    pub subject: String,
+    pub login: Option<Login>,
+    pub pinned: BTreeSet<u32>,
+}
+
+/// A user of a registry.
+#[derive(Clone, Debug)]
+pub struct Login {
+    pub username: String,
+    /// Contains the password on its only line.
+    pub password_file: PathBuf,
+}
+
+/// Why a registry has named no schema.
+#[derive(Debug, thiserror::Error)]
+#[error("the registry at {url} does not say which schema of subject '{subject}' is the newest: {why}")]
+pub struct Silent {
+    url: String,
+    subject: String,
+    why: String,
+}
+
+/// What is needed of an answer.
+#[derive(Debug, Deserialize)]
+struct Version {
+    id: u32,
+}
+
+/// The address of a registry, without a slash at its end.
+///
+/// # Errors
+///
+/// If it is not one.
+pub fn address(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is not the address of a registry");
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+    // A name and a password belong to `username` and `password_file`.
+    if has_scheme && !text.contains(['@', '?', '#']) { Ok(text.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
+}
+
+impl Registry {
+    /// The id of the newest schema of the subject.
+    ///
+    /// # Errors
+    ///
+    /// If the registry does not say which it is.
+    pub fn newest(&self) -> Result<u32, Silent> {
+        self.ask().map_err(|why| Silent { url: self.url.clone(), subject: self.subject.clone(), why })
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        self.url.starts_with("https:")
+    }
+
+    /// What this program was built without, and a password that every user can read.
+    pub fn warnings(&self) -> Vec<String> {
+        let unsupported = self.unsupported().map(|why| format!("{} cannot be reached: {why}", self.url));
+        let open = self.login.as_ref().and_then(|login| open_to_all(&login.password_file));
+        unsupported.into_iter().chain(open).collect()
+    }
+
+    /// What to do where the newest schema has this `id` and is not pinned.
+    pub fn remedy(&self, id: u32) -> String {
+        let user = self.login.as_ref().map(|login| format!("-u {} ", login.username)).unwrap_or_default();
+        format!(
+            "save it with `curl {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \
+             input.kafka.format.avro.schemas, and start the worker again, before producers use it",
+            self.url
+        )
+    }
+
+    fn unsupported(&self) -> Option<&'static str> {
+        (cfg!(not(feature = "tls")) && self.is_encrypted()).then_some(WITHOUT_TLS)
+    }
+
+    fn ask(&self) -> Result<u32, String> {
+        if let Some(why) = self.unsupported() {
+            return Err(why.to_owned());
+        }
+        let mut request = agent().get(format!("{}/subjects/{}/versions/latest", self.url, segment(&self.subject)));
+        if let Some(login) = &self.login {
+            let secret = password(&login.password_file)?;
+            let both = BASE64_STANDARD.encode(format!("{}:{secret}", login.username));
+            request = request.header("Authorization", format!("Basic {both}"));
+        }
+        let mut answer = request.call().map_err(|error| match error {
+            ureq::Error::StatusCode(404) => "it has no such subject".to_owned(),
+            ureq::Error::StatusCode(401 | 403) => "it refuses the user".to_owned(),
+            error => error.to_string(),
+        })?;
+        let body = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(|e| e.to_string())?;
+        let newest: Version =
+            serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())?;
+        Ok(newest.id)
+    }
+}
+
+/// Asks the registry itself: a proxy that the environment names is for other programs, as it is for Kafka.
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None);
+    #[cfg(feature = "tls")]
+    let config = config.tls_config(
+        ureq::tls::TlsConfig::builder()
+            .provider(ureq::tls::TlsProvider::NativeTls)
+            .root_certs(ureq::tls::RootCerts::PlatformVerifier)
+            .build(),
+    );
+    config.build().into()
+}
+
+/// A name as one segment of a path.
+fn segment(name: &str) -> String {
+    let is_free = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes().map(|byte| if is_free(byte) { char::from(byte).into() } else { format!("%{byte:02X}") }).collect()
+}
