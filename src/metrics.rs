@@ -433,6 +433,7 @@ bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1
 bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest closed window
 bernstream_ledger_entries{pipeline} gauge: rows of the ledger
 bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use, as in every synopsis
+bernstream_newest_schema_pinned{subject,pipeline} gauge: 1 if the newest schema of the subject is pinned, 0 if records that are written with it are dropped, as the registry said last; absent without a registry
 bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
 bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
 bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
@@ -457,6 +458,7 @@ bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every b
 bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
 bernstream_ready{part,pipeline} gauge: 1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due
 bernstream_records_lost{topic,pipeline} gauge: 1 while a witness or budget topic ends before what this worker has read of it
+bernstream_schema_registry_answers{subject,pipeline} gauge: 1 while the schema registry says which schema is the newest; absent without a registry
 bernstream_stray_records{topic,pipeline} gauge: records of the witness and budget topics that were read and that no program of this kind has written: they count for nothing
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
 bernstream_windows_released_total{pipeline} counter: windows paid for

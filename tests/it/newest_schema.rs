@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
+use bernstream::source::registry::{self, Login};
+
 use crate::harness::http::free_address;
 use crate::harness::kafka;
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
 
-/// A registry that knows the newest schema of the subject `rides value`, and no other subject.
+/// A registry that knows the newest schema of the subject `rides value`, and tells a reader with the password "secret" that of `private`.
 struct Registry {
     address: String,
     newest: Arc<AtomicU32>,
@@ -30,10 +32,18 @@ impl Registry {
                 let mut stream = stream.expect("a connection");
                 let asked: Vec<String> =
                     BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-                let (status, body) = match asked[0].as_str() {
+                let (status, body) = match asked.first().map_or("", String::as_str) {
                     "GET /ccompat/subjects/rides%20value/versions/latest HTTP/1.1" => {
                         let id = known.load(Relaxed);
                         ("200 OK", format!(r#"{{"subject":"rides value","version":3,"id":{id},"schema":"\"long\""}}"#))
+                    }
+                    "GET /subjects/private/versions/latest HTTP/1.1" => {
+                        let is_known = asked.iter().any(|line| line == "authorization: Basic cmVhZGVyOnNlY3JldA==");
+                        if is_known {
+                            ("200 OK", r#"{"id":9}"#.to_owned())
+                        } else {
+                            ("401 Unauthorized", String::new())
+                        }
                     }
                     _ => ("404 Not Found", r#"{"error_code":40401,"message":"Subject not found."}"#.to_owned()),
                 };
@@ -176,5 +186,24 @@ fn a_registry_of_https_needs_tls_and_a_password_needs_https() {
         let (code, told) = check(&setup, &["--offline"]);
         assert!(code == Some(78) && told.contains(words), "{wrong}: {told}");
         setup.edit(wrong, "https://registry");
+    }
+}
+
+#[test]
+fn a_registry_that_asks_for_a_password_gets_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let password_file = folder.path().join("password");
+    let server = Registry::start(7);
+    let ask = |password: &str| {
+        fs::write(&password_file, password).expect("a password");
+        let login = Some(Login { username: "reader".to_owned(), password_file: password_file.clone() });
+        let url = format!("http://{}", server.address);
+        let asked = registry::Registry { url, subject: "private".to_owned(), login, pinned: [9].into() };
+        asked.newest().map_err(|silent| silent.to_string())
+    };
+    assert_eq!(ask("secret\n"), Ok(9));
+    for (wrong, words) in [("other\n", "it refuses the user"), ("", "is empty")] {
+        let told = ask(wrong).expect_err("it is wrong");
+        assert!(told.ends_with(words) && !told.contains("other"), "{told}");
     }
 }
