@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
+use bernstream::config::Settings;
 use bernstream::source::registry::{self, Login};
 
 use crate::harness::http::free_address;
@@ -77,6 +78,12 @@ fn check(setup: &Setup, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = setup.bernstream(&[&["check"], arguments].concat());
     let done = command.arg(setup.configuration()).output().expect("it runs");
     (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+}
+
+/// What processes compare of the settings: of privacy, and of reading.
+fn compared(setup: &Setup) -> ([u8; 32], String) {
+    let settings = Settings::load(&setup.configuration()).expect("a configuration");
+    (settings.digest(), settings.reading())
 }
 
 /// The lines of `text` with these words.
@@ -158,7 +165,9 @@ fn check_compares_the_newest_schema_with_those_that_are_pinned() {
     setup.edit("\"rides value\"", "\"rides\"");
     let (code, told) = check(&setup, &[]);
     assert!(code == Some(0) && told.contains("is the newest: it has no such subject"), "{told}");
+    let before = compared(&setup);
     setup.edit(&registry.address, &free_address());
+    assert_eq!(compared(&setup), before, "no record depends on the registry");
     let (code, told) = check(&setup, &[]);
     assert!(code == Some(0) && told.contains("is the newest: io: Connection refused"), "{told}");
     let (code, told) = check(&setup, &["--offline"]);
