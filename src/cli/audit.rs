@@ -17,7 +17,7 @@ use crate::audit::samplers;
 use crate::audit::{Deadline, Stamps, Subject};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, note, print};
-use crate::cli::progress::during;
+use crate::cli::progress::{counting_until, during};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
 use crate::config::{Input, Settings, guarantee};
@@ -134,23 +134,25 @@ fn audit(
         backfill_until: None,
     };
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
-    let deadline = Deadline::new(started + planned, stop);
-    let (replay, pairs) = during("replaying neighbouring streams", || {
-        replay::replay(&subject, seed, is_random, &deadline.part(REPLAYS))
+    let end = started + planned;
+    let deadline = Deadline::new(end, stop);
+    let (replay, pairs) = counting_until("replaying neighbouring streams", end, |done| {
+        replay::replay(&subject, seed, is_random, &deadline.part(REPLAYS), done)
     })?;
     let all = samplers::samplers(&plan);
     let until = deadline.part(SAMPLERS);
-    let sampled = during("testing the samplers", || {
+    let sampled = counting_until("testing the samplers", end, |done| {
         let each = |(number, sampler): (usize, &samplers::Sampler)| {
+            done.set(number as u64, all.len() as u64);
             let share = until.part(1.0 / (all.len() - number).max(1) as f64);
             samplers::test(sampler, (seed, number as u64), ALARM, MOST_DRAWS, &share)
         };
         all.iter().enumerate().map(each).collect::<Vec<_>>()
     });
-    let attacks = during("attacking what is released", || {
-        attack::attack(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), &deadline)
+    let attacks = counting_until("attacking what is released", end, |done| {
+        attack::attack(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), &deadline, done)
     })?;
-    let ledger = during("verifying ledger and output", || ledger::verify(settings, &deadline));
+    let ledger = ledger::verify(settings, &deadline);
     let digest = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Report {
         format: 1,

@@ -8,7 +8,6 @@ mod trial;
 mod world;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use crate::cli::comparison::reading::{LEAST, Reading};
 use crate::cli::comparison::trial::{Contender, DRAWS, Measured, measured};
@@ -16,7 +15,7 @@ use crate::cli::comparison::world::{BENDS, Row, World, rows};
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::print::section;
-use crate::cli::progress::{Progress, during, part};
+use crate::cli::progress::{counting, during};
 use crate::config::{Release, Settings};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Axis, Method, Target};
@@ -94,14 +93,9 @@ fn of_release(
         None => World::drawn(release, label, simulated, number),
     };
     let worlds: Vec<World> = during("drawing records", || (0..BENDS.len()).map(world).collect());
-    let (all, progress) = (contenders.len() * worlds.len(), Mutex::new(Progress::new()));
-    let done = |count: usize| {
-        if let Ok(mut progress) = progress.lock() {
-            progress.show(|| format!("comparing: windows {}", part(count as u64, all as u64)));
-        }
-    };
-    let found = measured(&contenders, &worlds, done)?;
-    drop(progress);
+    let all = (contenders.len() * worlds.len()) as u64;
+    let found =
+        counting("comparing windows", |done| measured(&contenders, &worlds, |count| done.set(count as u64, all)))?;
     let lines = contenders.iter().zip(found).flat_map(|(of, found)| {
         of.readings.iter().zip(found).map(move |(reading, measured)| Line { of, reading, measured })
     });

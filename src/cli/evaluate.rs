@@ -16,7 +16,7 @@ use self::remarks::{guarantee, what};
 use self::table::{Printed, table};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, note};
-use crate::cli::progress::during;
+use crate::cli::progress::{counting, during};
 use crate::cli::reading::Reading;
 use crate::sink::files;
 use crate::synopsis::Synopsis;
@@ -36,7 +36,9 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         (_, _, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
     };
     let synopsis = match &arguments.bandwidths {
-        Some(Point(bandwidths)) => during("simulating the noise", || synopsis.at_bandwidths(bandwidths))?,
+        Some(Point(bandwidths)) => counting("simulating the noise", |done| {
+            synopsis.at_bandwidths_telling(bandwidths, &|draws, all| done.set(draws, all))
+        })?,
         None => synopsis,
     };
     if arguments.describe {

@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 use crate::cli::components::{Components, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
+use crate::cli::progress::counting;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::{Missed, Watch};
 use crate::cli::{absorb, held, newest_schema, resources, settings};
@@ -373,7 +374,9 @@ fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Ban
         return band;
     }
     info!(values = shape.values(), "simulating the noise band; it is cached beside the ledger");
-    let band = Band::simulate(shape, law, order);
+    let band = counting("simulating the noise band", |done| {
+        Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
+    });
     // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
     info!(values = shape.values(), "simulated the noise band");
     // Only a cache: without it the same band is simulated again.

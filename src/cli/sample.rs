@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, print};
-use crate::cli::progress::part;
+use crate::cli::progress::{WorkDone, counting};
 use crate::config::Study;
 use crate::targets::sampled::{Neighbours, SampledChange};
 
@@ -17,7 +17,7 @@ pub struct Arguments {
     file: PathBuf,
 }
 
-/// Prints the table for the configuration on standard output, progress and explanation on standard error.
+/// Prints the table for the configuration on standard output, explanation and progress on standard error.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
         plan.samples, neighbours.records, neighbours.seed
     ));
-    let changes = changes(neighbours, plan.samples)?;
+    let changes = counting("drawing pairs", |done| changes(neighbours, plan.samples, done))?;
     let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
     let SampledChange { sum, .. } = change;
     let which = match plan.samples - plan.order {
@@ -55,9 +55,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Every pair depends on its number alone, so the order of the threads does not matter.
-fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<SampledChange>, Failure> {
+fn changes(neighbours: &Neighbours, samples: u32, done: &WorkDone) -> Result<Vec<SampledChange>, Failure> {
     let next = AtomicU32::new(0);
-    let step = samples.div_ceil(10);
     let draw = || {
         let mut drawn = Vec::new();
         loop {
@@ -66,9 +65,7 @@ fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<SampledChange>, 
                 return drawn;
             }
             drawn.push(neighbours.change(pair));
-            if (pair + 1).is_multiple_of(step) {
-                note(part(u64::from(pair) + 1, u64::from(samples)));
-            }
+            done.set(u64::from(pair) + 1, u64::from(samples));
         }
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);

@@ -59,6 +59,11 @@ impl Archive {
         Ok(Archive { first: row.get(0)?, last: row.get(1)? })
     }
 
+    /// How many rows it has.
+    pub fn rows(self) -> u64 {
+        u64::try_from(self.last.saturating_sub(self.first).saturating_add(1)).unwrap_or(0)
+    }
+
     pub fn path(self, ledger: &Path) -> PathBuf {
         ledger.with_file_name(format!("archive-{:012}-{:012}.jsonl.zst", self.first, self.last))
     }

@@ -191,13 +191,22 @@ impl Ledger {
     ///
     /// As for [`open`](Self::open).
     pub fn inspect(params: &Params) -> Result<Ledger, Error> {
+        Ledger::inspect_telling(params, &mut |_, _| {})
+    }
+
+    /// The same; `told` hears how many rows are verified, of how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn inspect_telling(params: &Params, told: &mut dyn FnMut(u64, u64)) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::look(params)?;
         if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? < store::FORMAT {
             drop((connection, Ledger::open(params)?));
             connection = Ledger::look(params)?;
         }
-        let state = verify::all(&connection, &file)?;
+        let state = verify::all(&connection, &file, told)?;
         Ok(Ledger::of(params, (connection, file), state, (None, None)))
     }
 
@@ -208,7 +217,7 @@ impl Ledger {
     /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
     pub fn verify_all(&mut self) -> Result<(), Error> {
         self.check_usable()?;
-        let state = verify::all(&self.connection, &self.file)?;
+        let state = verify::all(&self.connection, &self.file, &mut |_, _| {})?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
             return Err(Error::Replaced { path: self.file.clone() });

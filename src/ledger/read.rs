@@ -80,6 +80,13 @@ impl Ledger {
         })
     }
 
+    /// How many rows it has.
+    pub fn count(&self) -> u64 {
+        let first = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let missing = self.missing().map_or(0, |missing| missing.last.abs_diff(missing.first).saturating_add(1));
+        self.state.head.sequence.saturating_sub(first).saturating_add(1).saturating_sub(missing)
+    }
+
     /// Every row, in sequence.
     ///
     /// # Errors

@@ -24,14 +24,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What archiving does, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Rows were written to a draft.
-    Written,
+    /// So many rows were written to a draft, of those that are moved.
+    Written { rows: u64, of: u64 },
     /// The file is durable, and was read back.
     Durable,
     /// The ledger knows the file.
     Recorded,
-    /// Rows were removed from the ledger.
-    Removed,
+    /// So many rows of a file were removed from the ledger, of those that it has.
+    Removed { rows: u64, of: u64 },
 }
 
 impl Ledger {
@@ -108,17 +108,17 @@ fn write(
     let (path, draft) = (archive.path(ledger), ledger.with_file_name("archive.new"));
     let disk = |error: std::io::Error| Error::disk(&draft, &error);
     let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0).map_err(disk)?;
-    let mut written = 0;
+    let (mut written, of) = (0, archive.rows());
     rows(&mut |entry| {
         writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
         written += 1;
         if written % ROWS == 0 {
-            progress(Step::Written);
+            progress(Step::Written { rows: written.unsigned_abs(), of });
         }
         Ok(())
     })?;
     let file = out.finish().and_then(|out| out.into_inner().map_err(|error| error.into_error())).map_err(disk)?;
-    progress(Step::Written);
+    progress(Step::Written { rows: of, of });
     file.sync_all().map_err(disk)?;
     fs::rename(&draft, &path).map_err(disk)?;
     ledger.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()).map_err(disk)?;
@@ -152,7 +152,8 @@ fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()>
 ///
 /// If the ledger cannot be written.
 fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqlite::Result<()> {
-    for Archive { first, last } in Archive::all(connection)? {
+    for archive in Archive::all(connection)? {
+        let (Archive { first, last }, mut rows) = (archive, 0);
         loop {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let some = "DELETE FROM rows WHERE sequence IN
@@ -162,7 +163,8 @@ fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqli
             if removed == 0 {
                 break;
             }
-            progress(Step::Removed);
+            rows += removed as u64;
+            progress(Step::Removed { rows, of: archive.rows() });
             thread::sleep(PAUSE);
         }
     }

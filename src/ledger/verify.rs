@@ -21,19 +21,23 @@ use crate::window::grid::Span;
 const BLOCKS: usize = 4096;
 
 /// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
-/// and every checkpoint, up to the row that is the newest when all others have been read.
+/// and every checkpoint, up to the row that is the newest when all others have been read. `told` hears how many rows are verified, of
+/// how many there were in the beginning.
 ///
 /// # Errors
 ///
 /// If the ledger cannot be read, or if anything in it is damaged.
-pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+pub(super) fn all(connection: &Connection, file: &Path, told: &mut dyn FnMut(u64, u64)) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     replay::check_format(connection, file)?;
     let mut checkpoints = checkpoint::sequences(connection).map_err(sqlite)?;
     let mut walk = Walk::begin(connection, file)?;
+    let newest: Option<i64> =
+        connection.query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0)).map_err(sqlite)?;
     let rest = loop {
         let mut take = |walk: &mut Walk<'_>, entry: &Entry, messages: Option<&[StoredMessage]>| {
             walk.take(entry, messages)?;
+            told(walk.count(walk.last()), walk.count(newest.unwrap_or(0)));
             if walk.spent.len() > BLOCKS + 2 * walk.state.account.live.len() {
                 walk.compare_closed_blocks(connection)?;
             }
@@ -176,6 +180,14 @@ impl<'a> Walk<'a> {
 
     fn last(&self) -> i64 {
         i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX)
+    }
+
+    /// How many rows there are from the first to number `last`.
+    fn count(&self, last: i64) -> u64 {
+        // Of those before a gap only the first is there.
+        let gap = self.state.gap.as_ref().and_then(|gap| i64::try_from(gap.sequence).ok());
+        let first = gap.map_or(self.first, |gap| gap.saturating_sub(1));
+        last.max(first).abs_diff(first).saturating_add(1)
     }
 
     fn page(&self, connection: &Connection) -> rusqlite::Result<Page> {

@@ -185,6 +185,13 @@ pub struct Extent {
     high: i64,
 }
 
+impl Extent {
+    /// How many messages it has at most.
+    pub fn most(&self) -> u64 {
+        u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
+    }
+}
+
 /// The partitions of the topic, and where each begins and ends now.
 ///
 /// # Errors

@@ -42,6 +42,14 @@ impl Extent<'_> {
         matches!(self, Extent::Topic(..))
     }
 
+    /// How many messages it has at most.
+    pub fn most(&self) -> u64 {
+        match self {
+            Extent::Topic(_, extents) => extents.iter().map(topic_sink::Extent::most).sum(),
+            Extent::Folder(paths) => paths.len() as u64,
+        }
+    }
+
     /// Passes everything that was on the output to `each`.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ pub struct Files {
     open: Option<Table>,
     /// How many of its batches have been read.
     batches: i64,
+    /// How many bytes those files have that have been read to their ends.
+    finished: u64,
     /// Of the files that have been read to their ends.
     broken: BTreeMap<PathBuf, BrokenLines>,
 }
@@ -73,8 +75,8 @@ impl Files {
             false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
         };
         let contents = files.iter().map(|file| contents(file, &columns, &params.declared)).collect::<Result<_, _>>()?;
-        let (declared, at, open, batches, broken) = (params.declared, 0, None, 0, BTreeMap::new());
-        let files = Files { columns, declared, files, passed_over, contents, at, open, batches, broken };
+        let (declared, at, open, batches, finished, broken) = (params.declared, 0, None, 0, 0, BTreeMap::new());
+        let files = Files { columns, declared, files, passed_over, contents, at, open, batches, finished, broken };
         files.have_all_columns()?;
         files.are_different(path)?;
         Ok(files)
@@ -146,6 +148,16 @@ impl Files {
         self.broken.iter().map(|(file, lines)| (file.as_path(), lines))
     }
 
+    /// How many bytes all files have.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| size(file)).sum()
+    }
+
+    /// About how many of them are read. Of Parquet a file counts once it is read to its end.
+    pub fn bytes_read(&self) -> u64 {
+        self.finished.saturating_add(self.open.as_ref().map_or(0, Table::bytes_read))
+    }
+
     /// The files without a byte, or without a line of names: they have no records.
     pub fn empty(&self) -> impl Iterator<Item = &Path> {
         let contents = self.files.iter().zip(&self.contents);
@@ -167,7 +179,7 @@ impl Files {
             if let Some(Table::Lines(lines)) = self.open.take() {
                 self.broken.insert(path.clone(), lines.broken);
             }
-            (self.at, self.batches) = (self.at + 1, 0);
+            (self.at, self.batches, self.finished) = (self.at + 1, 0, self.finished.saturating_add(size(path)));
         }
         Ok(None)
     }
@@ -179,7 +191,7 @@ impl Source for Files {
     }
 
     fn rewind(&mut self, _since: Timestamp, _recorded: &Recorded) -> Result<(), Error> {
-        (self.at, self.open, self.batches) = (0, None, 0);
+        (self.at, self.open, self.batches, self.finished) = (0, None, 0, 0);
         Ok(())
     }
 
@@ -223,6 +235,11 @@ fn failed(path: &Path, error: &io::Error) -> Error {
         Some(_) if !is_fault => Error::Disk { path: path.display().to_string(), why: error.to_string() },
         _ => fault(path, error),
     }
+}
+
+/// In bytes; 0 where the disk does not say it.
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |file| file.len())
 }
 
 /// Why the disk does not give a file, if it does not.
@@ -274,6 +291,14 @@ impl Table {
             Table::Empty => Contents::Nothing,
             Table::Parquet(_, found) | Table::Arrow(_, found) => Contents::Columns(Arc::clone(found)),
             Table::Lines(lines) => lines.contents.clone(),
+        }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        match self {
+            Table::Empty | Table::Parquet(..) => 0,
+            Table::Arrow(stream, _) => stream.size.saturating_sub(stream.input.limit()),
+            Table::Lines(lines) => lines.bytes_read(),
         }
     }
 
@@ -333,6 +358,8 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
 struct Stream {
     /// Limited to the size of the file, so that the rest of it is known.
     input: io::Take<BufReader<File>>,
+    /// Of the file, in bytes.
+    size: u64,
     decoder: Decoder,
     /// In an IPC file the end-of-stream marker is mandatory.
     is_file: bool,
@@ -357,7 +384,7 @@ impl Stream {
             let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
             input.consume(head);
         }
-        let mut stream = Stream { input, decoder: Decoder::unfolding(), is_file };
+        let mut stream = Stream { input, size, decoder: Decoder::unfolding(), is_file };
         // Anything before the schema is an error, and so is the end.
         while stream.decoder.shape().is_err() {
             stream.step(columns)?;

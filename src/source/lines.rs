@@ -1,7 +1,7 @@
 //! Files of one record a line: CSV and JSON lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +30,11 @@ pub struct Lines {
 impl Lines {
     pub fn new(file: File) -> Self {
         Lines { input: BufReader::new(file), line: Vec::new(), read: 0 }
+    }
+
+    /// How many bytes of the file are read.
+    pub fn bytes_read(&self) -> u64 {
+        self.input.get_ref().stream_position().unwrap_or(0)
     }
 
     /// The next line that is not empty. A byte-order mark before it is passed over, whichever line it is: were it only the first,
@@ -115,6 +120,11 @@ pub(super) struct LineTable {
 }
 
 impl LineTable {
+    /// How many bytes of the file are read.
+    pub fn bytes_read(&self) -> u64 {
+        self.lines.bytes_read()
+    }
+
     /// A file without a line of names has no records.
     ///
     /// # Errors

@@ -21,6 +21,19 @@ impl Synopsis {
     /// If the synopsis is not one by counts of cells with a bandwidth for each axis, or one of `bandwidths` is smaller than the
     /// released one, or larger than the domain.
     pub fn at_bandwidths(&self, bandwidths: &[f64]) -> Result<Synopsis, Error> {
+        self.at_bandwidths_telling(bandwidths, &|_, _| {})
+    }
+
+    /// The same; `told` hears how many draws of the noise are simulated, of how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`at_bandwidths`](Self::at_bandwidths).
+    pub fn at_bandwidths_telling(
+        &self,
+        bandwidths: &[f64],
+        told: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Synopsis, Error> {
         let about = &self.description;
         if let Basis::Tables(basis) = &about.basis {
             self.tables()?.kernel(Some(bandwidths))?;
@@ -52,7 +65,7 @@ impl Synopsis {
         let mut about = about.clone();
         about.noise.scale *= factor;
         about.noise.grid *= factor;
-        about.band = band(&about, &basis).scaled(&about.noise);
+        about.band = band(&about, &basis, told).scaled(&about.noise);
         about.basis = Basis::Cells(basis);
         // It was for the noise of the released bandwidths.
         about.reading = None;
@@ -65,15 +78,15 @@ impl Synopsis {
 }
 
 /// In units of the scale: of a running sum, that of a sum of draws.
-fn band(about: &Description, basis: &CellBasis) -> Band {
+fn band(about: &Description, basis: &CellBasis, told: &(dyn Fn(u64, u64) + Sync)) -> Band {
     let mut shape = about.shape();
     shape.basis = Basis::Cells(basis.clone());
-    let band = Band::simulate(&shape, about.noise.law, 1);
+    let band = Band::simulate_telling(&shape, about.noise.law, 1, told);
     match about.panes.is_some_and(|panes| panes.step.is_some()) {
         true => band.of_sums(
             about.noise.law,
             shape.values(),
-            &Band::simulate(&shape, NoiseDistribution::DiscreteGaussian, 1),
+            &Band::simulate_telling(&shape, NoiseDistribution::DiscreteGaussian, 1, told),
         ),
         false => band,
     }

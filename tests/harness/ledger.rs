@@ -336,3 +336,22 @@ impl Sink for MemorySink {
         Ok(())
     }
 }
+
+/// What is told of some work: how much is done, of how much.
+#[derive(Default)]
+pub struct Told {
+    done: u64,
+    pub all: u64,
+}
+
+impl Told {
+    /// Work never goes back, and what is all of it is known from the beginning.
+    pub fn take(&mut self, done: u64, all: u64) {
+        assert!(self.done <= done && done <= all && (self.all == 0 || self.all == all), "{done} of {all}");
+        (self.done, self.all) = (done, all);
+    }
+
+    pub fn is_done(&self) {
+        assert!(self.all > 0 && self.done == self.all, "{} of {}", self.done, self.all);
+    }
+}

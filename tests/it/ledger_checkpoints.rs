@@ -16,7 +16,7 @@ use bernstream::sink::deliver::{self, Progress, step};
 use rusqlite::Connection;
 
 use crate::harness::ledger::{
-    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, format_1, genesis, padded, params, price,
+    Fate, MemorySink, MemoryWitness, Output, Told, Topic, at, closing, folder, format_1, genesis, padded, params, price,
 };
 
 /// The topic of a log: its records by offset, and which topic it is.
@@ -85,7 +85,9 @@ impl Log for MemoryLog {
                 0
             }
         };
-        records.kept.iter().filter(|(at, _)| *at >= from).for_each(|(at, record)| reader.take(*at, record));
+        let added = || records.kept.iter().filter(|(at, _)| *at >= from);
+        reader.expect(added().count() as u64);
+        added().for_each(|(at, record)| reader.take(*at, record));
         self.read = Some((records.id, records.next));
         Ok(())
     }
@@ -239,9 +241,16 @@ impl Pipeline {
     fn built_in(&self, disk: &Path) -> Result<(Restored, Ledger), ledger::Error> {
         let accepted = self.witness.borrow().accepted().expect("a claim").head;
         let now = self.ledger.next_window();
-        let built = MemoryLog::open(&self.log).restore(&params(disk), &accepted, now)?;
+        let mut told = Told::default();
+        let built = MemoryLog::open(&self.log)
+            .restore_telling(&params(disk), &accepted, now, &mut |done, all| told.take(done, all))?;
+        assert_eq!(told.all, self.log.lock().unwrap().kept.len() as u64);
+        told.is_done();
         // As a whole, and as a worker opens it.
-        Ledger::inspect(&params(disk))?;
+        let mut told = Told::default();
+        let whole = Ledger::inspect_telling(&params(disk), &mut |done, all| told.take(done, all))?;
+        assert_eq!((whole.count(), told.all), (whole.rows().unwrap().len() as u64, whole.count()));
+        told.is_done();
         Ok((built, Ledger::open(&params(disk))?))
     }
 

@@ -62,6 +62,7 @@ mod policies;
 mod probes;
 mod produce;
 mod produce_by_clock;
+mod progress;
 mod proofs;
 mod publication;
 mod readers;

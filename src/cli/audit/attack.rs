@@ -6,6 +6,7 @@ use super::replay::{Change, Replayed};
 use crate::audit::trade_off::{self, Attack, Neighbours};
 use crate::audit::{self, Attacked, Deadline, Pair, Subject, batches};
 use crate::cli::failure::Failure;
+use crate::cli::progress::WorkDone;
 
 /// What an attack on one release found, or why there was none.
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +23,7 @@ pub enum Outcome {
     },
 }
 
-/// Attacks until `deadline`, every release for an equal part of the time and with `most` windows at most; `alarm` is the probability
+/// Attacks until `deadline`, and counts releases in `done`; every release for an equal part of the time and with `most` windows at most; `alarm` is the probability
 /// with which each test fails a correct program.
 ///
 /// # Errors
@@ -35,10 +36,12 @@ pub fn attack(
     seed: u64,
     (alarm, most): (f64, u64),
     deadline: &Deadline,
+    done: &WorkDone,
 ) -> Result<Vec<Outcome>, Failure> {
     let mut outcomes = Vec::new();
     let releases = subject.plan.releases.len();
     for place in 0..releases {
+        done.set(place as u64, releases as u64);
         let of_values = |change: &&Change| change.place == place && change.of == "values";
         let worst = replayed.changes.iter().filter(of_values);
         let worst = worst.max_by(|a, b| a.of_sensitivity.total_cmp(&b.of_sensitivity));

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::audit::compare::Part;
 use crate::audit::{self, Deadline, Pair, Subject, neighbours};
 use crate::cli::failure::Failure;
+use crate::cli::progress::WorkDone;
 
 /// What the replays found.
 #[derive(Clone, Debug, Serialize)]
@@ -45,7 +46,7 @@ pub struct Change {
 /// Pairs that are replayed however little time there is.
 const LEAST: u32 = 4;
 
-/// Replays until there are no more pairs, or until `deadline`. Under random differential privacy a change beyond the declared one is no
+/// Replays until there are no more pairs, or until `deadline`, and counts them in `done`. Under random differential privacy a change beyond the declared one is no
 /// fault: it may happen, with a probability that is stated.
 ///
 /// # Errors
@@ -56,10 +57,12 @@ pub fn replay(
     seed: u64,
     is_random: bool,
     deadline: &Deadline,
+    done: &WorkDone,
 ) -> Result<(Replayed, Vec<Pair>), Failure> {
     let pairs = neighbours::pairs(subject);
     let mut begun = 0;
     let go_on = || {
+        done.set(u64::from(begun), pairs.len() as u64);
         begun += 1;
         !deadline.is_stopped() && (begun <= LEAST || !deadline.is_over())
     };

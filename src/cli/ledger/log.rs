@@ -2,6 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
+use crate::cli::progress::{counting, during};
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::kafka;
@@ -76,8 +77,18 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
     }
     let now = Timestamp::now();
     let (built, verb) = match is_dry {
-        true => (log.restorable(&settings.ledger, &accepted.head, now)?, "would build"),
-        false => (log.restore(&settings.ledger, &accepted.head, now)?, "built"),
+        true => (
+            counting("reading the ledger log", |done| {
+                log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| done.set(read, all))
+            })?,
+            "would build",
+        ),
+        false => (
+            counting("building the ledger from its log", |done| {
+                log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| done.set(read, all))
+            })?,
+            "built",
+        ),
     };
     let from = built.checkpoint.map_or(String::new(), |row| format!(" from the checkpoint of row {row} on"));
     line(format_args!(
@@ -93,7 +104,7 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
 /// If the log lacks a row that the witness has accepted, or cannot be read.
 pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
     let mut log = LedgerLog::open(log)?;
-    let (lacking, (rows, bytes)) = ledger.compare(&mut log, accepted)?;
+    let (lacking, (rows, bytes)) = during("comparing the ledger with its log", || ledger.compare(&mut log, accepted))?;
     if lacking.is_empty() {
         let from = log.base().map_or(String::new(), |row| format!(" after that of a checkpoint, row {row}"));
         return Ok(format!("the ledger log has every row that was accepted{from}: {rows} rows, {bytes} bytes"));

@@ -4,6 +4,7 @@ mod audit;
 mod init;
 mod log;
 mod promised;
+mod rows;
 mod show;
 mod spending;
 mod verify;
@@ -16,18 +17,23 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use self::init::Replaced;
+use self::rows::verified;
 pub use self::verify::verify;
 pub(super) use self::witnessed::{claim, recognised};
 use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
 use crate::cli::ledger::spending::By;
 use crate::cli::print::{as_json, line, note, report, unprinted};
-use crate::cli::progress::during;
+use crate::cli::progress::counting;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::ledger::bootstrap::StartMode;
-use crate::ledger::{Head, Ledger, Paid};
+use crate::ledger::{Head, Ledger, Paid, Step};
 use crate::sink::deliver;
+
+/// What `ledger archive` says where it has nothing to do.
+const NOTHING_TO_MOVE: &str =
+    "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -152,10 +158,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Show { by: Some(by), .. } => spending::show(&settings, *by),
         Action::Show { by: None, json, .. } => show::run(&settings, *json),
         Action::Verify { output_only: true, .. } => audit::run(&settings.output),
-        Action::Verify { json: true, .. } => {
-            let verified = during("verifying the ledger and the output", || verify(&settings, &mut |_| Ok(())))?;
-            line(as_json(&verified)?)
-        }
+        Action::Verify { json: true, .. } => line(as_json(&verify(&settings, &mut |_| Ok(()))?)?),
         Action::Verify { .. } => verify(&settings, &mut |line| report(format_args!("{line}\n"))).map(drop),
         Action::Export { secret, .. } => export(&settings, *secret),
         Action::Archive { .. } => archive(&settings),
@@ -183,7 +186,7 @@ impl Action {
 }
 
 fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = verified(settings)?;
     let (mut out, mut rows, mut loose) = (io::stdout().lock(), 0_u64, 0);
     let missing = ledger.missing();
     ledger.each_row(|row| {
@@ -216,16 +219,22 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
 
 /// Moves what the witness has accepted, and what no worker needs any more.
 fn archive(settings: &Settings) -> Result<(), Failure> {
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = verified(settings)?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
-    let moved = accepted.map_or(Ok(None), |accepted| ledger.archive(&accepted, &mut |_| {}))?;
+    let Some(accepted) = accepted else { return line(NOTHING_TO_MOVE) };
+    let moved = counting("moving old rows", |done| {
+        ledger.archive(&accepted, &mut |step| match step {
+            // One that is written has come half of the way.
+            Step::Written { rows, of } => done.set(rows / 2, of),
+            Step::Removed { rows, of } => done.set(of.saturating_add(rows) / 2, of),
+            Step::Durable | Step::Recorded => {}
+        })
+    })?;
     match moved {
         Some((first, last)) => line(format_args!(
             "moved the rows {first} to {last} to a file beside the ledger, of which it is a part: never delete it"
         )),
-        None => {
-            line("nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)")
-        }
+        None => line(NOTHING_TO_MOVE),
     }
 }
 
@@ -249,7 +258,7 @@ fn each_kept(
 /// What to say of publishing everything again that nobody has asked for: how much it is.
 fn unasked(settings: &Settings) -> Failure {
     let count = || -> Result<Failure, Failure> {
-        let ledger = Ledger::inspect(&settings.ledger)?;
+        let ledger = verified(settings)?;
         let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
         let (mut messages, mut windows) = (0, BTreeSet::new());
         each_kept(&ledger, accepted.as_ref(), |kept| {
@@ -272,7 +281,7 @@ fn unasked(settings: &Settings) -> Failure {
 
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = verified(settings)?;
     let mut witness = settings.output.open_witness()?;
     let accepted = recognised(&ledger, &mut *witness)?;
     let mut sink = settings.output.open_sink()?;

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::promised::{meaning, promised};
+use super::rows;
 use crate::cli::failure::Failure;
 use crate::cli::left::Left;
 use crate::cli::print::{as_json, line, print, section};
-use crate::cli::progress::during;
 use crate::clock::Timestamp;
 use crate::config::{Settings, SharedBudget};
-use crate::ledger::{Closed, Head, Ledger, Missing, Outcome, Row};
+use crate::ledger::{Closed, Head, Missing, Outcome, Row};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -71,22 +71,22 @@ struct Spent {
 ///
 /// If the ledger is missing, damaged or cannot be read, or if standard output cannot be written.
 pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
-    let shown = during("verifying the ledger", || look(settings))?;
+    let shown = look(settings)?;
     if is_json { line(as_json(&shown)?) } else { print(shown.in_words()) }
 }
 
 fn look(settings: &Settings) -> Result<Shown, Failure> {
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = rows::verified(settings)?;
     let genesis = ledger.genesis();
     let (mut released, mut withheld, mut changes) = (0, 0, Vec::new());
-    ledger.each_row(|stored| {
+    rows::each_row("reading the ledger", &ledger, |stored| {
         match stored.row {
             Row::Genesis(_) => {}
             Row::Window(Closed { outcome: Outcome::Released { .. }, .. }) => released += 1,
             Row::Window(Closed { outcome: Outcome::Withheld, .. }) => withheld += 1,
             Row::Configuration(row) => changes.push(Change { first: row.first, row: stored.head.sequence }),
         }
-        Ok::<(), Failure>(())
+        Ok(())
     })?;
     let blocks = ledger.blocks(SHOWN)?.into_iter().map(|(block, spent)| Spent { block, spent }).collect();
     Ok(Shown {

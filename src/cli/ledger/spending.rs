@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::rows;
 use super::show::not_here;
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
@@ -127,12 +128,12 @@ impl Spending {
 ///
 /// If the ledger is missing or damaged, or if standard output cannot be written.
 pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = rows::verified(settings)?;
     let genesis = ledger.genesis();
     let (total, mut spending, mut recorded) = (genesis.total, Spending::default(), None);
     // As in the account of the ledger: settings that reach farther back do not bring back what others had left behind.
     let (mut reach, mut live_from, mut covered_from) = (genesis.reach, genesis.first, genesis.first);
-    ledger.each_row(|stored| {
+    rows::each_row("reading the ledger", &ledger, |stored| {
         // The settings may have changed in the rows that are missing.
         if let Some((_, settings)) = ledger.settings_after_missing().filter(|(row, _)| *row == stored.head.sequence) {
             recorded = paid::Recorded::read(settings);
@@ -148,7 +149,7 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
                 live_from = live_from.max(closed.window.end.minus(reach));
             }
         }
-        Ok::<(), Failure>(())
+        Ok(())
     })?;
     let (title, lines) = match by {
         By::Release => ("Spent by release, a window after the other", by_release(&spending)),

@@ -4,15 +4,17 @@ use serde::Serialize;
 
 use super::log;
 use super::promised::promised;
+use super::rows;
 use super::show::not_here;
 use super::witnessed::recognised_or_behind;
 use crate::cli::failure::Failure;
+use crate::cli::progress::counting;
 use crate::cli::shares;
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
 use crate::sink::output::Extent;
-use crate::sink::{PaidMessages, Tail};
+use crate::sink::{PaidMessages, Published, Tail};
 
 /// What was found, and nothing was wrong.
 #[derive(Debug, Serialize)]
@@ -68,7 +70,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let mut sink = settings.output.open_sink()?;
     let end = sink.tail(&[])?.unwrap_or_default();
     // This verifies all of the ledger; the rest is a comparison with the output.
-    let ledger = Ledger::inspect(&settings.ledger)?;
+    let ledger = rows::verified(settings)?;
     let (rows, mut paid) = paid(&ledger, &published)?;
     tell(format!("the ledger has {rows} rows, newest {}", ledger.head().digest))?;
     tell(format!("it accounts for {}", promised(ledger.genesis())))?;
@@ -115,7 +117,8 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let (mut others, mut of_missing_rows, mut of_rows_behind, mut unpaid) = (0, 0, 0, Vec::new());
     let genesis = ledger.genesis();
     let next_rows = ledger.next_sequence()..=witness_row.unwrap_or(0);
-    published.each_published(|found| {
+    let (mut read, all) = (0, published.most());
+    let mut compare = |found: Published| {
         let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
         match paid.find(&found) {
             true => {}
@@ -126,10 +129,17 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
             false if behind > 0 && found.is_of_rows(&genesis.ledger, next_rows.clone()) => of_rows_behind += 1,
             false => unpaid.push(found),
         }
+    };
+    counting("comparing the output with the ledger", |done| {
+        published.each_published(|found| {
+            read += 1;
+            done.set(read, all);
+            compare(found);
+        })
     })?;
     if !unpaid.is_empty() {
         // Before anyone is accused, the ledger is read again.
-        let (_, mut paid) = self::paid(&Ledger::inspect(&settings.ledger)?, &published)?;
+        let (_, mut paid) = self::paid(&rows::verified(settings)?, &published)?;
         unpaid.retain(|found| !paid.find(found));
     }
     if !unpaid.is_empty() {
@@ -248,12 +258,12 @@ fn claimed_after(
 fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
     let mut rows = 0;
     let paid = PaidMessages::gather(published.has_envelope(), |each| {
-        ledger.each_row(|stored| {
+        rows::each_row("adding up what the ledger paid for", ledger, |stored| {
             rows += 1;
             if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
                 messages.iter().for_each(&mut *each);
             }
-            Ok::<(), Failure>(())
+            Ok(())
         })
     })?;
     Ok((rows, paid))

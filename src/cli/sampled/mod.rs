@@ -11,6 +11,7 @@ mod trial;
 use self::columns::ColumnTally;
 use self::tally::Tally;
 pub use self::trial::Trial;
+use crate::cli::progress::counting;
 use crate::config::{Input, Settings};
 use crate::kafka::check::Check;
 use crate::source::Batch;
@@ -23,8 +24,13 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
         tally.count(batch);
     };
     let read = match &settings.input {
-        Input::Kafka(params) => of_topic::checks(params, &settings.columns, trial, &mut take),
-        Input::Files(params) => of_files::checks(params, &settings.columns, trial, &mut take),
+        Input::Kafka(params) => {
+            counting("trying messages", |done| of_topic::checks(params, &settings.columns, trial, &mut take, done))
+        }
+        Input::Files(params) => counting("trying records, bytes of files", |done| {
+            of_files::checks(params, &settings.columns, trial, &mut take, done)
+        }),
     };
+
     [read, columns.checks(), of_use::checks(&tally, trial.least)].concat()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::share::Share;
 use super::trial::Trial;
+use crate::cli::progress::WorkDone;
 use crate::kafka::check::Check;
 use crate::source::files::{Files, Params};
 use crate::source::lines::BrokenLines;
@@ -14,14 +15,21 @@ use crate::source::{Batch, Columns, Event, Source as _, folder};
 const MOST_LISTED: usize = 5;
 
 /// Reads all files and hands their records to `take`. What keeps them from being opened, and which columns each has, is told elsewhere.
-pub fn checks(params: &Params, columns: &Columns, trial: Trial, take: &mut dyn FnMut(&Batch)) -> Vec<Check> {
+pub fn checks(
+    params: &Params,
+    columns: &Columns,
+    trial: Trial,
+    take: &mut dyn FnMut(&Batch),
+    done: &WorkDone,
+) -> Vec<Check> {
     let Ok(mut files) = Files::open(params, columns.clone()) else { return Vec::new() };
-    let mut records = 0;
+    let (mut records, bytes) = (0, files.bytes());
     loop {
         match files.next(None, Duration::ZERO) {
             Ok(Event::Batch(batch)) => {
                 records += batch.times.len() as u64;
                 take(&batch);
+                done.set(files.bytes_read(), bytes);
             }
             Ok(_) => return vec![readable(params, &files, records, trial.least)],
             Err(error) => {

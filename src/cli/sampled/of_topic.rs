@@ -3,19 +3,26 @@
 use super::columns::TypeTally;
 use super::share::Share;
 use super::trial::Trial;
+use crate::cli::progress::WorkDone;
 use crate::kafka::check::Check;
 use crate::source::kafka::{OnBadMessage, Params, Sample, sample};
 use crate::source::record::Format;
 use crate::source::{Batch, Columns};
 
 /// Reads messages and hands their records to `take`.
-pub fn checks(params: &Params, columns: &Columns, trial: Trial, take: &mut dyn FnMut(&Batch)) -> Vec<Check> {
+pub fn checks(
+    params: &Params,
+    columns: &Columns,
+    trial: Trial,
+    take: &mut dyn FnMut(&Batch),
+    done: &WorkDone,
+) -> Vec<Check> {
     let mut types = TypeTally::default();
     let mut take = |batch: &Batch| {
         batch.found.iter().for_each(|found| types.count(found));
         take(batch);
     };
-    match sample(params, columns, trial.most, &mut take) {
+    match sample(params, columns, trial.most, &mut take, &mut |read, all| done.set(read, all)) {
         Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);

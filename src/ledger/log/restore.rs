@@ -55,8 +55,23 @@ impl LedgerLog {
     ///
     /// As for [`restore`](Self::restore).
     pub fn restorable(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, Error> {
+        self.restorable_telling(params, accepted, now, &mut |_, _| {})
+    }
+
+    /// The same; `told` hears how many records of the log are read, of how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`restore`](Self::restore).
+    pub fn restorable_telling(
+        &mut self,
+        params: &Params,
+        accepted: &Head,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Restored, Error> {
         self.foreign = Foreign::default();
-        self.read_all(|_| {})?;
+        self.read_all_telling(|_| {}, told)?;
         Ok(self.restored(&self.plan(params, accepted, now)?))
     }
 
@@ -68,18 +83,34 @@ impl LedgerLog {
     /// [`Error::Absent`] while a row is not there, [`ledger::Error::Locked`], or if the log contradicts itself or cannot be read, or the
     /// folder cannot be written. The ledger that is there is unchanged.
     pub fn restore(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, ledger::Error> {
+        self.restore_telling(params, accepted, now, &mut |_, _| {})
+    }
+
+    /// The same; `told` hears how many records of the log are done, of how many: each is read twice.
+    ///
+    /// # Errors
+    ///
+    /// As for [`restore`](Self::restore).
+    pub fn restore_telling(
+        &mut self,
+        params: &Params,
+        accepted: &Head,
+        now: Timestamp,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Restored, ledger::Error> {
         store::make_folder(&params.path)?;
         let _lock = store::lock(&params.path)?;
         // What is read is for the new file.
         self.foreign = Foreign::default();
-        self.read_all(|_| {})?;
+        self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
         let plan = self.plan(params, accepted, now)?;
         settle_old_file(params)?;
         let (mut outcome, mut read) = (Ok(()), Ok(()));
         let created = store::create(&params.path, |transaction| {
             transaction.execute("INSERT INTO kept VALUES (?1)", [i64::try_from(plan.pruned).unwrap_or(i64::MAX)])?;
             let mut builder = Builder::new(transaction, params, &plan, now);
-            read = self.read_all(|whole| builder.take(whole));
+            let mut again = |read: u64, all: u64| told(all.saturating_add(read) / 2, all);
+            read = self.read_all_telling(|whole| builder.take(whole), &mut again);
             outcome = builder.finish(&self.name());
             // Otherwise nothing is committed.
             if outcome.is_ok() && read.is_ok() { Ok(()) } else { Err(rusqlite::Error::ExecuteReturnedResults) }

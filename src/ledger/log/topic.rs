@@ -42,6 +42,9 @@ pub trait Reader {
     /// What follows is the first record that the log has; forget what was taken before.
     fn begin(&mut self);
 
+    /// At most so many records follow.
+    fn expect(&mut self, _records: u64) {}
+
     /// Takes the record at `offset`.
     fn take(&mut self, offset: i64, record: &[u8]);
 }
@@ -212,6 +215,8 @@ impl Log for KafkaLog {
             reader.begin();
             self.reading = Some(self.start(low).map_err(|error| self.failed(&error))?);
         }
+        let next = self.reading.as_ref().map_or(high, |reading| reading.next);
+        reader.expect(u64::try_from(high.saturating_sub(next)).unwrap_or(0));
         // Until everything was read, the next call begins anew.
         self.read_to(high, reader).inspect_err(|_| self.rewind())
     }

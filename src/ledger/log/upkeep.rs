@@ -62,13 +62,16 @@ impl fmt::Debug for LedgerLog {
     }
 }
 
-/// Takes records: each body that they make whole is passed to `each`.
+/// Takes records: each body that they make whole is passed to `each`, and `told` hears how many were taken, of how many.
 struct Fold<'l, F> {
     key: &'l Key,
     contents: &'l mut Contents,
     foreign: &'l mut Foreign,
     has_begun: bool,
     each: F,
+    taken: u64,
+    expected: u64,
+    told: &'l mut dyn FnMut(u64, u64),
 }
 
 impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
@@ -78,7 +81,13 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
         self.has_begun = true;
     }
 
+    fn expect(&mut self, records: u64) {
+        self.expected = records;
+    }
+
     fn take(&mut self, offset: i64, record: &[u8]) {
+        self.taken += 1;
+        (self.told)(self.taken, self.expected);
         match self.contents.take(self.key, offset, record) {
             Some(Whole::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
             Some(whole) => (self.each)(whole),
@@ -125,7 +134,7 @@ impl LedgerLog {
     ///
     /// If it cannot be read.
     pub fn read(&mut self) -> Result<(), Error> {
-        self.read_each(|_| {})
+        self.read_each(|_| {}, &mut |_, _| {})
     }
 
     /// Reads everything again.
@@ -134,13 +143,26 @@ impl LedgerLog {
     ///
     /// If it cannot be read.
     pub(super) fn read_all(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
-        self.topic.rewind();
-        self.read_each(each)
+        self.read_all_telling(each, &mut |_, _| {})
     }
 
-    fn read_each(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
-        let (contents, foreign) = (&mut self.contents, &mut self.foreign);
-        let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each };
+    /// The same; `told` hears how many records are read, of how many at most.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn read_all_telling(
+        &mut self,
+        each: impl FnMut(Whole),
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        self.topic.rewind();
+        self.read_each(each, told)
+    }
+
+    fn read_each(&mut self, each: impl FnMut(Whole), told: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
+        let (contents, foreign, taken, expected) = (&mut self.contents, &mut self.foreign, 0, 0);
+        let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each, taken, expected, told };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
             (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);

@@ -39,12 +39,18 @@ pub struct Sample {
 }
 
 /// Reads `most` messages of each partition as the worker would, half of them the oldest and half the newest, and hands their records to
-/// `take`. Of an odd number the one in the middle is new.
+/// `take`. Of an odd number the one in the middle is new. `told` hears how many are read, of how many at most.
 ///
 /// # Errors
 ///
 /// If a type that records need is not declared, or the cluster does not answer or refuses.
-pub fn sample(params: &Params, columns: &Columns, most: u32, take: &mut dyn FnMut(&Batch)) -> Result<Sample, Error> {
+pub fn sample(
+    params: &Params,
+    columns: &Columns,
+    most: u32,
+    take: &mut dyn FnMut(&Batch),
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Sample, Error> {
     let topic = topic::describe(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
     let (mut oldest, mut newest) = (BTreeMap::new(), BTreeMap::new());
@@ -54,7 +60,9 @@ pub fn sample(params: &Params, columns: &Columns, most: u32, take: &mut dyn FnMu
         oldest.insert(partition, low..from.min(low + i64::from(most / 2)));
         newest.insert(partition, from..high);
     }
-    let mut trial = Trial::new(params, columns, take)?;
+    let all = oldest.values().chain(newest.values()).map(|range| range.end.abs_diff(range.start)).sum();
+    let mut told = |read| told(read, all);
+    let mut trial = Trial::new(params, columns, take, &mut told)?;
     trial.read(&oldest)?;
     trial.read(&newest)?;
     Ok(trial.found)
@@ -77,8 +85,8 @@ pub(super) fn following(
         let from = low.max(from);
         wanted.insert(partition, from..high.min(from.saturating_add(most)));
     }
-    let mut ignore = |_: &Batch| {};
-    let mut trial = Trial::new(params, columns, &mut ignore)?;
+    let (mut take, mut told) = (|_: &Batch| {}, |_: u64| {});
+    let mut trial = Trial::new(params, columns, &mut take, &mut told)?;
     trial.read(&wanted)?;
     Ok(trial.found)
 }
@@ -118,17 +126,24 @@ struct Trial<'a> {
     /// Where messages are single records.
     reader: Option<RecordReader>,
     take: &'a mut dyn FnMut(&Batch),
+    /// Hears how many messages are read.
+    told: &'a mut dyn FnMut(u64),
     found: Sample,
 }
 
 impl<'a> Trial<'a> {
-    fn new(params: &'a Params, columns: &'a Columns, take: &'a mut dyn FnMut(&Batch)) -> Result<Self, Error> {
+    fn new(
+        params: &'a Params,
+        columns: &'a Columns,
+        take: &'a mut dyn FnMut(&Batch),
+        told: &'a mut dyn FnMut(u64),
+    ) -> Result<Self, Error> {
         let reader = match &params.format {
             Format::Records { form, declared } => Some(RecordReader::new(form, columns, declared)?),
             Format::Arrow => None,
         };
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(Trial { params, columns, arrow, reader, take, found: Sample::default() })
+        Ok(Trial { params, columns, arrow, reader, take, told, found: Sample::default() })
     }
 
     /// Reads these offsets of each partition.
@@ -189,6 +204,7 @@ impl<'a> Trial<'a> {
             return;
         }
         self.found.messages += 1;
+        (self.told)(self.found.messages);
         if matches!(message.timestamp(), rdkafka::Timestamp::CreateTime(_)) && !self.params.trust_producer_time {
             self.found.by_producers.insert(partition, offset);
         }

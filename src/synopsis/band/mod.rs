@@ -53,6 +53,16 @@ impl Band {
     ///
     /// In a dev build 4.5 s of one core in 2-D at degree 20, and far longer for a lattice of 10^4 points.
     pub fn simulate(shape: &Shape, law: NoiseDistribution, order: u32) -> Band {
+        Band::simulate_telling(shape, law, order, &|_, _| {})
+    }
+
+    /// The same; `told` hears how many draws are done, of how many, where it takes long.
+    pub fn simulate_telling(
+        shape: &Shape,
+        law: NoiseDistribution,
+        order: u32,
+        told: &(dyn Fn(u64, u64) + Sync),
+    ) -> Band {
         let band = match &shape.basis {
             Basis::Affine if law == NoiseDistribution::DiscreteLaplace => Band::affine(shape.dimensions),
             // Largest at a corner, where it is the sum of the absolute values.
@@ -60,21 +70,21 @@ impl Band {
             Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
-                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
+                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm());
                 Band { weights: plan.weights, ..band }
             }
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm())
+                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm())
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
+                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm());
                 return Band { pointwise: cells::pointwise(basis, law), ..band };
             }
             Basis::Tables(basis) => {
                 let plan = tables::Plan::new(basis, law);
-                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm())
+                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm())
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use crate::synopsis::bernstein::basis;
@@ -29,9 +30,19 @@ pub(super) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The sups of `draws` draws, in any order.
-pub(super) fn sups(draws: u32, threads: usize, sup: impl Fn(u32) -> Sup + Sync) -> Vec<Sup> {
-    let sup = &sup;
+/// The sups of `draws` draws, in any order. `told` hears how many are done, of how many.
+pub(super) fn sups(
+    draws: u32,
+    threads: usize,
+    sup: impl Fn(u32) -> Sup + Sync,
+    told: &(dyn Fn(u64, u64) + Sync),
+) -> Vec<Sup> {
+    let done = AtomicU64::new(0);
+    let sup = &|draw| {
+        let sup = sup(draw);
+        told(done.fetch_add(1, Relaxed) + 1, u64::from(draws));
+        sup
+    };
     thread::scope(|scope| {
         let every = |first: u32| move || (first..draws).step_by(threads).map(sup).collect::<Vec<Sup>>();
         let workers: Vec<thread::ScopedJoinHandle<Vec<Sup>>> =

@@ -70,8 +70,10 @@ fn a_scale_wrong_by_30_percent_is_noticed() {
 fn the_width_is_within_10_percent_of_the_true_quantile() {
     let plan = Plan::new(1, 40, LAPLACE, 2);
     let band = simulate(1, 40, LAPLACE, 2);
-    let mut fresh: Vec<f64> =
-        sups(20_000, 2, |draw| plan.sup(77, draw)).iter().map(|sup| sup.weighted / plan.correction).collect();
+    let mut fresh: Vec<f64> = sups(20_000, 2, |draw| plan.sup(77, draw), &|_, _| {})
+        .iter()
+        .map(|sup| sup.weighted / plan.correction)
+        .collect();
     fresh.sort_by(f64::total_cmp);
     // The nodes alone miss the sup by less than the correction, so this quantile is at most the true one.
     let (least, width) = (fresh[19_000], band.half_width);
@@ -91,7 +93,7 @@ fn threads_do_not_change_the_draws() {
     let plan = Plan::new(2, 4, LAPLACE, 2);
     let sorted = |threads| {
         let mut sups: Vec<f64> =
-            super::sups(100, threads, |draw| plan.sup(SEED, draw)).iter().map(|sup| sup.weighted).collect();
+            super::sups(100, threads, |draw| plan.sup(SEED, draw), &|_, _| {}).iter().map(|sup| sup.weighted).collect();
         sups.sort_by(f64::total_cmp);
         sups
     };

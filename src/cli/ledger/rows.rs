@@ -1,0 +1,37 @@
+//! All rows of a ledger, with their progress on a terminal.
+
+use crate::cli::failure::Failure;
+use crate::cli::progress::counting;
+use crate::config::Settings;
+use crate::ledger::{Error, Ledger, Stored};
+
+/// The ledger, once all of it is verified.
+///
+/// # Errors
+///
+/// If it is missing or damaged, or cannot be read.
+pub(super) fn verified(settings: &Settings) -> Result<Ledger, Error> {
+    counting("verifying the rows of the ledger", |done| {
+        Ledger::inspect_telling(&settings.ledger, &mut |rows, all| done.set(rows, all))
+    })
+}
+
+/// Passes every row to `each`, in sequence, while a terminal shows `what`.
+///
+/// # Errors
+///
+/// The first error of `each`, or if the ledger cannot be read or is damaged.
+pub(super) fn each_row(
+    what: &str,
+    ledger: &Ledger,
+    mut each: impl FnMut(Stored) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (mut rows, all) = (0, ledger.count());
+    counting(what, |done| {
+        ledger.each_row(|stored| {
+            rows += 1;
+            done.set(rows, all);
+            each(stored)
+        })
+    })
+}
