@@ -11,16 +11,18 @@ use serde::Serialize;
 
 use crate::accountant::policy::Policy;
 use crate::cli::budget_forecast::budget;
+use crate::cli::cap::CapLoss;
 use crate::cli::components::other_promise;
 use crate::cli::explain::choices::choices;
 use crate::cli::explain::errors::Accuracy;
 use crate::cli::explain::plan::Plan;
 use crate::cli::failure::Failure;
+use crate::cli::figures::three_digits;
 use crate::cli::left::Left;
-use crate::cli::print::{as_json, line, print, section};
+use crate::cli::print::{as_json, line, note, print, section, warning};
 use crate::cli::progress::during;
 use crate::cli::{candidates, comparison, settings};
-use crate::config::{Release, Settings, guarantee};
+use crate::config::{Release, Settings, Unit, guarantee};
 use crate::ledger::Ledger;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::Target;
@@ -33,6 +35,10 @@ pub struct Arguments {
     /// Tell sensitivity and noise in grid units as well, and what the noise is added to
     #[arg(long, conflicts_with = "compare")]
     verbose: bool,
+    /// Tell what the cap on a user's records drops, if users with records in a window have so many of them on average: a public guess. The
+    /// law is taken to be geometric, in which each next record is as likely as the one before
+    #[arg(long, value_name = "MEAN", conflicts_with = "compare", value_parser = mean)]
+    records_per_user: Option<f64>,
     /// Print all of it as JSON, and nothing else; docs/reference/commands.md says what the fields are
     #[arg(long, conflicts_with = "compare")]
     json: bool,
@@ -47,6 +53,8 @@ struct Explained {
     /// What a block may spend.
     total: Price,
     releases: Vec<OfRelease>,
+    /// What the cap on a user's records drops; empty without a guess at how many there are, and without users.
+    cap: Vec<String>,
     /// What the windows of a block are charged, and how long it lasts.
     budget: Vec<String>,
     /// Absent without a ledger that can be used with this file.
@@ -71,6 +79,11 @@ struct OfRelease {
     details: Vec<Section>,
 }
 
+fn mean(text: &str) -> Result<f64, String> {
+    let mean: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (1.0..=1e9).contains(&mean) { Ok(mean) } else { Err("must be from 1 to 1e9".to_owned()) }
+}
+
 /// Lines under a heading.
 #[derive(Debug, Serialize)]
 struct Section {
@@ -89,7 +102,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.comparison.compare {
         return print(comparison::text(&settings, &arguments.comparison)?);
     }
-    let explained = during("simulating the noise", || explain(&settings))?;
+    let mut explained = during("simulating the noise", || explain(&settings))?;
+    match (arguments.records_per_user, &settings.privacy.unit) {
+        (None, _) => {}
+        (Some(_), Unit::Record) => note("--records-per-user tells nothing: every record is a unit, so there is no cap"),
+        (Some(mean), Unit::User { max_records_per_window: cap, .. }) => {
+            let loss = CapLoss::of_mean(u64::from(*cap), mean);
+            explained.cap = of_cap(loss, mean);
+            if loss.is_much() {
+                warning(format_args!("the cap drops most of the records: {}", loss.alternative()));
+            }
+        }
+    }
     match arguments.json {
         true => line(as_json(&explained)?),
         false => print(explained.in_words(arguments.verbose)),
@@ -101,6 +125,7 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
         pipeline: settings.pipeline.clone(),
         total: settings.privacy.total,
         releases: settings.releases.iter().map(|release| of_release(settings, release)).collect::<Result<_, _>>()?,
+        cap: Vec::new(),
         budget: budget(settings),
         ledger: Left::of(settings),
         // A ledger that cannot be read is told by whoever opens it.
@@ -108,6 +133,18 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
         guarantee: guarantee::promise(settings),
         notes: guarantee::notes(settings),
     })
+}
+
+/// What a cap drops of a geometric law.
+fn of_cap(loss: CapLoss, mean: f64) -> Vec<String> {
+    let dropped = format!(
+        "max_records_per_window = {} drops {} % of the records, if users with records in a window have {} of them on average, and each \
+         next one is as likely as the one before",
+        loss.cap,
+        three_digits(100.0 * loss.dropped),
+        three_digits(mean)
+    );
+    vec![dropped, loss.alternative()]
 }
 
 /// Sentences on whether readers will see anything, for each density that says how many records it expects.
@@ -181,6 +218,9 @@ impl Explained {
         for release in &self.releases {
             section(&mut text, &of("In short", release), &release.in_short);
             section(&mut text, &of("Price and error", release), &release.accuracy.table());
+        }
+        if !self.cap.is_empty() {
+            section(&mut text, "Cap", &self.cap);
         }
         section(&mut text, "Budget", &self.budget);
         if let Some(left) = &self.ledger {

@@ -6,6 +6,7 @@ mod alone;
 pub mod audit;
 mod background;
 mod candidates;
+mod cap;
 mod chart;
 pub mod budget;
 mod budget_forecast;

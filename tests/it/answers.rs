@@ -169,6 +169,25 @@ fn colours_are_for_terminals_that_want_them() {
     assert!(!piped.contains('\x1b') && piped.contains("c.toml:11:1: ") && piped.contains("^^^^^^^^^"), "{piped}");
 }
 
+#[test]
+fn explain_tells_what_a_cap_drops_of_the_records_that_users_have() {
+    let folder = folder(&ten_hours());
+    let explained = |mean: &str| bernstream(folder.path(), &["explain", "c.toml", "--records-per-user", mean]);
+    let (said, warned) = explained("8");
+    assert!(said.contains("\nCap\n  max_records_per_window = 2 drops 76.6 % of the records, if users"), "{said}");
+    let other = "max_records_per_window = 18 drops 10 % at most, with 9.00 times the noise";
+    assert!(said.contains(other) && warned.contains("warning: the cap drops most of the records: "), "{said}{warned}");
+    assert!(warned.contains(other), "{warned}");
+    let (said, warned) = explained("1.5");
+    assert!(said.contains("drops 11.1 % of the records") && !warned.contains("warning"), "{said}{warned}");
+    let told = json(&folder, &["explain", "c.toml", "--records-per-user", "8", "--json"]);
+    assert!(told["cap"][1].as_str().expect("a sentence").starts_with(other), "{told}");
+    // Nobody asked, or there is nothing to ask for.
+    assert_eq!(json(&folder, &["explain", "c.toml", "--json"])["cap"].as_array().expect("sentences").len(), 0);
+    let wrong = command(folder.path(), &["explain", "c.toml", "--records-per-user", "0.5"]);
+    assert!(wrong.status.code() == Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+}
+
 /// What the fields of docs/commands.md say of a ledger at work.
 #[test]
 fn a_ledger_is_shown_and_verified_as_json() {

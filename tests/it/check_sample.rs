@@ -243,3 +243,50 @@ fn files_are_tried_with_the_same_words() {
     let (_, told) = check_files(&file, &["--sample", "--least-share=40"]);
     assert!(has(&told, "ok", "passed over in the folder: .b.csv") && has(&told, "warn", "8 of 20"), "{told}");
 }
+
+const USERS: &str =
+    "unit = { user = { column = \"user\", type = \"text\", per = \"1m\", max_records_per_window = 3 } }";
+
+#[test]
+fn what_a_cap_drops_of_files_is_told() {
+    let files = Files::new();
+    let file = files.pipeline("one", "out");
+    let text = fs::read_to_string(&file).expect("the configuration").replace("unit = \"record\"", USERS);
+    fs::write(&file, &text).expect("written");
+    let rows = |row: &str, count: usize| format!("{row}\n").repeat(count);
+    // A user's records in another window have a cap of their own; without a listed key, or a user, they have none.
+    let used = [
+        "time,key,value,user\n",
+        &rows("2025-01-01T00:00:30Z,a,5,busy", 7),
+        &rows("2025-01-01T00:01:30Z,a,5,busy", 2),
+        &rows("2025-01-01T00:01:30Z,a,5,rare", 1),
+        &rows("2025-01-01T00:01:30Z,b,5,busy", 1),
+        &rows("2025-01-01T00:01:30Z,a,5,", 1),
+    ]
+    .concat();
+    fs::write(files.path("records.csv"), &used).expect("written");
+    let (code, told) = check_files(&file, &["--sample"]);
+    let words = "count under the cap of 3 for a user in a window: 6 of 10 (60 %)";
+    assert!(code == Some(0) && has(&told, "ok", words) && !told.contains("may have more records"), "{told}");
+    fs::write(files.path("records.csv"), used + &rows("2025-01-01T00:00:30Z,a,5,busiest", 90)).expect("written");
+    let (code, told) = check_files(&file, &["--sample"]);
+    let words = "count under the cap of 3 for a user in a window: 9 of 100 (9 %): the cap drops more than half";
+    assert!(code == Some(0) && has(&told, "warn", words), "{told}");
+    let words = "max_records_per_window = 80 drops 10 % at most, with 26.7 times the noise";
+    assert!(told.contains(words), "{told}");
+    fs::write(&file, text.replace("max_records_per_window = 3", "max_records_per_window = 80")).expect("written");
+    let (_, told) = check_files(&file, &["--sample"]);
+    assert!(has(&told, "ok", "count under the cap of 80 for a user in a window: 90 of 100 (90 %)"), "{told}");
+}
+
+#[test]
+fn of_a_topic_a_cap_may_drop_more_than_of_its_sample() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = of_records(&servers, "\"json\"", "rfc3339");
+    setup.edit("unit = \"record\"", USERS);
+    let of_user = br#"{"time":"2025-01-01T00:00:30Z","key":"a","value":5,"user":"busy"}"#.to_vec();
+    send(&setup, &vec![Some(of_user); 4]);
+    let (_, told) = check(&setup, &["--sample"]);
+    let words = "count under the cap of 3 for a user in a window: 3 of 4 (75 %); a user may have more records";
+    assert!(has(&told, "ok", words), "{told}");
+}

@@ -1,6 +1,7 @@
 //! `check --sample`: whether records of the input can be read with this configuration, and are of use to its releases.
 
 mod columns;
+mod of_cap;
 mod of_files;
 mod of_topic;
 mod of_use;
@@ -9,6 +10,7 @@ mod tally;
 mod trial;
 
 use self::columns::ColumnTally;
+use self::of_cap::CapTally;
 use self::tally::Tally;
 pub use self::trial::Trial;
 use crate::cli::progress::counting;
@@ -19,9 +21,11 @@ use crate::source::Batch;
 /// Reads records of the input: what was found, and what is wrong with it.
 pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
     let (mut columns, mut tally) = (ColumnTally::new(&settings.columns), Tally::new(settings));
+    let mut cap = CapTally::new(settings);
     let mut take = |batch: &Batch| {
         columns.count(batch);
         tally.count(batch);
+        cap.count(batch);
     };
     let read = match &settings.input {
         Input::Kafka(params) => {
@@ -31,6 +35,6 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
             of_files::checks(params, &settings.columns, trial, &mut take, done)
         }),
     };
-
-    [read, columns.checks(), of_use::checks(&tally, trial.least)].concat()
+    let is_part = matches!(settings.input, Input::Kafka(_));
+    [read, columns.checks(), of_use::checks(&tally, trial.least), cap.checks(is_part)].concat()
 }

@@ -98,9 +98,11 @@ impl<'a> Tally<'a> {
     }
 
     fn count_key(&mut self, batch: &Batch, row: usize) {
-        let Some(listed) = &self.rules.keys else { return };
+        if self.rules.keys.is_none() {
+            return;
+        }
         let Some(key) = batch.keys.as_ref().and_then(|keys| keys.get(row)) else { return };
-        if listed.iter().any(|listed| listed.as_bytes() == key) {
+        if is_listed(self.rules, batch, row) {
             self.with_listed_key += 1;
         } else if let Some(records) = self.unlisted.get_mut(key) {
             *records += 1;
@@ -136,7 +138,15 @@ impl ReleaseTally<'_> {
     }
 }
 
-fn has_user(batch: &Batch, row: usize) -> bool {
+/// Whether a record has a key that is listed, where keys are.
+pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
+    let Some(listed) = &rules.keys else { return true };
+    let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
+    key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
+}
+
+/// Whether a record has a user who can be told apart.
+pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
     batch.units.as_ref().and_then(|users| users.get(row)).is_some_and(|user| user.len() <= LONGEST_UNIT)
 }
 

@@ -1,0 +1,92 @@
+//! What the cap on a user's records drops of a sample.
+
+use std::collections::HashMap;
+
+use arrow_array::Array;
+
+use super::tally::{has_user, is_listed};
+use crate::cli::cap::CapLoss;
+use crate::cli::progress::part;
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::kafka::check::Check;
+use crate::source::Batch;
+use crate::window::{Cap, Rules};
+
+/// How many users are followed, in each of their windows. Records of others are not looked at.
+const MOST_USERS: usize = 1_000_000;
+
+/// How many records of a sample each user has in each window and period: a cap is for these.
+pub struct CapTally<'a> {
+    rules: &'a Rules,
+    counts: HashMap<UserWindow, u64>,
+}
+
+/// A user in a window, within a period.
+#[derive(PartialEq, Eq, Hash)]
+struct UserWindow {
+    window: Timestamp,
+    period: Timestamp,
+    user: Vec<u8>,
+}
+
+impl<'a> CapTally<'a> {
+    pub fn new(settings: &'a Settings) -> Self {
+        CapTally { rules: &settings.windows, counts: HashMap::new() }
+    }
+
+    pub fn count(&mut self, batch: &Batch) {
+        let Some(cap) = &self.rules.cap else { return };
+        for row in 0..batch.times.len() {
+            if let Some(user) = of_record(self.rules, cap, batch, row) {
+                if let Some(records) = self.counts.get_mut(&user) {
+                    *records += 1;
+                } else if self.counts.len() < MOST_USERS {
+                    self.counts.insert(user, 1);
+                }
+            }
+        }
+    }
+
+    /// How many records the cap keeps, with a warning where it drops most of them; `is_part` if not all records are tried.
+    pub fn checks(&self, is_part: bool) -> Vec<Check> {
+        let Some(cap) = &self.rules.cap else { return Vec::new() };
+        let counts: Vec<u64> = self.counts.values().copied().collect();
+        let records = counts.iter().sum::<u64>();
+        if records == 0 {
+            return Vec::new();
+        }
+        let kept = counts.iter().map(|count| u64::from(cap.records).min(*count)).sum();
+        let more = if is_part {
+            "; a user may have more records than are in the sample, and the cap then keeps less of them"
+        } else {
+            ""
+        };
+        let what = format!(
+            "records in them count under the cap of {} for a user in a window: {}{more}",
+            cap.records,
+            part(kept, records)
+        );
+        let loss = CapLoss::of_counts(u64::from(cap.records), &counts);
+        let why = || {
+            (
+                "the cap drops more than half".to_owned(),
+                format!(
+                    "{}; or keep it, if the earliest records of each user tell enough. It is part of what a ledger promises: \
+                     decide before there is one",
+                    loss.alternative()
+                ),
+            )
+        };
+        vec![Check { warning: loss.is_much().then(why), ..Check::passed(what) }]
+    }
+}
+
+/// Whose record it is, if a window takes it: the releases may drop it all the same.
+fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
+    let time = batch.times.is_valid(row).then(|| Timestamp::from_micros(batch.times.value(row)))?;
+    let is_taken = rules.has_window(time, batch.message_time) && is_listed(rules, batch, row) && has_user(batch, row);
+    let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| is_taken)?;
+    let (window, period) = (rules.grid.span_of(time).start, cap.period.span_of(time).start);
+    Some(UserWindow { window, period, user: user.to_vec() })
+}
