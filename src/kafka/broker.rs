@@ -1,5 +1,6 @@
 //! How to reach a cluster, and what its errors mean.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
@@ -14,6 +15,9 @@ use crate::kafka::security::{Security, open_to_all};
 
 /// How long a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take that has answered before: one that is lost to its brokers never answers, and a new one does at once.
+pub const KEPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a new connection may take, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +34,11 @@ pub struct Broker {
     pub is_mock: bool,
     security: Security,
     recent: RecentFailure,
+}
+
+/// Closes a client, and does not wait for its brokers.
+pub(crate) fn close_client<C: Send + 'static>(client: C) {
+    thread::spawn(move || drop(client));
 }
 
 /// Whether it is about connections: the client tries to connect again by itself.

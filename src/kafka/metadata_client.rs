@@ -1,77 +1,113 @@
 //! A client that asks about topics and reads none.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use rdkafka::consumer::BaseConsumer;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaResult;
 
-use super::broker::Broker;
+use super::broker::{Broker, KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
-/// Asks by one client until a request fails, and then by another: a client that was told that nobody leads a partition believes it for
-/// minutes and asks nobody any more, and one that was told that there are no brokers may have none left to ask, for ever
-/// (<https://github.com/confluentinc/librdkafka/issues/5301>).
+/// Asks about one topic, by one client as long as it answers.
+///
+/// A client that was told that nobody leads a partition believes it for minutes and asks nobody any more: after a failure it gets the
+/// metadata first. One that was told that there are no brokers may have none left to ask, for ever
+/// (<https://github.com/confluentinc/librdkafka/issues/5301>): one that does not answer is replaced, at once.
 pub struct MetadataClient {
     broker: Broker,
-    client: Mutex<Arc<BaseConsumer<ErrorContext>>>,
+    topic: String,
+    kept: Mutex<KeptClient>,
+}
+
+#[derive(Clone)]
+struct KeptClient {
+    client: Arc<BaseConsumer<ErrorContext>>,
+    has_failed: bool,
+}
+
+impl KeptClient {
+    /// Its offsets are those of all messages, also of transactions that are not committed yet.
+    fn new(broker: &Broker) -> KafkaResult<Self> {
+        let client = broker.consumer(&[("isolation.level", "read_uncommitted")])?;
+        Ok(KeptClient { client: Arc::new(client), has_failed: false })
+    }
 }
 
 impl MetadataClient {
     /// # Errors
     ///
     /// If a file of the TLS or SASL settings cannot be read.
-    pub fn new(broker: &Broker) -> KafkaResult<Self> {
-        let client = MetadataClient::client(broker)?;
-        Ok(MetadataClient { broker: broker.clone(), client: Mutex::new(client) })
+    pub fn new(broker: &Broker, topic: &str) -> KafkaResult<Self> {
+        let kept = Mutex::new(KeptClient::new(broker)?);
+        Ok(MetadataClient { broker: broker.clone(), topic: topic.to_owned(), kept })
     }
 
-    /// Its offsets are those of all messages, also of transactions that are not committed yet.
-    fn client(broker: &Broker) -> KafkaResult<Arc<BaseConsumer<ErrorContext>>> {
-        broker.consumer(&[("isolation.level", "read_uncommitted")]).map(Arc::new)
-    }
-
-    /// Asks something.
+    /// Asks something that may take as long as `request` is told.
     ///
     /// # Errors
     ///
     /// If there is no answer, or it is a refusal.
-    pub fn ask<T, E>(&self, request: impl FnOnce(&BaseConsumer<ErrorContext>) -> Result<T, E>) -> Result<T, E> {
-        let client = Arc::clone(&self.client.lock().unwrap_or_else(PoisonError::into_inner));
-        let answer = request(&client);
-        if answer.is_err() {
-            self.replace(client);
+    pub fn ask<T, E>(&self, request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>) -> Result<T, E> {
+        let begun = Instant::now();
+        let answer = self.ask_within(KEPT_CLIENT_TIMEOUT, &request);
+        if answer.is_ok() || begun.elapsed() < KEPT_CLIENT_TIMEOUT {
+            return answer;
         }
+        self.ask_within(REQUEST_TIMEOUT, &request)
+    }
+
+    fn ask_within<T, E>(
+        &self,
+        timeout: Duration,
+        request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begun = Instant::now();
+        let kept = self.lock().clone();
+        if kept.has_failed {
+            // The request tells why, if it fails.
+            let _ = kept.client.fetch_metadata(Some(&self.topic), timeout);
+        }
+        let answer = request(&kept.client, timeout.saturating_sub(begun.elapsed()));
+        let is_silent = answer.is_err() && begun.elapsed() >= timeout;
+        self.settle(kept.client, answer.is_err(), is_silent);
         answer
     }
 
-    fn replace(&self, failed: Arc<BaseConsumer<ErrorContext>>) {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, KeptClient> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers whether a client has failed, and replaces a silent one.
+    fn settle(&self, client: Arc<BaseConsumer<ErrorContext>>, has_failed: bool, is_silent: bool) {
+        let mut kept = self.lock();
         // Somebody else may have replaced it already.
-        if Arc::ptr_eq(&client, &failed)
-            && let Ok(new) = MetadataClient::client(&self.broker)
-        {
-            *client = new;
+        if Arc::ptr_eq(&kept.client, &client) {
+            kept.has_failed = has_failed;
+            if is_silent && let Ok(new) = KeptClient::new(&self.broker) {
+                *kept = new;
+            }
         }
-        // Closing may wait for the broker.
-        std::thread::spawn(move || drop(failed));
+        drop(kept);
+        if is_silent {
+            close_client(client);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rdkafka::consumer::Consumer;
     use rdkafka::mocking::MockCluster;
 
     use super::*;
-    use crate::kafka::broker::REQUEST_TIMEOUT;
 
     #[test]
     fn a_partition_that_is_led_again_is_found_by_who_was_told_that_nobody_leads_it() {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 1, 1).unwrap();
         cluster.partition_leader("input", 0, None).unwrap();
-        let inspector = MetadataClient::new(&Broker::mock(cluster.bootstrap_servers())).unwrap();
-        let ask = || inspector.ask(|client| client.fetch_watermarks("input", 0, REQUEST_TIMEOUT));
+        let inspector = MetadataClient::new(&Broker::mock(cluster.bootstrap_servers()), "input").unwrap();
+        let ask = || inspector.ask(|client, timeout| client.fetch_watermarks("input", 0, timeout));
         assert!(ask().is_err());
         cluster.partition_leader("input", 0, Some(1)).unwrap();
         assert_eq!(ask(), Ok((0, 0)));

@@ -12,7 +12,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use super::broker::{Broker, REQUEST_TIMEOUT};
+use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
 const PARTITION: i32 = 0;
@@ -78,8 +78,7 @@ pub fn position(topic: &str, consumer: &BaseConsumer<ErrorContext>) -> Result<Op
 pub(super) fn look(broker: &Broker, topic: &str, from: i64, to: i64) -> Result<Found, KafkaError> {
     let consumer = broker.consumer(&SETTINGS)?;
     let found = pass(broker, topic, &consumer, from, to);
-    // Closing may wait for the broker.
-    thread::spawn(move || drop(consumer));
+    close_client(consumer);
     found
 }
 

@@ -8,14 +8,13 @@
 //! times, whoever writes there in a transaction holds nobody up, and the program itself uses none.
 
 use std::collections::BTreeSet;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Timestamp};
 
-use super::broker::{Broker, REQUEST_TIMEOUT};
+use super::broker::{Broker, KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
 use super::check::{Check, Needed, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
@@ -143,6 +142,8 @@ pub struct OrderedTopic {
     group: String,
     /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
     consumer: Option<BaseConsumer<ErrorContext>>,
+    /// How long it may wait for a record.
+    patience: Duration,
     /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
     /// for new records would hold up the others.
     inspector: MetadataClient,
@@ -164,10 +165,19 @@ impl OrderedTopic {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(params, &topic)?;
         let failed = |error| explain(params, &error);
-        let inspector = MetadataClient::new(&params.broker).map_err(failed)?;
+        let inspector = MetadataClient::new(&params.broker, &params.topic).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        let (params, group, markers) = (params.clone(), group.to_owned(), BTreeSet::new());
-        Ok(OrderedTopic { params, group, consumer: None, inspector, producer, next: 0, is_begun: false, markers })
+        Ok(OrderedTopic {
+            params: params.clone(),
+            group: group.to_owned(),
+            consumer: None,
+            patience: REQUEST_TIMEOUT,
+            inspector,
+            producer,
+            next: 0,
+            is_begun: false,
+            markers: BTreeSet::new(),
+        })
     }
 
     pub fn name(&self) -> &str {
@@ -188,9 +198,8 @@ impl OrderedTopic {
     pub fn start_at(&mut self, offset: i64) {
         self.next = offset;
         self.is_begun = false;
-        // Closing may wait for the broker.
         let old = self.consumer.take();
-        thread::spawn(move || drop(old));
+        close_client(old);
     }
 
     /// The end of the topic: the offset that its next record will have.
@@ -200,7 +209,7 @@ impl OrderedTopic {
     /// If it cannot be asked for, or if records at its beginning are gone.
     pub fn end(&self) -> Result<i64, Fault> {
         let topic = &self.params.topic;
-        let watermarks = self.inspector.ask(|client| client.fetch_watermarks(topic, PARTITION, REQUEST_TIMEOUT));
+        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
         match watermarks.map_err(|error| explain(&self.params, &error))? {
             (0, end) => Ok(end),
             _ => Err(Fault::Damaged { what: "its first records are gone".to_owned() }),
@@ -219,14 +228,19 @@ impl OrderedTopic {
         }
         let consumer = match self.consumer.take() {
             Some(consumer) => consumer,
-            None => self.assigned().map_err(|error| self.failed(&error))?,
+            None => {
+                self.patience = REQUEST_TIMEOUT;
+                self.assigned().map_err(|error| self.failed(&error))?
+            }
         };
         self.is_begun = true;
         let read = self.read_by(&consumer, end);
+        if self.next >= end {
+            self.patience = KEPT_CLIENT_TIMEOUT;
+        }
         match &read {
             Ok(_) => self.consumer = Some(consumer),
-            // Closing may wait for the broker.
-            Err(_) => drop(thread::spawn(move || drop(consumer))),
+            Err(_) => close_client(consumer),
         }
         read
     }
@@ -245,7 +259,7 @@ impl OrderedTopic {
     }
 
     fn read_by(&mut self, consumer: &BaseConsumer<ErrorContext>, end: i64) -> Result<Option<Stored>, Fault> {
-        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let deadline = Instant::now() + self.patience;
         loop {
             let polled = self.params.broker.poll(consumer, WAIT).map(|polled| {
                 polled.map(|message| {
@@ -343,7 +357,8 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
 pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
-    let found = inspector.ask(|client| topic::described(&params.broker, client.client(), &params.topic))?;
+    let found =
+        inspector.ask(|client, timeout| topic::described(&params.broker, client.client(), &params.topic, timeout))?;
     one_partition(found.partitions)?;
     Ok(found.id)
 }

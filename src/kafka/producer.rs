@@ -8,14 +8,16 @@ use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Message, OwnedHeaders};
-use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
+use rdkafka::metadata::MetadataTopic;
+use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 
 use crate::clock::Timestamp;
-use crate::kafka::broker::Broker;
+use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error_context::ErrorContext;
 
-/// How long a delivery may take before its outcome counts as unknown.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a delivery may take before its outcome counts as unknown: at first, and after failures in a row.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
+const LONGEST_DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A record to send.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +35,8 @@ pub struct Producer {
     topic: String,
     largest_batch: usize,
     client: Option<ThreadedProducer<Reports>>,
+    /// Of the next client.
+    delivery_timeout: Duration,
 }
 
 /// Why records were not delivered. Of those after the first `delivered` ones it is unknown: they may still be written later.
@@ -57,7 +61,8 @@ impl Producer {
 
     /// The same; packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
     pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
-        let mut producer = Producer { broker, topic, largest_batch: bytes, client: None };
+        let delivery_timeout = DELIVERY_TIMEOUT;
+        let mut producer = Producer { broker, topic, largest_batch: bytes, client: None, delivery_timeout };
         producer.client = producer.connect().ok();
         producer
     }
@@ -94,7 +99,7 @@ impl Producer {
     fn deliver<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<Option<Timestamp>, Undelivered> {
         let client = match self.client.take() {
             Some(client) => client,
-            None => self.connect().map_err(|error| Undelivered { delivered: 0, error })?,
+            None => self.connect_to_leaders().map_err(|error| Undelivered { delivered: 0, error })?,
         };
         let (sender, reports) = channel();
         let mut is_delivered = Vec::new();
@@ -107,7 +112,7 @@ impl Producer {
             }
             is_delivered.push(false);
         }
-        let deadline = Instant::now() + DELIVERY_TIMEOUT + Duration::from_secs(5);
+        let deadline = Instant::now() + LONGEST_DELIVERY_TIMEOUT + Duration::from_secs(5);
         let mut newest = None;
         let mut left = is_delivered.len();
         while failure.is_none() && left > 0 {
@@ -125,9 +130,11 @@ impl Producer {
             // A client is kept only without a failure: a new one has an empty queue and no fatal error.
             None => {
                 self.client = Some(client);
+                self.delivery_timeout = DELIVERY_TIMEOUT;
                 Ok(newest)
             }
             Some(error) => {
+                self.delivery_timeout = LONGEST_DELIVERY_TIMEOUT.min(2 * self.delivery_timeout);
                 let delivered = is_delivered.iter().take_while(|is_delivered| **is_delivered).count();
                 Err(Undelivered { delivered, error })
             }
@@ -146,6 +153,17 @@ impl Producer {
         message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
     }
 
+    /// A client that finds every partition led. One that learns while it has records to send that nobody leads them may never find its
+    /// brokers again, and the records would wait for their timeout.
+    fn connect_to_leaders(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
+        let client = self.connect()?;
+        let found = client.client().fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
+        match found.topics().iter().flat_map(MetadataTopic::partitions).any(|partition| partition.leader() < 0) {
+            true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
+            false => Ok(client),
+        }
+    }
+
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
         let mut config = self.broker.client_config()?;
         config
@@ -158,7 +176,7 @@ impl Producer {
             .set("partitioner", "murmur2_random")
             // The limit of the topic decides.
             .set("message.max.bytes", "1000000000")
-            .set("message.timeout.ms", DELIVERY_TIMEOUT.as_millis().to_string());
+            .set("message.timeout.ms", self.delivery_timeout.as_millis().to_string());
         config.create_with_context(Reports(self.broker.error_context()))
     }
 }

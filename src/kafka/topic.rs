@@ -14,7 +14,7 @@ use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
 use crate::kafka::error_context::ErrorContext;
 use crate::kafka::right::Right;
-pub(crate) use crate::kafka::topic_id::{Described, described, id};
+pub(crate) use crate::kafka::topic_id::{Described, described};
 
 /// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
 pub const NO_ID: &str = "00000000000000000000000000000000";
@@ -40,7 +40,7 @@ pub struct Topic {
 pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
-    let Described { id, rights, .. } = described(broker, client.client(), topic)?;
+    let Described { id, rights, .. } = described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
     let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
     // The client tells of a right that is missing by naming no setting.
     if settings.is_empty() && !broker.is_mock {
@@ -87,7 +87,7 @@ pub fn create(
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     loop {
         let state = self::partitions(broker, &client, topic).and_then(|numbers| {
-            id(broker, client.client(), topic)?;
+            described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
             // Until a leader is elected, requests about a partition fail.
             numbers.iter().try_for_each(|number| {
                 client.fetch_watermarks(topic, *number, REQUEST_TIMEOUT).map(drop).map_err(|e| broker.failed(topic, &e))

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::time::{Duration, Instant};
 
 use rdkafka::bindings as c;
 use rdkafka::client::Client;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
+use crate::kafka::broker::Broker;
 use crate::kafka::error::Error;
 use crate::kafka::right::Right;
 
@@ -19,16 +20,7 @@ pub(crate) struct Described {
     pub rights: BTreeSet<Right>,
 }
 
-/// The id of a topic.
-///
-/// # Errors
-///
-/// If the topic does not exist, or the cluster does not answer or refuses.
-pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
-    Ok(described(broker, client, topic)?.id)
-}
-
-/// Id, partitions and rights of a topic, by one DescribeTopics request of librdkafka. A topic of a mock cluster counts as one partition, with
+/// Id, partitions and rights of a topic, by a DescribeTopics request of librdkafka. A topic of a mock cluster counts as one partition, with
 /// which everything is allowed.
 ///
 /// # Errors
@@ -39,12 +31,20 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
     broker: &Broker,
     client: &Client<C>,
     topic: &str,
+    timeout: Duration,
 ) -> Result<Described, Error> {
     if broker.is_mock {
         return Ok(Described { id: "mock".to_owned(), partitions: 1, rights: Right::ALL.into() });
     }
+    let begun = Instant::now();
+    let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|error| broker.failed(topic, &error))?;
+    // A cluster of which no broker is in service describes nothing, and librdkafka waits for it, whatever comes meanwhile.
+    if metadata.brokers().is_empty() {
+        return Err(broker.failed(topic, &KafkaError::MetadataFetch(RDKafkaErrorCode::BrokerNotAvailable)));
+    }
+    let timeout = timeout.saturating_sub(begun.elapsed());
     let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
-    let timeout = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
+    let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
     // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
     // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled) or an event that we own.

@@ -52,10 +52,10 @@ impl KafkaSink {
     ///
     /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let inspector =
-            MetadataClient::new(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
-        inspector.ask(|client| topic::partitions(&params.broker, client, &params.topic))?;
-        let id = inspector.ask(|client| topic::id(&params.broker, client.client(), &params.topic))?;
+        let Params { broker, topic } = params;
+        let inspector = MetadataClient::new(broker, topic).map_err(|error| broker.failed(topic, &error))?;
+        inspector.ask(|client, timeout| topic::partitions_within(&params.broker, client, &params.topic, timeout))?;
+        let id = id(params, &inspector)?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
         let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
         check_cleanup(params, &settings)?;
@@ -73,6 +73,12 @@ impl KafkaSink {
 /// If it is compacted.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     check_cleanup(params, &topic.settings)
+}
+
+fn id(params: &Params, inspector: &MetadataClient) -> Result<String, kafka::Error> {
+    let Params { broker, topic } = params;
+    let found = inspector.ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
+    Ok(found.id)
 }
 
 fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
@@ -113,8 +119,8 @@ impl Sink for KafkaSink {
     }
 
     fn confirm(&mut self) -> Result<(), Error> {
-        let Params { broker, topic } = &self.params;
-        match self.inspector.ask(|client| topic::id(broker, client.client(), topic)) {
+        let topic = &self.params.topic;
+        match id(&self.params, &self.inspector) {
             Ok(id) if id == self.id => Ok(()),
             Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
             Err(kafka::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),

@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use bernstream::clock::Timestamp;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use crate::cluster::{replicated, soon};
 use crate::harness::cluster::{self, Inside};
 use crate::harness::running::Running;
-use crate::harness::setup::Setup;
+use crate::harness::setup::{Row, Setup, message};
 use crate::harness::{PATIENCE, kafka, wait_for};
 use crate::ledger_log::add_log;
 
@@ -204,6 +207,48 @@ impl<'a, B: Brokers> Probe<'a, B> {
     }
 }
 
+/// Sends records to the inputs of workers, twice a second to each partition, whatever their brokers do: who publishes has to read.
+struct Feeder {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Feeder {
+    fn start(setups: &[Setup]) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let servers = setups.first().map(|setup| setup.servers.clone()).unwrap_or_default();
+        let inputs: Vec<_> = setups.iter().map(|setup| setup.input.clone()).collect();
+        let seen = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            while !seen.load(Relaxed) {
+                // A client of its own each time: it knows nothing of an outage.
+                Feeder::send(&servers, &inputs);
+                thread::sleep(Duration::from_millis(500));
+            }
+        });
+        Feeder { is_over, thread: Some(thread) }
+    }
+
+    fn send(servers: &str, inputs: &[String]) {
+        let mut config = kafka::at(servers).client_config().expect("settings");
+        let producer: BaseProducer = config.set("message.timeout.ms", "1000").create().expect("a client");
+        let payload = message(&[Row { micros: Timestamp::now().micros(), key: "a", value: 50.0 }]);
+        for input in inputs {
+            for partition in [0, 1] {
+                let _ = producer.send(BaseRecord::<(), _>::to(input).partition(partition).payload(&payload));
+            }
+        }
+        let _ = producer.flush(Duration::from_secs(1));
+    }
+}
+
+impl Drop for Feeder {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
@@ -211,101 +256,139 @@ pub struct Case {
     /// How many of the brokers are away.
     pub harmed: u8,
     pub seconds: u64,
-    /// Whether the ledger is in a log too.
+}
+
+/// What a worker does once the brokers can be used.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// Whether its ledger is in a log too.
     pub has_log: bool,
+    /// How long it waits for its next synopsis.
+    pub first: Duration,
+    /// How long until windows are published that ended after the outage.
+    pub current: Duration,
 }
 
 impl Case {
-    /// How long each of so many workers waits for its next synopsis once the brokers can be used: each time that they can again, where
-    /// some do what others did.
-    pub fn waits<B: Brokers>(self, brokers: &B, workers: usize, first: u8) -> Vec<Duration> {
+    /// How so many workers with a ledger log, and as many without, recover: each time that the brokers can be used again, where some do what
+    /// others did.
+    pub fn recoveries<B: Brokers>(self, brokers: &B, workers: usize, first: u8) -> Vec<Recovery> {
         let probe = Probe::new(brokers);
-        let setups: Vec<_> = (0..workers).map(|_| self.setup(brokers)).collect();
+        let setups: Vec<_> = (0..2 * workers).map(|number| setup(brokers, has_log(number))).collect();
         let workers: Vec<_> = setups.iter().map(Running::start).collect();
+        let feeder = Feeder::start(&setups);
         for (worker, setup) in workers.iter().zip(&setups) {
             worker.wait_metric(setup, "synopses_published_total", 6.0);
         }
         let harmed: Vec<_> = (0..self.harmed).map(|number| (first + number) % B::COUNT + 1).collect();
         self.outage.begin(brokers, &harmed);
         let begun = Instant::now();
-        let mut waits = Vec::new();
+        let mut recoveries = Vec::new();
         if self.harmed < B::COUNT {
             probe.wait();
-            waits.extend(waits_of(&workers));
+            recoveries.extend(recoveries_of(&workers, &setups));
         }
         thread::sleep(Duration::from_secs(self.seconds).saturating_sub(begun.elapsed()));
         self.outage.end(brokers, &harmed);
         probe.wait();
-        waits.extend(waits_of(&workers));
-        waits
+        recoveries.extend(recoveries_of(&workers, &setups));
+        drop(feeder);
+        recoveries
     }
 
     fn name(&self) -> String {
-        let log = if self.has_log { " with a log" } else { "" };
-        format!("{:?}{log}", self.outage).to_lowercase()
-    }
-
-    fn setup(self, brokers: &impl Brokers) -> Setup {
-        let setup = brokers.setup();
-        if self.has_log {
-            add_log(&setup, 1);
-        }
-        let made = setup.ledger_command(&["init"]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        setup
+        format!("{:?}", self.outage).to_lowercase()
     }
 }
 
-/// How long each waits for its next synopsis; [`PATIENCE`] where none comes.
-fn waits_of(workers: &[Running]) -> Vec<Duration> {
-    let usable = Instant::now();
+/// Every other worker.
+fn has_log(number: usize) -> bool {
+    number % 2 == 1
+}
+
+fn setup(brokers: &impl Brokers, has_log: bool) -> Setup {
+    let setup = brokers.setup();
+    if has_log {
+        add_log(&setup, 1);
+    }
+    let made = setup.ledger_command(&["init"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    setup
+}
+
+/// How each recovers; [`PATIENCE`] where it does not.
+fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<Recovery> {
+    let (usable, now) = (Instant::now(), Timestamp::now());
     let published = |worker: &Running| worker.metric("synopses_published_total").unwrap_or_default();
     let before: Vec<_> = workers.iter().map(published).collect();
-    let mut waits = vec![None; workers.len()];
-    while waits.contains(&None) && usable.elapsed() < PATIENCE {
-        for ((wait, worker), before) in waits.iter_mut().zip(workers).zip(&before) {
-            if wait.is_none() && published(worker) > *before {
-                *wait = Some(usable.elapsed());
+    // Two keys, and windows of a second.
+    let over: Vec<_> = setups.iter().map(|setup| 2.0 * now.since(setup.origin).as_secs_f64().ceil()).collect();
+    let mut waits = vec![[None; 2]; workers.len()];
+    while waits.iter().flatten().any(Option::is_none) && usable.elapsed() < PATIENCE {
+        for (number, worker) in workers.iter().enumerate() {
+            let wanted = [before[number], over[number]];
+            for (wait, wanted) in waits[number].iter_mut().zip(wanted).filter(|(wait, _)| wait.is_none()) {
+                *wait = (published(worker) > wanted).then(|| usable.elapsed());
             }
         }
         thread::sleep(Duration::from_millis(20));
     }
-    waits.into_iter().map(|wait| wait.unwrap_or(PATIENCE)).collect()
+    let waits = waits.into_iter().zip(setups).enumerate();
+    let recoveries = waits.map(|(number, (waits, setup))| {
+        let [first, current] = waits.map(|wait| wait.unwrap_or(PATIENCE));
+        if first >= AGAIN {
+            let log = setup.read_log();
+            let told = log.lines().filter(|line| !line.contains("window released")).collect::<Vec<_>>().join("\n");
+            println!("after {first:.1?}: {told}");
+        }
+        Recovery { has_log: has_log(number), first, current }
+    });
+    recoveries.collect()
 }
 
 /// What was measured.
 struct Figures {
     case: Case,
+    has_log: bool,
     brokers: u8,
     outages: u8,
-    workers: usize,
     /// Ascending.
-    waits: Vec<Duration>,
+    first: Vec<Duration>,
+    /// Ascending.
+    current: Vec<Duration>,
 }
 
 impl Figures {
-    fn new(case: Case, brokers: u8, outages: u8, workers: usize, mut waits: Vec<Duration>) -> Self {
-        waits.sort();
-        Figures { case, brokers, outages, workers, waits }
+    fn new(case: Case, has_log: bool, brokers: u8, outages: u8, recoveries: &[Recovery]) -> Self {
+        let of_them = || recoveries.iter().filter(|recovery| recovery.has_log == has_log);
+        let (mut first, mut current): (Vec<_>, Vec<_>) =
+            (of_them().map(|recovery| recovery.first).collect(), of_them().map(|recovery| recovery.current).collect());
+        first.sort();
+        current.sort();
+        Figures { case, has_log, brokers, outages, first, current }
     }
 
     fn is_soon(&self) -> bool {
-        self.waits.iter().all(|wait| *wait < AGAIN)
+        self.first.iter().all(|wait| *wait < AGAIN)
     }
 }
 
 /// A row of a table.
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { case: Case { outage, harmed, seconds, has_log }, brokers, outages, workers, waits } = self;
+        let Figures { case: Case { outage, harmed, seconds }, has_log, brokers, outages, first, current } = self;
         let log = if *has_log { "with" } else { "without" };
-        let [median, worst] =
-            [waits.get(waits.len() / 2), waits.last()].map(|wait| wait.map_or(0.0, Duration::as_secs_f64));
-        let soon = waits.iter().filter(|wait| **wait < AGAIN).count();
+        let of = |waits: &[Duration], place: usize| waits.get(place).map_or(0.0, Duration::as_secs_f64);
+        let (middle, last) = (first.len() / 2, first.len().saturating_sub(1));
+        let soon = first.iter().filter(|wait| **wait < AGAIN).count();
         write!(
             f,
-            "| {outage:?}, {harmed} of {brokers} | {seconds} s | {log} | {outages} | {workers} | {median:.1} s | {worst:.1} s | {soon} of {} |",
-            waits.len()
+            "| {outage:?}, {harmed} of {brokers} | {seconds} s | {log} | {outages} | {:.1} s | {:.1} s | {soon} of {} | {:.1} s | {:.1} s |",
+            of(first, middle),
+            of(first, last),
+            first.len(),
+            of(current, middle),
+            of(current, last),
         )
     }
 }
@@ -315,25 +398,25 @@ fn wanted<T: FromStr>(name: &str, otherwise: T) -> T {
 }
 
 /// Measures outages of these kinds and numbers of brokers, and prints what came of each at once. `BERNSTREAM_TEST_SECONDS` says how long
-/// they are, `BERNSTREAM_TEST_OUTAGES` how many of each, `BERNSTREAM_TEST_WORKERS` how many workers go through one, and
-/// `BERNSTREAM_TEST_CASES` which alone: "killed, fenced, fenced with a log".
+/// they are, `BERNSTREAM_TEST_OUTAGES` how many of each, `BERNSTREAM_TEST_WORKERS` how many workers with and without a log go through one,
+/// and `BERNSTREAM_TEST_CASES` which alone: "killed, fenced".
 fn measure<B: Brokers>(brokers: impl Fn() -> B, kinds: &[(Outage, u8)]) {
     let (outages, workers) = (wanted("BERNSTREAM_TEST_OUTAGES", 2), wanted("BERNSTREAM_TEST_WORKERS", 10));
     let (seconds, names) = (wanted("BERNSTREAM_TEST_SECONDS", 10), wanted("BERNSTREAM_TEST_CASES", String::new()));
     let mut all = Vec::new();
-    for has_log in [false, true] {
-        for &(outage, harmed) in kinds {
-            let case = Case { outage, harmed, seconds, has_log };
-            if !names.is_empty() && !names.split(", ").any(|name| name == case.name()) {
-                continue;
-            }
-            let waits = (0..outages).flat_map(|number| case.waits(&brokers(), workers, number)).collect();
-            let figures = Figures::new(case, B::COUNT, outages, workers, waits);
-            println!("{figures}\n{:.1?}", figures.waits);
+    for &(outage, harmed) in kinds {
+        let case = Case { outage, harmed, seconds };
+        if !names.is_empty() && !names.split(", ").any(|name| name == case.name()) {
+            continue;
+        }
+        let recoveries: Vec<_> = (0..outages).flat_map(|number| case.recoveries(&brokers(), workers, number)).collect();
+        for has_log in [false, true] {
+            let figures = Figures::new(case, has_log, B::COUNT, outages, &recoveries);
+            println!("{figures}\n{:.1?}\n{:.1?}", figures.first, figures.current);
             all.push(figures);
         }
     }
-    println!("| outage | for | log | outages | workers | median | worst | within {AGAIN:?} |");
+    println!("| outage | for | log | outages | first: median | worst | within {AGAIN:?} | current: median | worst |");
     all.iter().for_each(|figures| println!("{figures}"));
     assert!(all.iter().all(Figures::is_soon), "some wait longer than {AGAIN:?}");
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -10,7 +9,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use super::error::Error;
-use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::broker::{KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{ErrorContext, MetadataClient, offsets, ordered, sealing};
@@ -101,6 +100,8 @@ struct LogPosition {
     consumer: BaseConsumer<ErrorContext>,
     /// The next offset to read.
     next: i64,
+    /// How long it may wait for a record.
+    patience: Duration,
 }
 
 impl KafkaLog {
@@ -114,7 +115,7 @@ impl KafkaLog {
         let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
         let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
-        let inspector = MetadataClient::new(broker).map_err(failed)?;
+        let inspector = MetadataClient::new(broker, topic).map_err(failed)?;
         let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
@@ -148,14 +149,14 @@ impl KafkaLog {
 
     /// Reads on to `end`.
     fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
-        let Some(LogPosition { consumer, next }) = &mut self.reading else { return Ok(()) };
+        let Some(LogPosition { consumer, next, patience }) = &mut self.reading else { return Ok(()) };
         let (records, topic) = (&self.records, &self.records.topic);
-        let mut deadline = Instant::now() + REQUEST_TIMEOUT;
+        let mut deadline = Instant::now() + *patience;
         while *next < end {
             match records.broker.poll(consumer, WAIT) {
                 Some(Ok(message)) => {
                     *next = message.offset() + 1;
-                    deadline = Instant::now() + REQUEST_TIMEOUT;
+                    deadline = Instant::now() + *patience;
                     reader.take(message.offset(), message.payload().unwrap_or_default());
                 }
                 Some(Err(error)) => {
@@ -176,21 +177,9 @@ impl KafkaLog {
                 }
             }
         }
+        *patience = KEPT_CLIENT_TIMEOUT;
         // Asked after reading: what was read is of this topic.
         if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
-    }
-
-    fn start(&self, from: i64) -> Result<LogPosition, KafkaError> {
-        let settings = [
-            ("group.id", "bernstream-ledger-log"),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = self.records.broker.consumer(&settings)?;
-        offsets::assign(&self.records.topic, &consumer, from)?;
-        Ok(LogPosition { consumer, next: from })
     }
 }
 
@@ -205,15 +194,19 @@ impl Log for KafkaLog {
 
     fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
         let topic = &self.records.topic;
-        let watermarks = self.inspector.ask(|client| client.fetch_watermarks(topic, PARTITION, REQUEST_TIMEOUT));
-        let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
+        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
+        let (low, high) = watermarks.map_err(|error| {
+            self.rewind();
+            self.failed(&error)
+        })?;
         if self.reading.as_ref().is_some_and(|reading| reading.next > high || reading.next < low) {
             return Err(self.anew());
         }
         if self.reading.is_none() {
             self.id = self.id()?;
             reader.begin();
-            self.reading = Some(self.start(low).map_err(|error| self.failed(&error))?);
+            let consumer = assigned(&self.records, low).map_err(|error| self.failed(&error))?;
+            self.reading = Some(LogPosition { consumer, next: low, patience: REQUEST_TIMEOUT });
         }
         let next = self.reading.as_ref().map_or(high, |reading| reading.next);
         reader.expect(u64::try_from(high.saturating_sub(next)).unwrap_or(0));
@@ -222,9 +215,8 @@ impl Log for KafkaLog {
     }
 
     fn rewind(&mut self) {
-        // Closing may wait for the broker.
         let reading = self.reading.take();
-        thread::spawn(move || drop(reading));
+        close_client(reading);
     }
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
@@ -242,6 +234,20 @@ impl Log for KafkaLog {
         topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
             .map_err(|error| Error::of(name, error.into()))
     }
+}
+
+/// A consumer that reads the log from offset `from` on.
+fn assigned(records: &ordered::Params, from: i64) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+    let settings = [
+        ("group.id", "bernstream-ledger-log"),
+        ("enable.auto.commit", "false"),
+        ("auto.offset.reset", "error"),
+        ("isolation.level", "read_uncommitted"),
+        ("fetch.wait.max.ms", "100"),
+    ];
+    let consumer = records.broker.consumer(&settings)?;
+    offsets::assign(&records.topic, &consumer, from)?;
+    Ok(consumer)
 }
 
 fn failed(records: &ordered::Params, error: &KafkaError) -> Error {

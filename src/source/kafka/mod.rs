@@ -35,6 +35,7 @@ pub use self::stretches::Stretches;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka;
+use crate::kafka::broker::close_client;
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Recorded, Source, Told};
@@ -164,6 +165,18 @@ impl Kafka {
         Event::Stuck { why }
     }
 
+    /// Replaces a client from which nothing comes, although there is more before `until` and the brokers answer others.
+    fn replace_silent(&mut self, until: &Positions) -> Result<(), Error> {
+        let is_silent = self.consumer.as_ref().is_some_and(PartitionConsumer::is_silent);
+        if !is_silent || !self.tracker.is_connected() || self.reached(until)? {
+            return Ok(());
+        }
+        match &mut self.consumer {
+            Some(consumer) => consumer.restart(&self.params, &self.columns, self.share.of()),
+            None => Ok(()),
+        }
+    }
+
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
     fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
         let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
@@ -180,7 +193,7 @@ impl Kafka {
             // The client may have passed messages over: without it reading starts again.
             Err(error) => {
                 let failed = self.consumer.take();
-                std::thread::spawn(move || drop(failed));
+                close_client(failed);
                 Err(error)
             }
         }
@@ -291,8 +304,7 @@ impl Source for Kafka {
     fn rewind(&mut self, since: Timestamp, recorded: &Recorded) -> Result<(), Error> {
         // A new client each time: messages fetched by the old one cannot appear again.
         if let Some(old) = self.consumer.take() {
-            // Closing may wait for the broker.
-            std::thread::spawn(move || drop(old));
+            close_client(old);
         }
         let numbers = self.partitions(&recorded.ends)?;
         let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
@@ -327,6 +339,9 @@ impl Source for Kafka {
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
         let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
         let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
+        if let Some(until) = until {
+            self.replace_silent(until)?;
+        }
         match &mut self.consumer {
             Some(consumer) => match consumer.next(&self.params, until, timeout)? {
                 Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),

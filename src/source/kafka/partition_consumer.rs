@@ -11,7 +11,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::params::{OnBadMessage, Params, check};
 use super::records::Records;
 use crate::clock::Timestamp;
-use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::broker::{KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
 use crate::kafka::right::Right;
 use crate::kafka::{self, ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
@@ -43,6 +43,11 @@ pub(super) const SETTINGS: [(&str, &str); 11] = [
 const QUEUED_KBYTES: u32 = 65_536;
 const LEAST_QUEUED_KBYTES: u32 = 8192;
 
+/// A client from which nothing comes for this long although there is more, from brokers that answer others, is given up; if it is the same
+/// with the next ones, after longer.
+const PATIENCE: Duration = KEPT_CLIENT_TIMEOUT;
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// What came of reading.
 pub(super) enum Found {
     Event(Event),
@@ -60,6 +65,10 @@ pub(super) struct PartitionConsumer {
     arrow: ArrowDecoder,
     /// Whether the last poll returned nothing.
     pub is_idle: bool,
+    /// Since when nothing has come although there is more, as far as messages show it.
+    silent_since: Option<Instant>,
+    /// How long that may last.
+    patience: Duration,
     /// The partition that the last event says has stopped, if it had not before.
     has_just_stopped: Option<i32>,
 }
@@ -97,7 +106,36 @@ impl PartitionConsumer {
         }
         consumer.assign(&list).map_err(failed)?;
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
+        Ok(PartitionConsumer {
+            consumer,
+            partitions,
+            records,
+            arrow,
+            is_idle: false,
+            silent_since: None,
+            patience: PATIENCE,
+            has_just_stopped: None,
+        })
+    }
+
+    /// Whether nothing has come for long although there is more, unless that is transaction markers: the client may never find a broker
+    /// again that others find.
+    pub fn is_silent(&self) -> bool {
+        self.silent_since.is_some_and(|since| since.elapsed() > self.patience)
+    }
+
+    /// Begins where it is, with a new client.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn restart(&mut self, params: &Params, columns: &Columns, readers: u32) -> Result<(), Error> {
+        let partitions = self.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
+        let silent = std::mem::replace(self, PartitionConsumer::start(params, columns, readers, partitions)?);
+        // It may be that brokers only take long, or that a transaction is open.
+        self.patience = MOST_PATIENCE.min(2 * silent.patience);
+        close_client(silent);
+        Ok(())
     }
 
     /// Whether there are records that have been read and not returned.
@@ -118,15 +156,21 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
-            *has_just_stopped = None;
+            self.has_just_stopped = None;
+            let wants_more = self.wants_more(until);
+            let PartitionConsumer { consumer, partitions, records, arrow, has_just_stopped, .. } = self;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
                 true => deadline.saturating_duration_since(Instant::now()),
                 false => Duration::ZERO,
             };
             let polled = consumer.poll(wait);
-            *is_idle = polled.is_none();
+            self.is_idle = polled.is_none();
+            match polled {
+                Some(Ok(_)) => (self.silent_since, self.patience) = (None, PATIENCE),
+                _ if wants_more => self.silent_since = self.silent_since.or_else(|| Some(Instant::now())),
+                _ => self.silent_since = None,
+            }
             let gathered = if polled.is_none() { records.as_mut().and_then(Records::flush) } else { None };
             let event = match polled {
                 None if gathered.is_some() => gathered.map(Event::Batch),
@@ -160,6 +204,11 @@ impl PartitionConsumer {
                 None => continue,
             }
         }
+    }
+
+    /// Whether a partition has not come to its end in `until`.
+    fn wants_more(&self, until: Option<&Positions>) -> bool {
+        until.is_some() && !self.partitions.iter().all(|(number, partition)| partition.is_done(*number, until))
     }
 
     /// Seeks past what the configuration gives up as lost, where a partition has come to it.
@@ -203,8 +252,7 @@ impl PartitionConsumer {
     fn pause_and_resume(&mut self, topic: &str, until: Option<&Positions>) -> Result<(), KafkaError> {
         let (mut pause, mut resume) = (TopicPartitionList::new(), TopicPartitionList::new());
         for (number, partition) in &mut self.partitions {
-            let end = until.and_then(|until| until.0.get(number));
-            let is_done = partition.stuck.is_some() || end.is_some_and(|end| partition.next >= *end);
+            let is_done = partition.is_done(*number, until);
             if is_done != partition.is_paused {
                 partition.is_paused = is_done;
                 let list = if is_done { &mut pause } else { &mut resume };
@@ -255,6 +303,12 @@ impl Partition {
     /// The offset before which everything was returned.
     pub fn at(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
+    }
+
+    /// Whether nothing of it is wanted: it is stuck, or has reached `until`.
+    fn is_done(&self, number: i32, until: Option<&Positions>) -> bool {
+        let end = until.and_then(|until| until.0.get(&number));
+        self.stuck.is_some() || end.is_some_and(|end| self.next >= *end)
     }
 
     /// Whether it has stopped at a broken message.

@@ -13,6 +13,7 @@ use super::params::Params;
 use super::partition_consumer::{SETTINGS, is_unreadable};
 use super::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
+use crate::kafka::broker::close_client;
 use crate::kafka::topic;
 use crate::source::decode::ArrowDecoder;
 use crate::source::record::{Format, Gather, RecordReader};
@@ -193,8 +194,7 @@ impl<'a> Trial<'a> {
             heard = Instant::now();
         }
         self.found.silent.extend(ends.into_keys());
-        // Closing may wait for the broker.
-        std::thread::spawn(move || drop(consumer));
+        close_client(consumer);
         Ok(())
     }
 

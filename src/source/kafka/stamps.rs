@@ -12,6 +12,7 @@ use super::params::Params;
 use super::partition_consumer::{is_unreadable, stamped_by_producer};
 use super::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
+use crate::kafka::broker::close_client;
 use crate::kafka::{self, ErrorContext, topic};
 use crate::source::Error;
 
@@ -74,9 +75,8 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
             older.push(OlderStamps { partition, from, to, next });
         }
     }
-    // Closing may wait for the broker.
     let StampReader { client, .. } = reader;
-    std::thread::spawn(move || drop(client));
+    close_client(client);
     Ok(older)
 }
 
@@ -101,9 +101,8 @@ pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Resu
     let client = params.broker.consumer(&SETTINGS).map_err(|error| params.broker.failed(&params.topic, &error))?;
     let reader = StampReader { params, client };
     let found = reader.at(&first);
-    // Closing may wait for the broker.
     let StampReader { client, .. } = reader;
-    std::thread::spawn(move || drop(client));
+    close_client(client);
     match found?.into_iter().find(|(_, stamp)| stamp.is_of_producer()) {
         Some((partition, stamp)) => Err(stamped_by_producer(params, partition, stamp.offset)),
         None => Ok(()),

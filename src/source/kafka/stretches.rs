@@ -9,6 +9,7 @@ use super::partition_consumer::{Found, Partition, PartitionConsumer};
 use super::topic_inspector::TopicInspector;
 use super::{stamps, start, unreadable};
 use crate::clock::Timestamp;
+use crate::kafka::broker::close_client;
 use crate::kafka::topic;
 use crate::source::{Batch, Columns, Error, Event, Positions};
 
@@ -105,8 +106,7 @@ impl Stretches {
             let Some(mut old) = consumer.take() else { return BTreeMap::new() };
             left.extend(old.flush());
             let at = old.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
-            // Closing may wait for the broker.
-            std::thread::spawn(move || drop(old));
+            close_client(old);
             at
         })
     }
@@ -141,7 +141,7 @@ impl Stretches {
         }
         // The client may have passed messages over: without it reading starts again.
         let old = self.consumer.take();
-        std::thread::spawn(move || drop(old));
+        close_client(old);
         match found {
             Err(error) if !error.is_transient() => Err(error),
             _ => Ok(Event::Reset {

@@ -6,7 +6,6 @@ use rdkafka::consumer::Consumer;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
-use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::topic::Described;
 use crate::kafka::{self, Broker, MetadataClient, topic};
 use crate::source::Error;
@@ -23,7 +22,7 @@ impl TopicInspector {
     ///
     /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let inspector = MetadataClient::new(broker).map_err(|e| broker.failed(topic, &e))?;
+        let inspector = MetadataClient::new(broker, topic).map_err(|e| broker.failed(topic, &e))?;
         Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), inspector })
     }
 
@@ -35,9 +34,12 @@ impl TopicInspector {
     /// If the topic does not have this id any more, if a partition is missing, or if the cluster does not answer or refuses.
     pub fn partitions(&self, id: &str, seen: impl IntoIterator<Item = i32>) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
-        let partitions = self.inspector.ask(|client| topic::partitions(&self.broker, client, &self.topic))?;
-        let Described { id: found, partitions: count, .. } =
-            self.inspector.ask(|client| topic::described(&self.broker, client.client(), &self.topic))?;
+        let partitions = self
+            .inspector
+            .ask(|client, timeout| topic::partitions_within(&self.broker, client, &self.topic, timeout))?;
+        let Described { id: found, partitions: count, .. } = self
+            .inspector
+            .ask(|client, timeout| topic::described(&self.broker, client.client(), &self.topic, timeout))?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why: why.into() });
@@ -61,7 +63,7 @@ impl TopicInspector {
     /// If the cluster does not answer or refuses.
     pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), kafka::Error> {
         self.inspector
-            .ask(|client| client.fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT))
+            .ask(|client, timeout| client.fetch_watermarks(&self.topic, partition, timeout))
             .map_err(|e| self.broker.failed(&self.topic, &e))
     }
 
@@ -87,7 +89,8 @@ impl TopicInspector {
         for partition in partitions {
             request.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
         }
-        let answer = self.inspector.ask(|client| client.offsets_for_times(request, REQUEST_TIMEOUT)).map_err(failed)?;
+        let answer =
+            self.inspector.ask(|client, timeout| client.offsets_for_times(request.clone(), timeout)).map_err(failed)?;
         let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
         answer
             .elements()

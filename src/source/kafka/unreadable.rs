@@ -11,7 +11,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::params::Params;
 use super::partition_consumer::{SETTINGS, is_unreadable};
 use super::topic_inspector::TopicInspector;
-use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::broker::{REQUEST_TIMEOUT, close_client};
 use crate::kafka::{self, ErrorContext};
 use crate::source::Error;
 use crate::source::told::{HOW, Told};
@@ -110,8 +110,7 @@ fn probe(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaErr
     list.add_partition_offset(&params.topic, partition, Offset::Offset(offset)).map_err(failed)?;
     consumer.assign(&list).map_err(failed)?;
     let answer = first(&consumer);
-    // Closing may wait for the broker.
-    std::thread::spawn(move || drop(consumer));
+    close_client(consumer);
     answer.ok_or_else(|| {
         let why = format!("partition {partition} of topic '{}' could not be read", params.topic);
         kafka::Error::Unavailable { servers: params.broker.servers.clone(), why }.into()
