@@ -429,28 +429,102 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
 mod tests {
     use std::collections::BTreeSet;
 
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
+
     use super::*;
     use crate::kafka::Broker;
     use crate::source::record::Format;
 
-    #[test]
-    fn a_right_that_was_taken_away_is_named() {
-        let params = Params {
-            broker: Broker::plain("a:1"),
+    fn params(broker: Broker) -> Params {
+        Params {
+            broker,
             topic: "in".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
             readers: None,
-            trust_producer_time: false,
+            trust_producer_time: true,
             format: Format::Arrow,
-            on_bad_message: OnBadMessage::Stop,
+            on_bad_message: OnBadMessage::Skip,
             skip: BTreeSet::new(),
             lost: vec![],
-        };
+        }
+    }
+
+    #[test]
+    fn a_right_that_was_taken_away_is_named() {
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let told = interpret(&error, &params).unwrap_err();
+        let told = interpret(&error, &params(Broker::plain("a:1"))).unwrap_err();
         assert!(
             !told.is_transient() && told.to_string().contains("does not give this user the right Read on topic 'in'")
         );
+    }
+
+    /// A topic whose messages are all broken, so that each is told once.
+    struct BrokenTopic {
+        params: Params,
+        producer: BaseProducer,
+        _cluster: MockCluster<'static, DefaultProducerContext>,
+    }
+
+    impl BrokenTopic {
+        fn new() -> Self {
+            let cluster = MockCluster::new(1).unwrap();
+            cluster.create_topic("in", 1, 1).unwrap();
+            let params = params(Broker::mock(cluster.bootstrap_servers()));
+            let producer = params.broker.client_config().unwrap().create().unwrap();
+            BrokenTopic { params, producer, _cluster: cluster }
+        }
+
+        fn send(&self) {
+            self.producer.send(BaseRecord::<(), _>::to("in").partition(0).payload("no batch")).unwrap();
+            self.producer.flush(Duration::from_secs(10)).unwrap();
+        }
+
+        /// The offset of the next message, by what is told of it; none while there is none.
+        fn next(&self, consumer: &mut PartitionConsumer, end: i64) -> Option<String> {
+            let until = Positions([(0, end)].into());
+            match consumer.next(&self.params, Some(&until), Duration::from_millis(100)).unwrap() {
+                Found::Event(Event::Skipped { why }) => Some(why.in_full().to_owned()),
+                _ => None,
+            }
+        }
+
+        fn wait_next(&self, consumer: &mut PartitionConsumer, end: i64) -> String {
+            let begun = Instant::now();
+            loop {
+                if let Some(found) = self.next(consumer, end) {
+                    return found;
+                }
+                assert!(begun.elapsed() < Duration::from_secs(20), "the message comes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_silent_for_long_is_followed_by_one_that_goes_on_where_it_was() {
+        let topic = BrokenTopic::new();
+        topic.send();
+        let partitions = [(0, Partition::new(0, Timestamp::from_micros(0)))].into();
+        let mut consumer = PartitionConsumer::start(&topic.params, &Columns::default(), 1, partitions).unwrap();
+        assert!(topic.wait_next(&mut consumer, 2).contains("offset 0 "));
+        // Nothing is owed where the end was reached.
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE + Duration::from_millis(500) {
+            assert_eq!(topic.next(&mut consumer, 1), None);
+            assert!(!consumer.is_silent());
+        }
+        let begun = Instant::now();
+        while !consumer.is_silent() {
+            assert_eq!(topic.next(&mut consumer, 2), None);
+            assert!(begun.elapsed() < 2 * PATIENCE, "it is silent for long enough");
+        }
+        assert!(begun.elapsed() >= PATIENCE, "it has time to answer");
+        consumer.restart(&topic.params, &Columns::default(), 1).unwrap();
+        assert!(!consumer.is_silent());
+        assert_eq!(consumer.patience, 2 * PATIENCE, "brokers that only take long are given time");
+        topic.send();
+        assert!(topic.wait_next(&mut consumer, 2).contains("offset 1 "), "nothing comes again, and nothing is missed");
+        assert_eq!(consumer.patience, PATIENCE);
     }
 }
