@@ -21,6 +21,8 @@ use crate::ledger_log::add_log;
 
 /// From usable brokers to the next synopsis.
 pub const AGAIN: Duration = Duration::from_secs(10);
+/// What is drawn and cannot be claimed promptly waits for this, where a ledger is in a log.
+const STANDBY: Duration = Duration::from_secs(10);
 
 /// How brokers can be away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,7 +371,8 @@ impl Figures {
     }
 
     fn is_soon(&self) -> bool {
-        self.first.iter().all(|wait| *wait < AGAIN)
+        let most = if self.has_log { AGAIN + STANDBY } else { AGAIN };
+        self.first.iter().all(|wait| *wait < most)
     }
 }
 
@@ -418,7 +421,7 @@ fn measure<B: Brokers>(brokers: impl Fn() -> B, kinds: &[(Outage, u8)]) {
     }
     println!("| outage | for | log | outages | first: median | worst | within {AGAIN:?} | current: median | worst |");
     all.iter().for_each(|figures| println!("{figures}"));
-    assert!(all.iter().all(Figures::is_soon), "some wait longer than {AGAIN:?}");
+    assert!(all.iter().all(Figures::is_soon), "some wait longer than {AGAIN:?}, or with a log {STANDBY:?} more");
 }
 
 #[test]
