@@ -52,6 +52,8 @@ fn every_example_shows_at_least_the_shape() {
 #[test]
 fn what_would_show_the_shape_does() {
     let poor = replaced(FLIGHTS, "\nepsilon = 1.0\nnoise", "\nepsilon = 0.2\nnoise");
+    let without_room = replaced(&poor, "\nepsilon = 1.0\n", "\nepsilon = 0.2\n");
+    assert_eq!(visibility(&without_room)["shape_needs"]["price"], Value::Null, "no price above the total is named");
     // Room for a higher price.
     let poor = replaced(&poor, "\nepsilon = 1.0\n", "\nepsilon = 5.0\n");
     let told = visibility(&poor);

@@ -50,8 +50,8 @@ pub enum VisibleDetail {
 pub struct ShapeNeeds {
     /// Records of a window and key.
     pub records: u64,
-    /// The price of a window.
-    pub price: Price,
+    /// The price of a window; absent where the total does not allow it, or is not of its kind.
+    pub price: Option<Price>,
     /// The length of a window, at the same price, if it has as many more records; absent where that is longer than any.
     pub window: Option<String>,
     /// Absent where the size is fixed or the kernel is not given by bandwidths, and where one would be wider than a quarter of the domain.
@@ -116,13 +116,15 @@ impl ShapeNeeds {
         let length = windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
         ShapeNeeds {
             records: times(records, factor),
-            price: price_times(release.payment.own(), factor),
+            price: Some(price_times(release.payment.own(), factor))
+                .filter(|price| price.is_within(settings.privacy.total)),
             window: length.filter(|length| *length < Duration::MAX).map(clock::show),
             bandwidths: wider(release, factor),
         }
     }
 
     fn in_words(&self) -> String {
+        let price = self.price.map(|price| format!(", or {} a window", named(price))).unwrap_or_default();
         let window = match &self.window {
             Some(length) => format!(", or windows of {length} at the same price, if they have as many more records"),
             None => String::new(),
@@ -131,11 +133,7 @@ impl ShapeNeeds {
             Some(bandwidths) => format!(", or bandwidths = {bandwidths:?}"),
             None => String::new(),
         };
-        format!(
-            "To see the shape: about {} records in a window, or {} a window{window}{bandwidths}.",
-            self.records,
-            named(self.price)
-        )
+        format!("To see the shape: about {} records in a window{price}{window}{bandwidths}.", self.records)
     }
 }
 
