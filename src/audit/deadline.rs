@@ -25,6 +25,10 @@ impl Deadline {
         self.stop.asked()
     }
 
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
     /// How much time is left.
     pub fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now())

@@ -136,12 +136,13 @@ fn audit(
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
     let end = started + planned;
     let deadline = Deadline::new(end, stop);
-    let (replay, pairs) = counting_until("replaying neighbouring streams", end, |done| {
-        replay::replay(&subject, seed, is_random, &deadline.part(REPLAYS), done)
+    let until = deadline.part(REPLAYS);
+    let (replay, pairs) = counting_until("replaying neighbouring streams", until.end(), |done| {
+        replay::replay(&subject, seed, is_random, &until, done)
     })?;
     let all = samplers::samplers(&plan);
     let until = deadline.part(SAMPLERS);
-    let sampled = counting_until("testing the samplers", end, |done| {
+    let sampled = counting_until("testing the samplers", until.end(), |done| {
         let each = |(number, sampler): (usize, &samplers::Sampler)| {
             done.set(number as u64, all.len() as u64);
             let share = until.part(1.0 / (all.len() - number).max(1) as f64);

@@ -9,7 +9,7 @@ use crate::pipeline::Stop;
 /// How long the end of the program waits for an answer that a thread waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A thread that ends when this is dropped.
+/// A thread that is told to end when this is dropped.
 #[derive(Debug)]
 pub struct Background {
     stop: Stop,

@@ -4,7 +4,7 @@ use crate::cli::figures::three_digits;
 
 /// The share of records that another cap would drop at most.
 const FEW: f64 = 0.1;
-/// From this share on, what is dropped is worth a warning.
+/// More than this share is worth a warning.
 const MUCH: f64 = 0.5;
 
 /// A cap, and the share of records that it drops.
@@ -18,13 +18,14 @@ pub struct CapLoss {
 }
 
 impl CapLoss {
-    /// Of a geometric law: users that have records in a window have `mean` of them, and each next one is as likely as the one before.
+    /// Of a geometric law: users that have records in a window have `mean` of them, 1 or more, and each next one is as likely as the one before.
+    /// The cap is at least 1.
     pub fn of_mean(cap: u64, mean: f64) -> Self {
         let has_next = 1.0 - 1.0 / mean;
         CapLoss::new(cap, |cap| has_next.powf(float(cap)))
     }
 
-    /// Of users of whom each has so many records in a window: the cap, and how many records it keeps.
+    /// Of users of whom each has so many records in a window, under a cap of at least 1.
     pub fn of_counts(cap: u64, counts: &[u64]) -> Self {
         let records = float(counts.iter().sum::<u64>().max(1));
         CapLoss::new(cap, |cap| float(counts.iter().map(|count| count.saturating_sub(cap)).sum()) / records)
@@ -54,7 +55,7 @@ impl CapLoss {
             return "no smaller cap drops 10 % at most".to_owned();
         }
         format!(
-            "max_records_per_window = {enough} drops 10 % at most, with {} times the noise, which grows with it in proportion",
+            "max_records_per_window = {enough} drops 10 % at most, at the same sizes with {} times the noise",
             three_digits(float(enough) / float(cap))
         )
     }
@@ -75,7 +76,9 @@ mod tests {
         let loss = CapLoss::of_counts(3, &[1, 4, 5]);
         assert_eq!((loss.dropped, loss.enough, loss.is_much()), (0.3, 4, false));
         assert!(
-            loss.alternative().starts_with("max_records_per_window = 4 drops 10 % at most, with 1.33 times the noise")
+            loss.alternative().starts_with(
+                "max_records_per_window = 4 drops 10 % at most, at the same sizes with 1.33 times the noise"
+            )
         );
         let loss = CapLoss::of_counts(3, &[100]);
         assert_eq!((loss.dropped, loss.enough, loss.is_much()), (0.97, 90, true));

@@ -1,9 +1,9 @@
-//! Whether the newest schema of an input is pinned, for a command and beside a worker. What a registry says changes nothing in what is read,
-//! and follows from no record.
+//! Whether the newest schema of an input is pinned, for a command and beside a worker. What a registry says changes nothing in what is read.
+//! It is public where people register schemas, and no producer does by what it is about to send.
 
 use std::time::Duration;
 
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::cli::background::Background;
 use crate::cli::failure::Failure;
@@ -29,14 +29,21 @@ pub fn follow(registry: &Registry, metrics: &Metrics, stop: &Stop) -> Result<Bac
             let is_pinned = newest.as_ref().ok().map(|id| registry.pinned.contains(id));
             metrics.show_newest_schema(&registry.subject, is_pinned);
             let wrong = judged(&registry, &newest).warning;
-            if let Some((why, remedy)) = wrong.as_ref().filter(|_| wrong != told) {
-                warn!("{why}; {remedy}");
+            if wrong != told {
+                tell(wrong.as_ref());
             }
             told = wrong;
             stop.wait(INTERVAL);
         }
     };
     Background::start("schemas", &stop.below(), ask)
+}
+
+fn tell(wrong: Option<&(String, String)>) {
+    match wrong {
+        Some((why, remedy)) => warn!("{why}; {remedy}"),
+        None => info!("the newest schema is pinned again"),
+    }
 }
 
 /// Asks the registry once.
@@ -51,13 +58,14 @@ fn judged(registry: &Registry, newest: &Result<u32, Silent>) -> Check {
         Ok(id) if pinned.contains(id) => return Check::passed(format!("{what}: id {id}")),
         Ok(id) => (
             format!(
-                "subject '{subject}' has a newer schema, id {id}, which is not pinned: what is written with it is dropped"
+                "the newest schema of subject '{subject}', id {id}, is not pinned: what is written with it is dropped"
             ),
             registry.remedy(*id),
         ),
-        Err(silent) => {
-            (silent.to_string(), "start the registry, or correct input.kafka.format.avro.registry".to_owned())
-        }
+        Err(silent) => (
+            silent.to_string(),
+            "see that it runs and takes this user, or correct input.kafka.format.avro.registry".to_owned(),
+        ),
     };
     Check { warning: Some(warning), ..Check::passed(what) }
 }

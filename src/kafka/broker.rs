@@ -16,8 +16,11 @@ use crate::kafka::security::{Security, open_to_all};
 /// How long a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take that has answered before: one that is lost to its brokers never answers, and a new one does at once.
-pub const KEPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
+const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An answer within this is prompt.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// How long a new connection may take, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,6 +37,12 @@ pub struct Broker {
     pub is_mock: bool,
     security: Security,
     recent: RecentFailure,
+}
+
+/// How long a client may take for its next answer whose last one took so long: where brokers or the network are slow, the whole time, so that
+/// no client is given up that would answer.
+pub(crate) fn patience_after(took: Duration) -> Duration {
+    if took < PROMPT { PROMPT_CLIENT_TIMEOUT } else { REQUEST_TIMEOUT }
 }
 
 /// Closes a client, and does not wait for its brokers.

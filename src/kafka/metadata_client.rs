@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaResult;
 
-use super::broker::{Broker, KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
+use super::broker::{self, Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
 /// Asks about one topic, by one client as long as it answers.
@@ -23,6 +23,8 @@ pub struct MetadataClient {
 #[derive(Clone)]
 struct KeptClient {
     client: Arc<BaseConsumer<ErrorContext>>,
+    /// How long it may take: a new one has time to connect, and one that is always slow keeps its time.
+    patience: Duration,
     has_failed: bool,
 }
 
@@ -30,7 +32,7 @@ impl KeptClient {
     /// Its offsets are those of all messages, also of transactions that are not committed yet.
     fn new(broker: &Broker) -> KafkaResult<Self> {
         let client = broker.consumer(&[("isolation.level", "read_uncommitted")])?;
-        Ok(KeptClient { client: Arc::new(client), has_failed: false })
+        Ok(KeptClient { client: Arc::new(client), patience: REQUEST_TIMEOUT, has_failed: false })
     }
 }
 
@@ -43,34 +45,37 @@ impl MetadataClient {
         Ok(MetadataClient { broker: broker.clone(), topic: topic.to_owned(), kept })
     }
 
-    /// Asks something that may take as long as `request` is told.
+    /// Asks something that may take as long as `request` is told; what a client that was fast before does not answer is asked of a new one.
     ///
     /// # Errors
     ///
     /// If there is no answer, or it is a refusal.
     pub fn ask<T, E>(&self, request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>) -> Result<T, E> {
+        let kept = self.lock().clone();
         let begun = Instant::now();
-        let answer = self.ask_within(KEPT_CLIENT_TIMEOUT, &request);
-        if answer.is_ok() || begun.elapsed() < KEPT_CLIENT_TIMEOUT {
+        let answer = self.ask_client(&kept, &request);
+        if answer.is_ok() || begun.elapsed() < kept.patience || kept.patience == REQUEST_TIMEOUT {
             return answer;
         }
-        self.ask_within(REQUEST_TIMEOUT, &request)
+        let kept = self.lock().clone();
+        self.ask_client(&kept, &request)
     }
 
-    fn ask_within<T, E>(
+    fn ask_client<T, E>(
         &self,
-        timeout: Duration,
+        kept: &KeptClient,
         request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>,
     ) -> Result<T, E> {
         let begun = Instant::now();
-        let kept = self.lock().clone();
         if kept.has_failed {
             // The request tells why, if it fails.
-            let _ = kept.client.fetch_metadata(Some(&self.topic), timeout);
+            let _ = kept.client.fetch_metadata(Some(&self.topic), kept.patience);
         }
-        let answer = request(&kept.client, timeout.saturating_sub(begun.elapsed()));
-        let is_silent = answer.is_err() && begun.elapsed() >= timeout;
-        self.settle(kept.client, answer.is_err(), is_silent);
+        let answer = request(&kept.client, kept.patience.saturating_sub(begun.elapsed()));
+        match answer.is_err() && begun.elapsed() >= kept.patience {
+            true => self.replace(&kept.client),
+            false => self.settle(&kept.client, answer.is_err(), begun.elapsed()),
+        }
         answer
     }
 
@@ -78,20 +83,27 @@ impl MetadataClient {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers whether a client has failed, and replaces a silent one.
-    fn settle(&self, client: Arc<BaseConsumer<ErrorContext>>, has_failed: bool, is_silent: bool) {
+    /// Remembers how a client has answered, unless somebody else has replaced it.
+    fn settle(&self, client: &Arc<BaseConsumer<ErrorContext>>, has_failed: bool, took: Duration) {
         let mut kept = self.lock();
-        // Somebody else may have replaced it already.
-        if Arc::ptr_eq(&kept.client, &client) {
+        if Arc::ptr_eq(&kept.client, client) {
             kept.has_failed = has_failed;
-            if is_silent && let Ok(new) = KeptClient::new(&self.broker) {
-                *kept = new;
+            if !has_failed {
+                kept.patience = broker::patience_after(took);
             }
         }
-        drop(kept);
-        if is_silent {
-            close_client(client);
+    }
+
+    /// Replaces a client that does not answer, unless somebody else has done so.
+    fn replace(&self, silent: &Arc<BaseConsumer<ErrorContext>>) {
+        let mut kept = self.lock();
+        if Arc::ptr_eq(&kept.client, silent)
+            && let Ok(new) = KeptClient::new(&self.broker)
+        {
+            *kept = new;
         }
+        drop(kept);
+        close_client(Arc::clone(silent));
     }
 }
 

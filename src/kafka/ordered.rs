@@ -14,7 +14,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Timestamp};
 
-use super::broker::{Broker, KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
+use super::broker::{self, Broker, REQUEST_TIMEOUT, close_client};
 use super::check::{Check, Needed, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
@@ -234,10 +234,9 @@ impl OrderedTopic {
             }
         };
         self.is_begun = true;
+        let begun = Instant::now();
         let read = self.read_by(&consumer, end);
-        if self.next >= end {
-            self.patience = KEPT_CLIENT_TIMEOUT;
-        }
+        self.patience = broker::patience_after(begun.elapsed());
         match &read {
             Ok(_) => self.consumer = Some(consumer),
             Err(_) => close_client(consumer),

@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error_context::ErrorContext;
 
-/// How long a delivery may take before its outcome counts as unknown: at first, and after failures in a row.
+/// How long a delivery may take before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -35,6 +35,9 @@ pub struct Producer {
     topic: String,
     largest_batch: usize,
     client: Option<ThreadedProducer<Reports>>,
+    /// Whether the client is to be asked who leads before it gets records.
+    must_find_leader: bool,
+    shortest_timeout: Duration,
     /// Of the next client.
     delivery_timeout: Duration,
 }
@@ -59,10 +62,26 @@ impl Producer {
         Producer::with_batches(broker, topic, 1)
     }
 
+    /// The same for records that nobody sends again.
+    pub fn sending_once(broker: Broker, topic: String) -> Self {
+        Producer::begin(broker, topic, 1, LONGEST_DELIVERY_TIMEOUT)
+    }
+
     /// The same; packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
     pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
-        let delivery_timeout = DELIVERY_TIMEOUT;
-        let mut producer = Producer { broker, topic, largest_batch: bytes, client: None, delivery_timeout };
+        Producer::begin(broker, topic, bytes, DELIVERY_TIMEOUT)
+    }
+
+    fn begin(broker: Broker, topic: String, largest_batch: usize, shortest_timeout: Duration) -> Self {
+        let mut producer = Producer {
+            broker,
+            topic,
+            largest_batch,
+            client: None,
+            must_find_leader: false,
+            shortest_timeout,
+            delivery_timeout: shortest_timeout,
+        };
         producer.client = producer.connect().ok();
         producer
     }
@@ -97,10 +116,9 @@ impl Producer {
 
     /// Delivers all records; returns the append time of the one that was reported last.
     fn deliver<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<Option<Timestamp>, Undelivered> {
-        let client = match self.client.take() {
-            Some(client) => client,
-            None => self.connect_to_leaders().map_err(|error| Undelivered { delivered: 0, error })?,
-        };
+        let mut records = records.into_iter().peekable();
+        let partition = records.peek().and_then(|record| record.partition);
+        let client = self.client_with_leader(partition).map_err(|error| Undelivered { delivered: 0, error })?;
         let (sender, reports) = channel();
         let mut is_delivered = Vec::new();
         let mut failure = None;
@@ -130,10 +148,11 @@ impl Producer {
             // A client is kept only without a failure: a new one has an empty queue and no fatal error.
             None => {
                 self.client = Some(client);
-                self.delivery_timeout = DELIVERY_TIMEOUT;
+                self.delivery_timeout = self.shortest_timeout;
                 Ok(newest)
             }
             Some(error) => {
+                self.must_find_leader = true;
                 self.delivery_timeout = LONGEST_DELIVERY_TIMEOUT.min(2 * self.delivery_timeout);
                 let delivered = is_delivered.iter().take_while(|is_delivered| **is_delivered).count();
                 Err(Undelivered { delivered, error })
@@ -153,15 +172,25 @@ impl Producer {
         message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
     }
 
-    /// A client that finds every partition led. One that learns while it has records to send that nobody leads them may never find its
-    /// brokers again, and the records would wait for their timeout.
-    fn connect_to_leaders(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
-        let client = self.connect()?;
-        let found = client.client().fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
-        match found.topics().iter().flat_map(MetadataTopic::partitions).any(|partition| partition.leader() < 0) {
-            true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
-            false => Ok(client),
+    /// The client; after a failure one that finds `partition` led, or any where it is not known. One that learns while it has records to
+    /// send that nobody leads may never find its brokers again, and the records would wait for their timeout.
+    fn client_with_leader(&mut self, partition: Option<i32>) -> Result<ThreadedProducer<Reports>, KafkaError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => self.connect()?,
+        };
+        if !self.must_find_leader {
+            return Ok(client);
         }
+        let found = client.client().fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
+        let mut partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
+        if partitions.any(|found| found.leader() >= 0 && partition.is_none_or(|number| number == found.id())) {
+            self.must_find_leader = false;
+            return Ok(client);
+        }
+        // It has nothing to send, and is asked again.
+        self.client = Some(client);
+        Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable))
     }
 
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::bindings as c;
 use rdkafka::client::Client;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 
 use crate::kafka::broker::Broker;
 use crate::kafka::error::Error;
@@ -40,7 +40,8 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
     let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|error| broker.failed(topic, &error))?;
     // A cluster of which no broker is in service describes nothing, and librdkafka waits for it, whatever comes meanwhile.
     if metadata.brokers().is_empty() {
-        return Err(broker.failed(topic, &KafkaError::MetadataFetch(RDKafkaErrorCode::BrokerNotAvailable)));
+        let why = format!("no broker is in service, says the one that answers for topic '{topic}'");
+        return Err(Error::Unavailable { servers: broker.servers.clone(), why });
     }
     let timeout = timeout.saturating_sub(begun.elapsed());
     let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;

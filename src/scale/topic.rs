@@ -231,7 +231,7 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
     thread::spawn(move || {
         tracing::dispatcher::with_default(&log, || {
-            let mut producer = Producer::new(broker, topic.clone());
+            let mut producer = Producer::sending_once(broker, topic.clone());
             for (partition, payload) in queue {
                 let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
                 let Err(error) = producer.send(record) else { continue };

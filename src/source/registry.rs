@@ -12,8 +12,8 @@ use ureq::http::Uri;
 
 use crate::kafka::security::{WITHOUT_TLS, open_to_all, password};
 
-/// How long the whole answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the whole answer may take: less than the end of the program waits for it.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// An answer holds a schema, and no more than this of it is read.
 const LARGEST_ANSWER: u64 = 16 << 20;
 
@@ -56,11 +56,16 @@ struct Version {
 ///
 /// If it is not one.
 pub fn address(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is not the address of a registry");
-    let uri: Uri = text.parse().map_err(|_| wrong())?;
-    let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));
-    // A name and a password belong to `username` and `password_file`.
-    if has_scheme && !text.contains(['@', '?', '#']) { Ok(text.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
+    // It may hold a password, so that it is not shown.
+    if text.contains(['@', '?', '#']) {
+        return Err("an address of a registry has no '@', '?' or '#': a name and a password belong to username and password_file".to_owned());
+    }
+    let is_address = text.parse::<Uri>().is_ok() && (text.starts_with("http://") || text.starts_with("https://"));
+    if is_address {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err(format!("{text:?} is not the address of a registry: it begins with http:// or https://"))
+    }
 }
 
 impl Registry {
@@ -88,7 +93,7 @@ impl Registry {
     pub fn remedy(&self, id: u32) -> String {
         let user = self.login.as_ref().map(|login| format!("-u {} ", login.username)).unwrap_or_default();
         format!(
-            "save it with `curl {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \
+            "save it with `curl -f {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \
              input.kafka.format.avro.schemas, and start the worker again, before producers use it",
             self.url
         )
@@ -113,6 +118,9 @@ impl Registry {
             ureq::Error::StatusCode(401 | 403) => "it refuses the user".to_owned(),
             error => error.to_string(),
         })?;
+        if !answer.status().is_success() {
+            return Err(format!("it answers with status {}, and is not followed elsewhere", answer.status().as_u16()));
+        }
         let body = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(|e| e.to_string())?;
         let newest: Version =
             serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())?;
@@ -122,7 +130,7 @@ impl Registry {
 
 /// Asks the registry itself: a proxy that the environment names is for other programs, as it is for Kafka.
 fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None);
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None).max_redirects(0);
     #[cfg(feature = "tls")]
     let config = config.tls_config(
         ureq::tls::TlsConfig::builder()

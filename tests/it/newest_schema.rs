@@ -91,7 +91,7 @@ fn lines<'t>(text: &'t str, words: &str) -> Vec<&'t str> {
     text.lines().filter(|line| line.contains(words)).collect()
 }
 
-const NEWER: &str = "subject 'rides value' has a newer schema, id 8, which is not pinned";
+const NEWER: &str = "the newest schema of subject 'rides value', id 8, is not pinned";
 
 #[test]
 fn a_worker_says_that_a_newer_schema_is_not_pinned() {
@@ -188,7 +188,7 @@ fn a_registry_of_https_needs_tls_and_a_password_needs_https() {
     assert!(code == Some(0) && told.contains("can read the secret in"), "{told}");
     for (wrong, words) in [
         ("http://registry", "an http:// address gets the password in the clear"),
-        ("https://reader:secret@registry", "is not the address of a registry"),
+        ("https://reader:secret@registry", "a name and a password belong to username and password_file"),
         ("registry:8081", "is not the address of a registry"),
     ] {
         setup.edit("https://registry", wrong);

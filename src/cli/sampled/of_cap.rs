@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use arrow_array::Array;
 
-use super::tally::{has_user, is_listed};
+use super::tally::{has_user, is_in_time, is_listed};
 use crate::cli::cap::CapLoss;
 use crate::cli::progress::part;
 use crate::clock::Timestamp;
@@ -13,13 +13,15 @@ use crate::kafka::check::Check;
 use crate::source::Batch;
 use crate::window::{Cap, Rules};
 
-/// How many users are followed, in each of their windows. Records of others are not looked at.
-const MOST_USERS: usize = 1_000_000;
+/// How many users are followed, each of their windows counting as one. Records of others are not looked at.
+const MOST_USER_WINDOWS: usize = 1_000_000;
 
 /// How many records of a sample each user has in each window and period: a cap is for these.
 pub struct CapTally<'a> {
     rules: &'a Rules,
     counts: HashMap<UserWindow, u64>,
+    /// Records of others were not looked at.
+    is_full: bool,
 }
 
 /// A user in a window, within a period.
@@ -32,7 +34,7 @@ struct UserWindow {
 
 impl<'a> CapTally<'a> {
     pub fn new(settings: &'a Settings) -> Self {
-        CapTally { rules: &settings.windows, counts: HashMap::new() }
+        CapTally { rules: &settings.windows, counts: HashMap::new(), is_full: false }
     }
 
     pub fn count(&mut self, batch: &Batch) {
@@ -41,8 +43,10 @@ impl<'a> CapTally<'a> {
             if let Some(user) = of_record(self.rules, cap, batch, row) {
                 if let Some(records) = self.counts.get_mut(&user) {
                     *records += 1;
-                } else if self.counts.len() < MOST_USERS {
+                } else if self.counts.len() < MOST_USER_WINDOWS {
                     self.counts.insert(user, 1);
+                } else {
+                    self.is_full = true;
                 }
             }
         }
@@ -57,16 +61,17 @@ impl<'a> CapTally<'a> {
             return Vec::new();
         }
         let kept = counts.iter().map(|count| u64::from(cap.records).min(*count)).sum();
-        let more = if is_part {
-            "; a user may have more records than are in the sample, and the cap then keeps less of them"
-        } else {
-            ""
-        };
-        let what = format!(
-            "records in them count under the cap of {} for a user in a window: {}{more}",
+        let mut what = format!(
+            "records in them count under the cap of {} for a user in a window: {}",
             cap.records,
             part(kept, records)
         );
+        if self.is_full {
+            what += &format!("; of the first {MOST_USER_WINDOWS} users and windows, for there are more");
+        }
+        if is_part {
+            what += "; a user may have more records than are in the sample, and the cap then keeps less of them";
+        }
         let loss = CapLoss::of_counts(u64::from(cap.records), &counts);
         let why = || {
             (
@@ -85,7 +90,10 @@ impl<'a> CapTally<'a> {
 /// Whose record it is, if a window takes it: the releases may drop it all the same.
 fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
     let time = batch.times.is_valid(row).then(|| Timestamp::from_micros(batch.times.value(row)))?;
-    let is_taken = rules.has_window(time, batch.message_time) && is_listed(rules, batch, row) && has_user(batch, row);
+    let is_taken = rules.has_window(time, batch.message_time)
+        && is_in_time(rules, time, batch.message_time)
+        && is_listed(rules, batch, row)
+        && has_user(batch, row);
     let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| is_taken)?;
     let (window, period) = (rules.grid.span_of(time).start, cap.period.span_of(time).start);
     Some(UserWindow { window, period, user: user.to_vec() })

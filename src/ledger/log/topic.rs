@@ -9,7 +9,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use super::error::Error;
-use crate::kafka::broker::{KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
+use crate::kafka::broker::{self, REQUEST_TIMEOUT, close_client};
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{ErrorContext, MetadataClient, offsets, ordered, sealing};
@@ -151,13 +151,14 @@ impl KafkaLog {
     fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
         let Some(LogPosition { consumer, next, patience }) = &mut self.reading else { return Ok(()) };
         let (records, topic) = (&self.records, &self.records.topic);
-        let mut deadline = Instant::now() + *patience;
+        let mut asked = Instant::now();
         while *next < end {
             match records.broker.poll(consumer, WAIT) {
                 Some(Ok(message)) => {
                     *next = message.offset() + 1;
-                    deadline = Instant::now() + *patience;
+                    *patience = broker::patience_after(asked.elapsed());
                     reader.take(message.offset(), message.payload().unwrap_or_default());
+                    asked = Instant::now();
                 }
                 Some(Err(error)) => {
                     use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
@@ -170,14 +171,13 @@ impl KafkaLog {
                     // The client passes over transaction markers.
                     let passed = offsets::position(topic, consumer).map_err(|error| failed(records, &error))?;
                     *next = passed.unwrap_or(*next).max(*next);
-                    if *next < end && Instant::now() > deadline {
+                    if *next < end && asked.elapsed() > *patience {
                         let why = "a record did not come".to_owned();
                         return Err(Error::Unavailable { name: topic.clone(), why });
                     }
                 }
             }
         }
-        *patience = KEPT_CLIENT_TIMEOUT;
         // Asked after reading: what was read is of this topic.
         if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
     }
@@ -195,10 +195,7 @@ impl Log for KafkaLog {
     fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
         let topic = &self.records.topic;
         let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
-        let (low, high) = watermarks.map_err(|error| {
-            self.rewind();
-            self.failed(&error)
-        })?;
+        let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
         if self.reading.as_ref().is_some_and(|reading| reading.next > high || reading.next < low) {
             return Err(self.anew());
         }

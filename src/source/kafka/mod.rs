@@ -165,18 +165,6 @@ impl Kafka {
         Event::Stuck { why }
     }
 
-    /// Replaces a client from which nothing comes, although there is more before `until` and the brokers answer others.
-    fn replace_silent(&mut self, until: &Positions) -> Result<(), Error> {
-        let is_silent = self.consumer.as_ref().is_some_and(PartitionConsumer::is_silent);
-        if !is_silent || !self.tracker.is_connected() || self.reached(until)? {
-            return Ok(());
-        }
-        match &mut self.consumer {
-            Some(consumer) => consumer.restart(&self.params, &self.columns, self.share.of()),
-            None => Ok(()),
-        }
-    }
-
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
     fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
         let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
@@ -339,9 +327,6 @@ impl Source for Kafka {
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
         let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
         let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
-        if let Some(until) = until {
-            self.replace_silent(until)?;
-        }
         match &mut self.consumer {
             Some(consumer) => match consumer.next(&self.params, until, timeout)? {
                 Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),

@@ -11,7 +11,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::params::{OnBadMessage, Params, check};
 use super::records::Records;
 use crate::clock::Timestamp;
-use crate::kafka::broker::{KEPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
+use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::right::Right;
 use crate::kafka::{self, ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
@@ -43,11 +43,6 @@ pub(super) const SETTINGS: [(&str, &str); 11] = [
 const QUEUED_KBYTES: u32 = 65_536;
 const LEAST_QUEUED_KBYTES: u32 = 8192;
 
-/// A client from which nothing comes for this long although there is more, from brokers that answer others, is given up; if it is the same
-/// with the next ones, after longer.
-const PATIENCE: Duration = KEPT_CLIENT_TIMEOUT;
-const MOST_PATIENCE: Duration = Duration::from_secs(60);
-
 /// What came of reading.
 pub(super) enum Found {
     Event(Event),
@@ -65,10 +60,6 @@ pub(super) struct PartitionConsumer {
     arrow: ArrowDecoder,
     /// Whether the last poll returned nothing.
     pub is_idle: bool,
-    /// Since when nothing has come although there is more, as far as messages show it.
-    silent_since: Option<Instant>,
-    /// How long that may last.
-    patience: Duration,
     /// The partition that the last event says has stopped, if it had not before.
     has_just_stopped: Option<i32>,
 }
@@ -106,36 +97,7 @@ impl PartitionConsumer {
         }
         consumer.assign(&list).map_err(failed)?;
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(PartitionConsumer {
-            consumer,
-            partitions,
-            records,
-            arrow,
-            is_idle: false,
-            silent_since: None,
-            patience: PATIENCE,
-            has_just_stopped: None,
-        })
-    }
-
-    /// Whether nothing has come for long although there is more, unless that is transaction markers: the client may never find a broker
-    /// again that others find.
-    pub fn is_silent(&self) -> bool {
-        self.silent_since.is_some_and(|since| since.elapsed() > self.patience)
-    }
-
-    /// Begins where it is, with a new client.
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn restart(&mut self, params: &Params, columns: &Columns, readers: u32) -> Result<(), Error> {
-        let partitions = self.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
-        let silent = std::mem::replace(self, PartitionConsumer::start(params, columns, readers, partitions)?);
-        // It may be that brokers only take long, or that a transaction is open.
-        self.patience = MOST_PATIENCE.min(2 * silent.patience);
-        close_client(silent);
-        Ok(())
+        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -156,21 +118,15 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            self.has_just_stopped = None;
-            let wants_more = self.wants_more(until);
-            let PartitionConsumer { consumer, partitions, records, arrow, has_just_stopped, .. } = self;
+            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
+            *has_just_stopped = None;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
                 true => deadline.saturating_duration_since(Instant::now()),
                 false => Duration::ZERO,
             };
             let polled = consumer.poll(wait);
-            self.is_idle = polled.is_none();
-            match polled {
-                Some(Ok(_)) => (self.silent_since, self.patience) = (None, PATIENCE),
-                _ if wants_more => self.silent_since = self.silent_since.or_else(|| Some(Instant::now())),
-                _ => self.silent_since = None,
-            }
+            *is_idle = polled.is_none();
             let gathered = if polled.is_none() { records.as_mut().and_then(Records::flush) } else { None };
             let event = match polled {
                 None if gathered.is_some() => gathered.map(Event::Batch),
@@ -204,11 +160,6 @@ impl PartitionConsumer {
                 None => continue,
             }
         }
-    }
-
-    /// Whether a partition has not come to its end in `until`.
-    fn wants_more(&self, until: Option<&Positions>) -> bool {
-        until.is_some() && !self.partitions.iter().all(|(number, partition)| partition.is_done(*number, until))
     }
 
     /// Seeks past what the configuration gives up as lost, where a partition has come to it.
@@ -252,7 +203,8 @@ impl PartitionConsumer {
     fn pause_and_resume(&mut self, topic: &str, until: Option<&Positions>) -> Result<(), KafkaError> {
         let (mut pause, mut resume) = (TopicPartitionList::new(), TopicPartitionList::new());
         for (number, partition) in &mut self.partitions {
-            let is_done = partition.is_done(*number, until);
+            let end = until.and_then(|until| until.0.get(number));
+            let is_done = partition.stuck.is_some() || end.is_some_and(|end| partition.next >= *end);
             if is_done != partition.is_paused {
                 partition.is_paused = is_done;
                 let list = if is_done { &mut pause } else { &mut resume };
@@ -303,12 +255,6 @@ impl Partition {
     /// The offset before which everything was returned.
     pub fn at(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
-    }
-
-    /// Whether nothing of it is wanted: it is stuck, or has reached `until`.
-    fn is_done(&self, number: i32, until: Option<&Positions>) -> bool {
-        let end = until.and_then(|until| until.0.get(&number));
-        self.stuck.is_some() || end.is_some_and(|end| self.next >= *end)
     }
 
     /// Whether it has stopped at a broken message.
@@ -429,102 +375,28 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
 mod tests {
     use std::collections::BTreeSet;
 
-    use rdkafka::mocking::MockCluster;
-    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
-
     use super::*;
     use crate::kafka::Broker;
     use crate::source::record::Format;
 
-    fn params(broker: Broker) -> Params {
-        Params {
-            broker,
+    #[test]
+    fn a_right_that_was_taken_away_is_named() {
+        let params = Params {
+            broker: Broker::plain("a:1"),
             topic: "in".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
             readers: None,
-            trust_producer_time: true,
+            trust_producer_time: false,
             format: Format::Arrow,
-            on_bad_message: OnBadMessage::Skip,
+            on_bad_message: OnBadMessage::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
-        }
-    }
-
-    #[test]
-    fn a_right_that_was_taken_away_is_named() {
+        };
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
-        let told = interpret(&error, &params(Broker::plain("a:1"))).unwrap_err();
+        let told = interpret(&error, &params).unwrap_err();
         assert!(
             !told.is_transient() && told.to_string().contains("does not give this user the right Read on topic 'in'")
         );
-    }
-
-    /// A topic whose messages are all broken, so that each is told once.
-    struct BrokenTopic {
-        params: Params,
-        producer: BaseProducer,
-        _cluster: MockCluster<'static, DefaultProducerContext>,
-    }
-
-    impl BrokenTopic {
-        fn new() -> Self {
-            let cluster = MockCluster::new(1).unwrap();
-            cluster.create_topic("in", 1, 1).unwrap();
-            let params = params(Broker::mock(cluster.bootstrap_servers()));
-            let producer = params.broker.client_config().unwrap().create().unwrap();
-            BrokenTopic { params, producer, _cluster: cluster }
-        }
-
-        fn send(&self) {
-            self.producer.send(BaseRecord::<(), _>::to("in").partition(0).payload("no batch")).unwrap();
-            self.producer.flush(Duration::from_secs(10)).unwrap();
-        }
-
-        /// The offset of the next message, by what is told of it; none while there is none.
-        fn next(&self, consumer: &mut PartitionConsumer, end: i64) -> Option<String> {
-            let until = Positions([(0, end)].into());
-            match consumer.next(&self.params, Some(&until), Duration::from_millis(100)).unwrap() {
-                Found::Event(Event::Skipped { why }) => Some(why.in_full().to_owned()),
-                _ => None,
-            }
-        }
-
-        fn wait_next(&self, consumer: &mut PartitionConsumer, end: i64) -> String {
-            let begun = Instant::now();
-            loop {
-                if let Some(found) = self.next(consumer, end) {
-                    return found;
-                }
-                assert!(begun.elapsed() < Duration::from_secs(20), "the message comes");
-            }
-        }
-    }
-
-    #[test]
-    fn a_client_that_is_silent_for_long_is_followed_by_one_that_goes_on_where_it_was() {
-        let topic = BrokenTopic::new();
-        topic.send();
-        let partitions = [(0, Partition::new(0, Timestamp::from_micros(0)))].into();
-        let mut consumer = PartitionConsumer::start(&topic.params, &Columns::default(), 1, partitions).unwrap();
-        assert!(topic.wait_next(&mut consumer, 2).contains("offset 0 "));
-        // Nothing is owed where the end was reached.
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE + Duration::from_millis(500) {
-            assert_eq!(topic.next(&mut consumer, 1), None);
-            assert!(!consumer.is_silent());
-        }
-        let begun = Instant::now();
-        while !consumer.is_silent() {
-            assert_eq!(topic.next(&mut consumer, 2), None);
-            assert!(begun.elapsed() < 2 * PATIENCE, "it is silent for long enough");
-        }
-        assert!(begun.elapsed() >= PATIENCE, "it has time to answer");
-        consumer.restart(&topic.params, &Columns::default(), 1).unwrap();
-        assert!(!consumer.is_silent());
-        assert_eq!(consumer.patience, 2 * PATIENCE, "brokers that only take long are given time");
-        topic.send();
-        assert!(topic.wait_next(&mut consumer, 2).contains("offset 1 "), "nothing comes again, and nothing is missed");
-        assert_eq!(consumer.patience, PATIENCE);
     }
 }
