@@ -9,6 +9,9 @@ use rdkafka::error::KafkaResult;
 use super::broker::{self, Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
+/// Clients give up a little early.
+const ROUNDING: Duration = Duration::from_millis(100);
+
 /// Asks about one topic, by one client as long as it answers.
 ///
 /// A client that was told that nobody leads a partition believes it for minutes and asks nobody any more: after a failure it gets the
@@ -34,6 +37,11 @@ impl KeptClient {
         let client = broker.consumer(&[("isolation.level", "read_uncommitted")])?;
         Ok(KeptClient { client: Arc::new(client), patience: REQUEST_TIMEOUT, has_failed: false })
     }
+
+    /// Whether a request that failed after so long got no answer.
+    fn is_silent(&self, took: Duration) -> bool {
+        took.saturating_add(ROUNDING) >= self.patience
+    }
 }
 
 impl MetadataClient {
@@ -54,11 +62,11 @@ impl MetadataClient {
         let kept = self.lock().clone();
         let begun = Instant::now();
         let answer = self.ask_client(&kept, &request);
-        if answer.is_ok() || begun.elapsed() < kept.patience || kept.patience == REQUEST_TIMEOUT {
-            return answer;
+        if answer.is_err() && kept.is_silent(begun.elapsed()) && kept.patience < REQUEST_TIMEOUT {
+            let new = self.lock().clone();
+            return self.ask_client(&new, &request);
         }
-        let kept = self.lock().clone();
-        self.ask_client(&kept, &request)
+        answer
     }
 
     fn ask_client<T, E>(
@@ -72,7 +80,7 @@ impl MetadataClient {
             let _ = kept.client.fetch_metadata(Some(&self.topic), kept.patience);
         }
         let answer = request(&kept.client, kept.patience.saturating_sub(begun.elapsed()));
-        match answer.is_err() && begun.elapsed() >= kept.patience {
+        match answer.is_err() && kept.is_silent(begun.elapsed()) {
             true => self.replace(&kept.client),
             false => self.settle(&kept.client, answer.is_err(), begun.elapsed()),
         }

@@ -175,7 +175,7 @@ fn explain_tells_what_a_cap_drops_of_the_records_that_users_have() {
     let explained = |mean: &str| bernstream(folder.path(), &["explain", "c.toml", "--records-per-user", mean]);
     let (said, warned) = explained("8");
     assert!(said.contains("\nCap\n  max_records_per_window = 2 drops 76.6 % of the records, if users"), "{said}");
-    let other = "max_records_per_window = 18 drops 10 % at most, with 9.00 times the noise";
+    let other = "max_records_per_window = 18 drops 10 % at most, at the same sizes with 9.00 times the noise";
     assert!(said.contains(other) && warned.contains("warning: the cap drops most of the records: "), "{said}{warned}");
     assert!(warned.contains(other), "{warned}");
     let (said, warned) = explained("1.5");

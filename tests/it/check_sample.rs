@@ -272,7 +272,7 @@ fn what_a_cap_drops_of_files_is_told() {
     let (code, told) = check_files(&file, &["--sample"]);
     let words = "count under the cap of 3 for a user in a window: 9 of 100 (9 %): the cap drops more than half";
     assert!(code == Some(0) && has(&told, "warn", words), "{told}");
-    let words = "max_records_per_window = 80 drops 10 % at most, with 26.7 times the noise";
+    let words = "max_records_per_window = 80 drops 10 % at most, at the same sizes with 26.7 times the noise";
     assert!(told.contains(words), "{told}");
     fs::write(&file, text.replace("max_records_per_window = 3", "max_records_per_window = 80")).expect("written");
     let (_, told) = check_files(&file, &["--sample"]);
