@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use arrow_array::Array;
 
-use super::tally::{has_user, is_in_time, is_listed};
+use super::tally::{has_user, is_listed};
 use crate::cli::cap::CapLoss;
 use crate::cli::progress::part;
 use crate::clock::Timestamp;
@@ -90,10 +90,7 @@ impl<'a> CapTally<'a> {
 /// Whose record it is, if a window takes it: the releases may drop it all the same.
 fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
     let time = batch.times.is_valid(row).then(|| Timestamp::from_micros(batch.times.value(row)))?;
-    let is_taken = rules.has_window(time, batch.message_time)
-        && is_in_time(rules, time, batch.message_time)
-        && is_listed(rules, batch, row)
-        && has_user(batch, row);
+    let is_taken = rules.has_window(time, batch.message_time) && is_listed(rules, batch, row) && has_user(batch, row);
     let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| is_taken)?;
     let (window, period) = (rules.grid.span_of(time).start, cap.period.span_of(time).start);
     Some(UserWindow { window, period, user: user.to_vec() })

@@ -77,7 +77,7 @@ impl<'a> Tally<'a> {
         for time in batch.times.iter().flatten().map(Timestamp::from_micros) {
             if self.rules.has_window(time, batch.message_time) {
                 self.in_window += 1;
-                self.in_time += u64::from(is_in_time(self.rules, time, batch.message_time));
+                self.in_time += u64::from(self.is_in_time(time, batch.message_time));
             }
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
@@ -89,6 +89,12 @@ impl<'a> Tally<'a> {
                 release.count(batch, row);
             }
         }
+    }
+
+    /// Whether a record comes before the cutoff of its window, where none is for the past.
+    fn is_in_time(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
+        let cutoff = self.rules.cutoff(self.rules.grid.span_of(time), None);
+        message.is_none_or(|message| message < cutoff)
     }
 
     fn count_key(&mut self, batch: &Batch, row: usize) {
@@ -137,12 +143,6 @@ pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
     let Some(listed) = &rules.keys else { return true };
     let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
     key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
-}
-
-/// Whether a record comes before the cutoff of its window, where none is for the past.
-pub(super) fn is_in_time(rules: &Rules, time: Timestamp, message: Option<Timestamp>) -> bool {
-    let cutoff = rules.cutoff(rules.grid.span_of(time), None);
-    message.is_none_or(|message| message < cutoff)
 }
 
 /// Whether a record has a user who can be told apart.
