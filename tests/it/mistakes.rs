@@ -530,7 +530,7 @@ const INPUT: &[Mistake] = &[
     },
     Mistake {
         what: "Avro of a schema that was registered later",
-        verdict: "good, with `check --sample`: the id; without it such records are dropped one by one",
+        verdict: "good, with `check --sample`: the id; without it such records are dropped one by one, and where `registry` names the registry, a metric, an alert and a line of `check` say so",
         made: |at| {
             let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":"{kind}"}}"#);
             let fields = [field("time", "long"), field("key", "string"), field("value", "double")].join(",");

@@ -33,7 +33,7 @@ fn an_audit_shows_what_it_does_and_when_it_ends() {
     let text = configuration("1d", "epsilon = 1.0", &["epsilon = 0.1"]);
     fs::write(folder.path().join("c.toml"), text).expect("the configuration");
     records(&folder.path().join("in.arrows"));
-    let lines = shown(folder.path(), "audit c.toml --minutes 0.05");
+    let lines = shown(folder.path(), "audit c.toml --minutes 0.15");
     assert!(has(&lines, "replaying neighbouring streams: ", " s left"), "{lines:?}");
     assert!(has(&lines, "attacking what is released: ", ""), "{lines:?}");
     let piped = command(folder.path(), &["audit", "c.toml", "--minutes", "0.02"]);
