@@ -42,7 +42,7 @@ pub fn follow(registry: &Registry, metrics: &Metrics, stop: &Stop) -> Result<Bac
 fn tell(wrong: Option<&(String, String)>) {
     match wrong {
         Some((why, remedy)) => warn!("{why}; {remedy}"),
-        None => info!("the newest schema is pinned again"),
+        None => info!("the registry answers, and its newest schema is pinned"),
     }
 }
 
