@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::params::{Params, check};
 use super::partition_consumer::{Found, Partition, PartitionConsumer};
+use super::stall_watch::StallWatch;
 use super::topic_inspector::TopicInspector;
 use super::{stamps, start, unreadable};
 use crate::clock::Timestamp;
@@ -24,6 +25,7 @@ pub struct Stretches {
     /// How many share a topic, and the room of the queues.
     of: u32,
     consumer: Option<PartitionConsumer>,
+    stall_watch: StallWatch,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
     changed: Option<BTreeMap<i32, Partition>>,
     /// What the old one had read and not returned.
@@ -40,8 +42,18 @@ impl Stretches {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(&params, &topic)?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
-        let (partitions, consumer, changed, left) = (topic.partitions.len(), None, None, VecDeque::new());
-        Ok(Stretches { params, columns, id: topic.id, inspector, partitions, of: 1, consumer, changed, left })
+        Ok(Stretches {
+            params,
+            columns,
+            id: topic.id,
+            inspector,
+            partitions: topic.partitions.len(),
+            of: 1,
+            consumer: None,
+            stall_watch: StallWatch::default(),
+            changed: None,
+            left: VecDeque::new(),
+        })
     }
 
     /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
@@ -55,6 +67,7 @@ impl Stretches {
             partitions: self.partitions,
             of,
             consumer: None,
+            stall_watch: StallWatch::default(),
             changed: None,
             left: VecDeque::new(),
         };
@@ -130,6 +143,7 @@ impl Stretches {
             return Ok(Event::Idle);
         };
         let failed = match consumer.next(&self.params, Some(until), timeout)? {
+            Found::Event(Event::Idle) => return self.stall_watch.idle(consumer, &self.inspector, until),
             Found::Event(event) => return Ok(event),
             Found::Unreadable(error) => error,
         };

@@ -46,6 +46,10 @@ pub fn accepts_loss(settings: &Settings) -> bool {
     kafka(settings).is_some_and(|kafka| !kafka.lost.is_empty())
 }
 
+pub fn asks_a_registry(settings: &Settings) -> bool {
+    settings.registry.is_some()
+}
+
 pub fn uses_brokers(settings: &Settings) -> bool {
     reads_a_topic(settings) || matches!(settings.output, Output::Kafka { .. })
 }

@@ -277,6 +277,17 @@ pub const ALL: &[Exclusion] = &[
         main_limit: None,
     },
     Exclusion {
+        title: "Schemas that follow from rows",
+        applies_to: "with `registry`",
+        applies: conditions::asks_a_registry,
+        clause: "schemas that producers register by what they are about to send: the metric, the log and the alert on the newest one show \
+            that it was registered",
+        details: "Every minute the worker compares the newest schema of a registry with the pinned ones, and a metric, the log and an alert say \
+            whether it is one of them. What people register before anything is sent is public. A producer that infers a schema from rows and \
+            registers it by itself makes it depend on records: set `auto.register.schemas=false` there.",
+        main_limit: None,
+    },
+    Exclusion {
         title: "Records unlike the prior",
         applies_to: "with [random differential privacy](random.md)",
         applies: conditions::is_random,
