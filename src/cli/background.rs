@@ -11,12 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A thread that is told to end when this is dropped.
 #[derive(Debug)]
-pub struct Background {
+pub struct BackgroundThread {
     stop: Stop,
     thread: JoinHandle<()>,
 }
 
-impl Background {
+impl BackgroundThread {
     /// Starts a thread that does `work` until the `stop` that it is given is asked for.
     ///
     /// # Errors
@@ -28,11 +28,11 @@ impl Background {
             .name(name.to_owned())
             .spawn(move || work(&given))
             .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
-        Ok(Background { stop: stop.clone(), thread })
+        Ok(BackgroundThread { stop: stop.clone(), thread })
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundThread {
     /// Lets it end: the program crashes at its exit where a client is being made just then, which OpenSSL is part of.
     fn drop(&mut self) {
         self.stop.ask();

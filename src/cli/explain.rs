@@ -14,7 +14,7 @@ use crate::cli::budget_forecast::budget;
 use crate::cli::cap::CapLoss;
 use crate::cli::components::other_promise;
 use crate::cli::explain::choices::choices;
-use crate::cli::explain::errors::Accuracy;
+use crate::cli::explain::errors::{Accuracy, scale};
 use crate::cli::explain::plan::Plan;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
@@ -147,24 +147,19 @@ fn of_cap(loss: CapLoss, mean: f64) -> Vec<String> {
     vec![dropped, loss.alternative()]
 }
 
-/// Sentences on whether readers will see anything, for each density that says how many records it expects.
+/// Sentences on whether readers will see anything, for each release of which that can be told.
 ///
 /// # Errors
 ///
 /// If the noise of its price cannot be drawn.
 pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    for release in settings.releases.iter().filter(|release| is_judged(settings, release)) {
+    for release in settings.releases.iter().filter(|release| scale(settings, release).is_some()) {
         let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
         let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
     Ok(lines)
-}
-
-fn is_judged(settings: &Settings, release: &Release) -> bool {
-    let is_density = matches!(release.function.about, Target::Density(_) | Target::Cells(_));
-    is_density && (release.expected_records.is_some() || settings.privacy.records_per_window.is_some())
 }
 
 fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failure> {

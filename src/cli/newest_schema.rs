@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use crate::cli::background::Background;
+use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
 use crate::kafka::check::Check;
 use crate::metrics::Metrics;
 use crate::pipeline::Stop;
-use crate::source::registry::{Registry, Silent};
+use crate::source::registry::{RegistryFailure, SchemaRegistry};
 
 /// How often a registry is asked.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn follow(registry: &Registry, metrics: &Metrics, stop: &Stop) -> Result<Background, Failure> {
+pub fn follow(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) -> Result<BackgroundThread, Failure> {
     let (registry, metrics) = (registry.clone(), metrics.clone());
     let ask = move |stop: &Stop| {
         let mut told = None;
@@ -36,7 +36,7 @@ pub fn follow(registry: &Registry, metrics: &Metrics, stop: &Stop) -> Result<Bac
             stop.wait(INTERVAL);
         }
     };
-    Background::start("schemas", &stop.below(), ask)
+    BackgroundThread::start("schemas", &stop.below(), ask)
 }
 
 fn tell(wrong: Option<&(String, String)>) {
@@ -47,12 +47,12 @@ fn tell(wrong: Option<&(String, String)>) {
 }
 
 /// Asks the registry once.
-pub fn check(registry: &Registry) -> Check {
+pub fn check(registry: &SchemaRegistry) -> Check {
     judged(registry, &registry.newest())
 }
 
-fn judged(registry: &Registry, newest: &Result<u32, Silent>) -> Check {
-    let Registry { url, subject, pinned, .. } = registry;
+fn judged(registry: &SchemaRegistry, newest: &Result<u32, RegistryFailure>) -> Check {
+    let SchemaRegistry { url, subject, pinned, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
         Ok(id) if pinned.contains(id) => return Check::passed(format!("{what}: id {id}")),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use crate::cli::background::Background;
+use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
 use crate::config::{Input, Settings};
 use crate::kafka::broker_clock;
@@ -36,7 +36,7 @@ const SETTINGS: [&str; 7] = [
 #[derive(Debug)]
 pub struct Watch {
     found: Arc<Mutex<Option<Failure>>>,
-    _until_the_end: Background,
+    _until_the_end: BackgroundThread,
 }
 
 impl Watch {
@@ -58,7 +58,7 @@ impl Watch {
                 stop.wait(INTERVAL);
             }
         };
-        Ok(Watch { found, _until_the_end: Background::start("topics", stop, follow)? })
+        Ok(Watch { found, _until_the_end: BackgroundThread::start("topics", stop, follow)? })
     }
 
     /// Why the worker had to end, if it had to.

@@ -19,17 +19,17 @@ const LARGEST_ANSWER: u64 = 16 << 20;
 
 /// A subject of a registry, and the schemas that are pinned of it.
 #[derive(Clone, Debug)]
-pub struct Registry {
+pub struct SchemaRegistry {
     /// Without a slash at its end.
     pub url: String,
     pub subject: String,
-    pub login: Option<Login>,
+    pub login: Option<RegistryLogin>,
     pub pinned: BTreeSet<u32>,
 }
 
 /// A user of a registry.
 #[derive(Clone, Debug)]
-pub struct Login {
+pub struct RegistryLogin {
     pub username: String,
     /// Contains the password on its only line.
     pub password_file: PathBuf,
@@ -38,7 +38,7 @@ pub struct Login {
 /// Why a registry has named no schema.
 #[derive(Debug, thiserror::Error)]
 #[error("the registry at {url} does not say which schema of subject '{subject}' is the newest: {why}")]
-pub struct Silent {
+pub struct RegistryFailure {
     url: String,
     subject: String,
     why: String,
@@ -46,8 +46,11 @@ pub struct Silent {
 
 /// What is needed of an answer.
 #[derive(Debug, Deserialize)]
-struct Version {
+struct NewestSchema {
     id: u32,
+    /// Not said of Avro.
+    #[serde(rename = "schemaType")]
+    format: Option<String>,
 }
 
 /// The address of a registry, without a slash at its end.
@@ -68,14 +71,14 @@ pub fn address(text: &str) -> Result<String, String> {
     }
 }
 
-impl Registry {
+impl SchemaRegistry {
     /// The id of the newest schema of the subject.
     ///
     /// # Errors
     ///
     /// If the registry does not say which it is.
-    pub fn newest(&self) -> Result<u32, Silent> {
-        self.ask().map_err(|why| Silent { url: self.url.clone(), subject: self.subject.clone(), why })
+    pub fn newest(&self) -> Result<u32, RegistryFailure> {
+        self.ask().map_err(|why| RegistryFailure { url: self.url.clone(), subject: self.subject.clone(), why })
     }
 
     pub fn is_encrypted(&self) -> bool {
@@ -122,9 +125,12 @@ impl Registry {
             return Err(format!("it answers with status {}, and is not followed elsewhere", answer.status().as_u16()));
         }
         let body = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(|e| e.to_string())?;
-        let newest: Version =
+        let newest: NewestSchema =
             serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())?;
-        Ok(newest.id)
+        match newest.format {
+            Some(format) if format != "AVRO" => Err(format!("the newest one is of {format}, and not of Avro")),
+            _ => Ok(newest.id),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use bernstream::config::Settings;
-use bernstream::source::registry::{self, Login};
+use bernstream::source::registry::{RegistryLogin, SchemaRegistry};
 
 use crate::harness::http::free_address;
 use crate::harness::kafka;
@@ -16,12 +16,12 @@ use crate::harness::running::Running;
 use crate::harness::setup::Setup;
 
 /// A registry that knows the newest schema of the subject `rides value`, and tells a reader with the password "secret" that of `private`.
-struct Registry {
+struct MockRegistry {
     address: String,
     newest: Arc<AtomicU32>,
 }
 
-impl Registry {
+impl MockRegistry {
     fn start(newest: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
@@ -46,6 +46,9 @@ impl Registry {
                             ("401 Unauthorized", String::new())
                         }
                     }
+                    "GET /subjects/other/versions/latest HTTP/1.1" => {
+                        ("200 OK", r#"{"id":9,"schemaType":"PROTOBUF"}"#.to_owned())
+                    }
                     _ => ("404 Not Found", r#"{"error_code":40401,"message":"Subject not found."}"#.to_owned()),
                 };
                 // In pieces, as a proxy may answer.
@@ -53,7 +56,7 @@ impl Registry {
                 let _ = write!(stream, "HTTP/1.1 {status}\r\n{head}\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
             }
         });
-        Registry { address, newest }
+        MockRegistry { address, newest }
     }
 
     fn url(&self) -> String {
@@ -96,7 +99,7 @@ const NEWER: &str = "the newest schema of subject 'rides value', id 8, is not pi
 #[test]
 fn a_worker_says_that_a_newer_schema_is_not_pinned() {
     let Some(servers) = kafka::broker() else { return };
-    let registry = Registry::start(7);
+    let registry = MockRegistry::start(7);
     let setup = Setup::of_seconds(&servers, 0);
     reads_avro(&setup, &registry.url(), "");
     assert!(setup.ledger_command(&["init"]).status.success());
@@ -139,7 +142,7 @@ fn a_registry_that_does_not_answer_changes_nothing_in_a_worker() {
 #[test]
 fn check_compares_the_newest_schema_with_those_that_are_pinned() {
     let Some(servers) = kafka::broker() else { return };
-    let registry = Registry::start(7);
+    let registry = MockRegistry::start(7);
     let setup = Setup::new(&servers, 2);
     reads_avro(&setup, &registry.url(), "");
     let of_registry = |told: &str, word: &str| {
@@ -186,15 +189,20 @@ fn a_registry_of_https_needs_tls_and_a_password_needs_https() {
     let without_tls = "https://registry cannot be reached: this program was built without TLS";
     assert_eq!(told.contains(without_tls), cfg!(not(feature = "tls")), "{told}");
     assert!(code == Some(0) && told.contains("can read the secret in"), "{told}");
-    for (wrong, words) in [
-        ("http://registry", "an http:// address gets the password in the clear"),
-        ("https://reader:secret@registry", "a name and a password belong to username and password_file"),
-        ("registry:8081", "is not the address of a registry"),
+    for (right, wrong, words) in [
+        ("\"reader\"", "\"reader:of\"", "must not contain ':'"),
+        ("https://registry", "http://registry", "an http:// address gets the password in the clear"),
+        (
+            "https://registry",
+            "https://reader:secret@registry",
+            "a name and a password belong to username and password_file",
+        ),
+        ("https://registry", "registry:8081", "is not the address of a registry"),
     ] {
-        setup.edit("https://registry", wrong);
+        setup.edit(right, wrong);
         let (code, told) = check(&setup, &["--offline"]);
         assert!(code == Some(78) && told.contains(words), "{wrong}: {told}");
-        setup.edit(wrong, "https://registry");
+        setup.edit(wrong, right);
     }
 }
 
@@ -202,17 +210,27 @@ fn a_registry_of_https_needs_tls_and_a_password_needs_https() {
 fn a_registry_that_asks_for_a_password_gets_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let password_file = folder.path().join("password");
-    let server = Registry::start(7);
+    let server = MockRegistry::start(7);
     let ask = |password: &str| {
         fs::write(&password_file, password).expect("a password");
-        let login = Some(Login { username: "reader".to_owned(), password_file: password_file.clone() });
-        let url = format!("http://{}", server.address);
-        let asked = registry::Registry { url, subject: "private".to_owned(), login, pinned: [9].into() };
-        asked.newest().map_err(|silent| silent.to_string())
+        let login = RegistryLogin { username: "reader".to_owned(), password_file: password_file.clone() };
+        newest_of("private", &server, Some(login))
     };
     assert_eq!(ask("secret\n"), Ok(9));
     for (wrong, words) in [("other\n", "it refuses the user"), ("", "is empty")] {
         let told = ask(wrong).expect_err("it is wrong");
         assert!(told.ends_with(words) && !told.contains("other"), "{told}");
     }
+}
+
+#[test]
+fn a_schema_that_is_not_of_avro_is_said_to_be_none() {
+    let told = newest_of("other", &MockRegistry::start(7), None).expect_err("nothing pins it");
+    assert!(told.ends_with("the newest one is of PROTOBUF, and not of Avro"), "{told}");
+}
+
+fn newest_of(subject: &str, server: &MockRegistry, login: Option<RegistryLogin>) -> Result<u32, String> {
+    let url = format!("http://{}", server.address);
+    let registry = SchemaRegistry { url, subject: subject.to_owned(), login, pinned: [9].into() };
+    registry.newest().map_err(|failure| failure.to_string())
 }

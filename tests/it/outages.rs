@@ -210,12 +210,12 @@ impl<'a, B: Brokers> Probe<'a, B> {
 }
 
 /// Sends records to the inputs of workers, twice a second to each partition, whatever their brokers do: who publishes has to read.
-struct Feeder {
+struct RecordFeeder {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Feeder {
+impl RecordFeeder {
     fn start(setups: &[Setup]) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let servers = setups.first().map(|setup| setup.servers.clone()).unwrap_or_default();
@@ -224,11 +224,11 @@ impl Feeder {
         let thread = thread::spawn(move || {
             while !seen.load(Relaxed) {
                 // A client of its own each time: it knows nothing of an outage.
-                Feeder::send(&servers, &inputs);
+                RecordFeeder::send(&servers, &inputs);
                 thread::sleep(Duration::from_millis(500));
             }
         });
-        Feeder { is_over, thread: Some(thread) }
+        RecordFeeder { is_over, thread: Some(thread) }
     }
 
     fn send(servers: &str, inputs: &[String]) {
@@ -244,7 +244,7 @@ impl Feeder {
     }
 }
 
-impl Drop for Feeder {
+impl Drop for RecordFeeder {
     fn drop(&mut self) {
         self.is_over.store(true, Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
@@ -262,7 +262,7 @@ pub struct Case {
 
 /// What a worker does once the brokers can be used.
 #[derive(Clone, Copy, Debug)]
-pub struct Recovery {
+pub struct WorkerRecovery {
     /// Whether its ledger is in a log too.
     pub has_log: bool,
     /// How long it waits for its next synopsis.
@@ -274,11 +274,11 @@ pub struct Recovery {
 impl Case {
     /// How so many workers with a ledger log, and as many without, recover: each time that the brokers can be used again, where some do what
     /// others did.
-    pub fn recoveries<B: Brokers>(self, brokers: &B, workers: usize, first: u8) -> Vec<Recovery> {
+    pub fn recoveries<B: Brokers>(self, brokers: &B, workers: usize, first: u8) -> Vec<WorkerRecovery> {
         let probe = Probe::new(brokers);
         let setups: Vec<_> = (0..2 * workers).map(|number| setup(brokers, has_log(number))).collect();
         let workers: Vec<_> = setups.iter().map(Running::start).collect();
-        let feeder = Feeder::start(&setups);
+        let feeder = RecordFeeder::start(&setups);
         for (worker, setup) in workers.iter().zip(&setups) {
             worker.wait_metric(setup, "synopses_published_total", 6.0);
         }
@@ -319,7 +319,7 @@ fn setup(brokers: &impl Brokers, has_log: bool) -> Setup {
 }
 
 /// How each recovers; [`PATIENCE`] where it does not.
-fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<Recovery> {
+fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<WorkerRecovery> {
     let (usable, now) = (Instant::now(), Timestamp::now());
     let published = |worker: &Running| worker.metric("synopses_published_total").unwrap_or_default();
     let before: Vec<_> = workers.iter().map(published).collect();
@@ -343,7 +343,7 @@ fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<Recovery> {
             let told = log.lines().filter(|line| !line.contains("window released")).collect::<Vec<_>>().join("\n");
             println!("after {first:.1?}: {told}");
         }
-        Recovery { has_log: has_log(number), first, current }
+        WorkerRecovery { has_log: has_log(number), first, current }
     });
     recoveries.collect()
 }
@@ -361,7 +361,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn new(case: Case, has_log: bool, brokers: u8, outages: u8, recoveries: &[Recovery]) -> Self {
+    fn new(case: Case, has_log: bool, brokers: u8, outages: u8, recoveries: &[WorkerRecovery]) -> Self {
         let of_them = || recoveries.iter().filter(|recovery| recovery.has_log == has_log);
         let (mut first, mut current): (Vec<_>, Vec<_>) =
             (of_them().map(|recovery| recovery.first).collect(), of_them().map(|recovery| recovery.current).collect());

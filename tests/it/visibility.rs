@@ -106,3 +106,14 @@ fn tables_of_cells_are_judged_with_their_form_and_name_no_way_out() {
     let told = visibility(&replaced(&tables, "expected_records = 300 ", "expected_records = 30 "));
     assert_eq!((&told["visible"], &told["shape_needs"]), (&Value::from("nothing"), &Value::Null), "{told}");
 }
+
+/// The band of a share of labels is compared with all that the share can be.
+#[test]
+fn labels_and_regressions_are_judged_by_the_range_of_their_values() {
+    const LATE: &str = include_str!("../../config/flights-late.toml");
+    let told = visibility(LATE);
+    assert_eq!((&told["visible"], &told["shape_needs"]), (&Value::from("details"), &Value::Null), "{told}");
+    let expected = LATE.lines().find(|line| line.starts_with("expected_records")).expect("a number of records");
+    let poor = visibility(&replaced(LATE, expected, "expected_records = 100"));
+    assert_eq!(poor["visible"], "nothing", "{poor}");
+}

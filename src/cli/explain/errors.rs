@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::{Plan, named};
-use crate::cli::explain::visibility::{CurveVisibility, ExpectedCurve};
+use crate::cli::explain::visibility::{CurveScale, CurveVisibility, ExpectedCurve};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use crate::config::Selection;
+use crate::config::{Release, Selection, Settings};
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
-use crate::synopsis::description::{Cells, Target};
+use crate::synopsis::description::{CellLabel, Cells, Target};
 use crate::synopsis::rough::Kind;
 use crate::targets::Basis;
 
@@ -31,8 +31,8 @@ pub struct Accuracy {
     pub curve: Option<Within>,
     /// The mean height of a curve of the expected number of records, to compare the errors with.
     pub mean_height: Option<f64>,
-    /// Whether readers of a density will see anything; absent where the file does not say how many records it expects, or leaves its noise
-    /// to a private choice.
+    /// Whether readers will see anything; absent where the file does not say how many records it expects and that matters, or leaves its noise
+    /// to a private choice, and of what has neither a height nor a range.
     pub visibility: Option<CurveVisibility>,
     #[serde(skip)]
     expectation: Option<ExpectedCurve>,
@@ -93,19 +93,17 @@ impl Accuracy {
             |auto: &Selection| Within { within: auto.taken.expected.within, quantity: units::quantity(release) };
         let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
         let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
-        let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
-        let records = plan.settings.privacy.records_per_window.or(release.expected_records);
-        let is_density = match &release.function.about {
-            Target::Density(_) => true,
-            Target::Cells(Cells { label }) => label.is_none() && curve.is_some(),
-            _ => false,
-        };
-        let records = records.filter(|_| is_density && !release.is_sum_of_panes());
-        let expectation = records.map(|records| ExpectedCurve {
-            records,
-            height: float(records) / volume,
-            error: curve.as_ref().map_or(at_own.in_the_middle.max(at_own.at_the_ends), |curve| curve.within),
-            is_of_noise_alone: curve.is_none(),
+        let noise_and_form = auto.map(|auto| auto.taken.expected.within);
+        let scale = scale(plan.settings, release)
+            .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
+        let expectation = scale.map(|scale| {
+            // Bands of densities are those of the noise.
+            let of_form = match scale {
+                CurveScale::MeanHeight { .. } => curve.as_ref().map(|curve| curve.within),
+                CurveScale::Range(_) => curve.as_ref().map(|curve| curve.within).or(noise_and_form),
+            };
+            let error = of_form.unwrap_or(at_own.in_the_middle.max(at_own.at_the_ends));
+            ExpectedCurve { scale, error, is_of_noise_alone: of_form.is_none() }
         });
         // Which noise a private choice leads to is not known before.
         let is_chosen = release.private_order.is_none() && release.private_bandwidths.is_none();
@@ -119,9 +117,12 @@ impl Accuracy {
             },
             price: own,
             at_prices,
-            noise_and_form: auto.map(|auto| auto.taken.expected.within),
+            noise_and_form,
             curve,
-            mean_height: expectation.map(|expected| expected.height),
+            mean_height: expectation.and_then(|expected| match expected.scale {
+                CurveScale::MeanHeight { height, .. } => Some(height),
+                CurveScale::Range(_) => None,
+            }),
             visibility,
             expectation,
             what,
@@ -211,6 +212,21 @@ impl Accuracy {
         };
         let told = format!("the noise of windows counted from 0, in the middle ({}):", self.quantity);
         std::iter::once(told).chain(plan.later(half_after).into_iter().filter_map(line)).collect()
+    }
+}
+
+/// What the differences of a curve are compared with; nothing where that is not known.
+pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
+    match &release.function.about {
+        Target::Density(_) | Target::Cells(Cells { label: None }) => {
+            let records = settings.privacy.records_per_window.or(release.expected_records)?;
+            let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
+            Some(CurveScale::MeanHeight { records, height: float(records) / volume })
+        }
+        Target::Regression(label) => Some(CurveScale::Range(label.max - label.min)),
+        Target::Cells(Cells { label: Some(CellLabel::Number { min, max, .. }) }) => Some(CurveScale::Range(max - min)),
+        Target::Probability(_) | Target::Cells(Cells { label: Some(_) }) => Some(CurveScale::Range(1.0)),
+        Target::Classifier(_) | Target::Sum(_) | Target::Moments(_) => None,
     }
 }
 

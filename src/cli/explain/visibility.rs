@@ -1,4 +1,4 @@
-//! Whether readers of a density will see anything, told before any record is read, and what would let them see its shape.
+//! Whether readers of a curve will see anything, told before any record is read, and what would let them see its shape.
 
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Density, Smoothing, Target};
 
-/// How many times its error a mean height is of whose band that of half or one and a half of it stays clear.
+/// How many times its error a mean height is of whose band that of half or one and a half of it stays clear; and half of a range, where the
+/// bands of its middle and of a value a quarter of it away do.
 const OF_THE_SHAPE: f64 = 4.0;
 
-/// How many times its error a mean height is of whose band that of a tenth more or less stays clear.
+/// The same of a tenth more or less, and of a twentieth of a range.
 const OF_DETAILS: f64 = 20.0;
 
 /// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.
@@ -24,25 +25,26 @@ const RESERVE: f64 = 1.25;
 /// A kernel that is wider than this part of the domain leaves no shape to see.
 const WIDEST_KERNEL: f64 = 0.25;
 
-/// The differences of a density that bands tell apart. Computed from public quantities alone.
+/// The differences of a curve that bands tell apart. Computed from public quantities alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct CurveVisibility {
     pub visible: VisibleDetail,
-    /// How many times the error the mean height of a curve of the expected records is.
+    /// How many times the error the mean height of a curve of the expected records is, or half of the range of its values.
     pub height_to_error: f64,
-    /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only where nothing is visible, and
-    /// the error is that of noise alone.
+    /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only of a density of which nothing is
+    /// visible, where the error is that of noise alone.
     pub shape_needs: Option<ShapeNeeds>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VisibleDetail {
-    /// The bands of a place with half as many records as in the mean, or half as many again, and of one with the mean overlap.
+    /// The bands of a place with half as many records as in the mean, or half as many again, and of one with the mean overlap; or those of
+    /// two values that are a quarter of the range apart.
     Nothing,
     /// Those do not.
     Shape,
-    /// Nor do those of a place with a tenth more or fewer.
+    /// Nor do those of a place with a tenth more or fewer, or of values that are a twentieth of the range apart.
     Details,
 }
 
@@ -58,54 +60,100 @@ pub struct ShapeNeeds {
     pub bandwidths: Option<Vec<f64>>,
 }
 
-/// The mean height of a curve of the expected records, and how far it may be off.
+/// What a curve is compared with, and how far it may be off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpectedCurve {
-    /// Records of a window and key.
-    pub records: u64,
-    pub height: f64,
+    pub scale: CurveScale,
     /// What noise, or noise and form, stay within everywhere.
     pub error: f64,
     pub is_of_noise_alone: bool,
 }
 
+/// How large the differences of a curve are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CurveScale {
+    /// The mean height of a density of so many records of a window and key.
+    MeanHeight { records: u64, height: f64 },
+    /// From the least possible value to the greatest.
+    Range(f64),
+}
+
+impl ExpectedCurve {
+    /// How many times the error it is.
+    fn height_to_error(self) -> f64 {
+        match self.scale {
+            CurveScale::MeanHeight { height, .. } => height / self.error,
+            CurveScale::Range(range) => range / 2.0 / self.error,
+        }
+    }
+}
+
 impl CurveVisibility {
     pub(super) fn new(settings: &Settings, release: &Release, expected: ExpectedCurve) -> Self {
-        let height_to_error = expected.height / expected.error;
+        let height_to_error = expected.height_to_error();
         let visible = match height_to_error {
             OF_DETAILS.. => VisibleDetail::Details,
             OF_THE_SHAPE.. => VisibleDetail::Shape,
             _ => VisibleDetail::Nothing,
         };
         let factor = RESERVE * OF_THE_SHAPE / height_to_error;
-        let shape_needs = (visible == VisibleDetail::Nothing && expected.is_of_noise_alone && factor.is_finite())
-            .then(|| ShapeNeeds::new(settings, release, expected.records, factor));
+        let shape_needs = match expected.scale {
+            CurveScale::MeanHeight { records, .. }
+                if visible == VisibleDetail::Nothing && expected.is_of_noise_alone && factor.is_finite() =>
+            {
+                Some(ShapeNeeds::new(settings, release, records, factor))
+            }
+            _ => None,
+        };
         CurveVisibility { visible, height_to_error, shape_needs }
     }
 
     /// The verdict in words: nothing, the shape, or details.
     pub(super) fn in_words(&self, expected: ExpectedCurve) -> Vec<String> {
-        let verdict = match self.visible {
-            VisibleDetail::Nothing => {
-                "Nothing will be seen: bands are too wide to tell a place with half as many records as in the mean, or half as many again, \
-                 from one with the mean"
-            }
-            VisibleDetail::Shape => {
-                "The shape will be seen: bands tell a place with half as many records as in the mean, or half as many again, from one with \
-                 the mean"
-            }
-            VisibleDetail::Details => {
-                "Details will be seen: bands tell a place with a tenth more or fewer records than in the mean from one with the mean"
-            }
-        };
-        let [height, times] = [expected.height, self.height_to_error].map(three_digits);
         let error = if expected.is_of_noise_alone { "the noise" } else { "what noise and form stay within" };
-        let mut lines = vec![format!(
-            "{verdict} (the mean height of a curve of the expected {} records is {height}, {times} times {error}).",
-            expected.records
-        )];
-        lines.extend(self.shape_needs.as_ref().map(ShapeNeeds::in_words));
-        lines
+        let times = three_digits(self.height_to_error);
+        let verdict = match expected.scale {
+            CurveScale::MeanHeight { records, height } => format!(
+                "{} (the mean height of a curve of the expected {records} records is {}, {times} times {error}).",
+                of_records(self.visible),
+                three_digits(height)
+            ),
+            CurveScale::Range(range) => format!(
+                "{} (half of the range of values is {}, {times} times {error}).",
+                of_values(self.visible),
+                three_digits(range / 2.0)
+            ),
+        };
+        let needs = self.shape_needs.as_ref().map(ShapeNeeds::in_words);
+        std::iter::once(verdict).chain(needs).collect()
+    }
+}
+
+fn of_records(visible: VisibleDetail) -> &'static str {
+    match visible {
+        VisibleDetail::Nothing => {
+            "Nothing will be seen: bands are too wide to tell a place with half as many records as in the mean, or half as many again, \
+             from one with the mean"
+        }
+        VisibleDetail::Shape => {
+            "The shape will be seen: bands tell a place with half as many records as in the mean, or half as many again, from one with \
+             the mean"
+        }
+        VisibleDetail::Details => {
+            "Details will be seen: bands tell a place with a tenth more or fewer records than in the mean from one with the mean"
+        }
+    }
+}
+
+fn of_values(visible: VisibleDetail) -> &'static str {
+    match visible {
+        VisibleDetail::Nothing => {
+            "Nothing will be seen: bands are too wide to tell values apart that differ by a quarter of the range"
+        }
+        VisibleDetail::Shape => "The shape will be seen: bands tell values apart that differ by a quarter of the range",
+        VisibleDetail::Details => {
+            "Details will be seen: bands tell values apart that differ by a twentieth of the range"
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use toml::Spanned;
 
 use crate::config::file;
 use crate::config::text::{Checked, Document, values};
-use crate::source::registry::{Login, Registry, address};
+use crate::source::registry::{RegistryLogin, SchemaRegistry, address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.
-pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<Option<Registry>> {
+pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<Option<SchemaRegistry>> {
     let kafka = file.input.as_mut().and_then(|input| input.get_mut().kafka.as_mut());
     let format = kafka.and_then(|kafka| kafka.get_mut().format.as_mut()).map(Spanned::get_mut);
     let Some(file::Format::Avro(avro)) = format else { return Ok(None) };
@@ -23,19 +23,24 @@ pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<O
     let login = match (written.username, written.password_file) {
         (None, None) => Ok(None),
         (username, file) => {
-            let username = document.required(&place, "username", username, values::words);
+            let username = document.required(&place, "username", username, username_of);
             let file = document.required(&place, "password_file", file, values::words);
             username.and_then(|username| {
                 let password_file = PathBuf::from(file?.into_inner());
-                Ok(Some(Login { username: username.into_inner(), password_file }))
+                Ok(Some(RegistryLogin { username: username.into_inner(), password_file }))
             })
         }
     };
     let url = url?;
-    let registry = Registry { url: url.get_ref().clone(), subject: subject?.into_inner(), login: login?, pinned };
+    let registry = SchemaRegistry { url: url.get_ref().clone(), subject: subject?.into_inner(), login: login?, pinned };
     if registry.login.is_some() && !registry.is_encrypted() {
         let hint = "use the https:// address of the registry, or a registry that needs no password";
         return Err(document.fault(url.span(), "an http:// address gets the password in the clear", hint));
     }
     Ok(Some(registry))
+}
+
+/// A name that a registry can tell from the password behind it.
+fn username_of(text: String) -> Result<String, String> {
+    if text.contains(':') { Err("must not contain ':'".to_owned()) } else { values::words(text) }
 }

@@ -15,7 +15,7 @@ use crate::kafka::Broker;
 use crate::ledger::bootstrap::Scheme;
 use crate::metrics::Detail;
 use crate::sink::Output;
-use crate::source::registry::Registry;
+use crate::source::registry::SchemaRegistry;
 use crate::window::grid::Blocks;
 use crate::{ledger, scale, source, window};
 
@@ -41,7 +41,7 @@ pub struct Settings {
     /// declared. The worker cannot see whether it is kept, and nothing that it does depends on it.
     pub producer_delay: Option<Duration>,
     /// Who knows the newest schema of the input. It says what people should pin, and nothing that is read depends on it.
-    pub registry: Option<Registry>,
+    pub registry: Option<SchemaRegistry>,
     pub columns: source::Columns,
     pub windows: window::Rules,
     /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
@@ -102,7 +102,7 @@ impl Settings {
 
     fn connection_warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
-        warnings.extend(self.registry.iter().flat_map(Registry::warnings));
+        warnings.extend(self.registry.iter().flat_map(SchemaRegistry::warnings));
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
         warnings.extend(ledger::private::warning(&self.ledger.path));
         warnings.extend(self.ledger_log.as_ref().and_then(ledger::log::Params::warning));
