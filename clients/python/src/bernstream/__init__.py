@@ -9,9 +9,10 @@ True
 True
 """
 
+from .arrays import Bounds
 from .cell_readings import Estimate
 from .collection import Collection, open
-from .density import Bounds, Cumulative, Density
+from .density import Cumulative, Density
 from .description import Axis
 from .errors import SynopsisError
 from .figures import Integral

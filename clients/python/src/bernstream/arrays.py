@@ -1,9 +1,9 @@
-"""Arrays of numbers, processed in chunks."""
+"""Arrays of numbers: what callers give and get, and work on them in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,13 @@ Numbers = Union[float, npt.ArrayLike]
 
 #: Numbers processed at a time: 16 MB.
 AT_ONCE = 2_000_000
+
+
+class Bounds(NamedTuple):
+    """The ends of a band."""
+
+    lower: Any
+    upper: Any
 
 
 def in_parts(points: Array, numbers_a_point: int, work: Callable[[Array], Array]) -> Array:
@@ -31,3 +38,15 @@ def parts(points: Array, numbers_a_point: int) -> list[Array]:
 def product(axes: list[Any]) -> Array:
     """The points with these coordinates, the last axis fastest: one row per point."""
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)).astype(np.float64)
+
+
+def isotonic(values: Array) -> Array:
+    """The nondecreasing sequence nearest in least squares: decreasing neighbours are pooled."""
+    blocks: list[tuple[float, int]] = []
+    for value in values.tolist():
+        total, count = value, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
+            before, more = blocks.pop()
+            total, count = total + before, count + more
+        blocks.append((total, count))
+    return np.repeat([total / count for total, count in blocks], [count for _, count in blocks])

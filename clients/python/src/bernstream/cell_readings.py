@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from .arrays import Array, Numbers
-from .density import Bounds
+from .arrays import Array, Bounds, Numbers
 from .description import Description
 from .errors import SynopsisError
 from .label import Label

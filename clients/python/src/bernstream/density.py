@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .arrays import Array, Numbers
+from .arrays import Bounds, Numbers, isotonic
 from .errors import SynopsisError
-
-if TYPE_CHECKING:
-    from .synopsis import Synopsis
+from .released import Released
 
 #: The number of steps of a distribution function.
 STEPS = 1_000
 
 
-class Bounds(NamedTuple):
-    """The ends of a band."""
-
-    lower: Any
-    upper: Any
-
-
 class Density:
     """A density on the domain of a synopsis, callable like one."""
 
-    def __init__(self, of: Synopsis, divisor: float, proper: bool) -> None:
+    def __init__(self, of: Released, divisor: float, proper: bool) -> None:
         self._of, self.divisor, self.proper = of, divisor, proper
 
     def __call__(self, *coordinates: Numbers) -> Any:
@@ -47,7 +38,7 @@ class Cumulative:
     The nearest such function, in least squares, to the running integral of a reading, divided by the whole of it.
     """
 
-    def __init__(self, of: Synopsis) -> None:
+    def __init__(self, of: Released) -> None:
         if len(of.axes) != 1:
             raise SynopsisError(f"a distribution function needs one axis, not {len(of.axes)}")
         self._axis = axis = of.axes[0]
@@ -71,15 +62,3 @@ def no_mass(mass: float) -> SynopsisError:
     return SynopsisError(
         f"the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show"
     )
-
-
-def isotonic(values: Array) -> Array:
-    """The nondecreasing sequence nearest in least squares: decreasing neighbours are pooled."""
-    blocks: list[tuple[float, int]] = []
-    for value in values.tolist():
-        total, count = value, 1
-        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
-            before, more = blocks.pop()
-            total, count = total + before, count + more
-        blocks.append((total, count))
-    return np.repeat([total / count for total, count in blocks], [count for _, count in blocks])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from . import show
 from .errors import SynopsisError
-
-if TYPE_CHECKING:
-    from .synopsis import Synopsis
+from .released import Released
 
 _COLOUR = "#4477aa"
 _ALONG, _ACROSS = 401, 121
 
 
-def draw(synopsis: Synopsis, ax: Optional[Any]) -> Any:
+def draw(synopsis: Released, ax: Optional[Any]) -> Any:
     if synopsis.kind == "moments" or len(synopsis.axes) > 2:
         raise SynopsisError(
             "plot() draws functions of one or two axes: evaluate this one where you want it, or ask with query()"
@@ -35,7 +33,7 @@ def draw(synopsis: Synopsis, ax: Optional[Any]) -> Any:
     return ax
 
 
-def _curve(synopsis: Synopsis, ax: Any) -> None:
+def _curve(synopsis: Released, ax: Any) -> None:
     (axis,) = synopsis.axes
     at = np.linspace(axis.min, axis.max, _ALONG)
     if synopsis.reading == synopsis.meta["order"]:
@@ -46,7 +44,7 @@ def _curve(synopsis: Synopsis, ax: Any) -> None:
     ax.set_ylabel(show.value_title(synopsis))
 
 
-def _map(synopsis: Synopsis, ax: Any) -> None:
+def _map(synopsis: Released, ax: Any) -> None:
     x, y = (np.linspace(axis.min, axis.max, _ACROSS) for axis in synopsis.axes)
     drawn = ax.pcolormesh(x, y, synopsis(x[None, :], y[:, None]), shading="gouraud")
     ax.figure.colorbar(drawn, ax=ax, label=show.value_title(synopsis))

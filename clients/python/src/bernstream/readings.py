@@ -8,10 +8,9 @@ from typing import Optional, Protocol, Union
 import numpy as np
 
 from . import bernstein, noise, posterior, tables
-from .arrays import Array, in_parts, product
+from .arrays import Array, Bounds, in_parts, product
 from .bernstein import MAX_ORDER
 from .counts import MOST_NODES, Counts
-from .density import Bounds
 from .description import Description
 from .errors import SynopsisError
 from .forms import Affine, Cells, Kernels, Lattice, Moments, Tables

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import html as markup
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .figures import ticks
 from .names import Names, several
-
-if TYPE_CHECKING:
-    from .synopsis import Synopsis
+from .released import Released
 
 _WIDTH, _HEIGHT, _POINTS = 480, 200, 161
 _LEFT, _BELOW = 56, 36
 
 
-def line(synopsis: Synopsis) -> str:
+def line(synopsis: Released) -> str:
     meta = synopsis.meta
     key = f", key {synopsis.key}" if synopsis.key is not None else ""
     by = f"order {synopsis.reading}" if isinstance(synopsis.reading, int) else f"by {synopsis.reading}"
@@ -26,26 +24,13 @@ def line(synopsis: Synopsis) -> str:
     return f"<Synopsis {synopsis.release} of {meta['pipeline']}{key}, {window}, {by}>"
 
 
-def price(found: Any) -> str:
-    if not isinstance(found, Mapping):
-        return f"epsilon {found}"
-    return ", ".join(f"{name} {value}" for name, value in found.items())
-
-
-def unit(found: Any) -> str:
-    if isinstance(found, Mapping):
-        user = found.get("user", {})
-        return f"user ({user.get('column')}, per {user.get('per')})"
-    return str(found)
-
-
-def html(synopsis: Synopsis) -> str:
+def html(synopsis: Released) -> str:
     meta = synopsis.meta
     rows = {
         "value": synopsis.meaning,
         "window": f"{meta['window']['start']} to {meta['window']['end']}",
         "domain": ", ".join(f"{axis_title(synopsis, i)} {a.min:g} to {a.max:g}" for i, a in enumerate(synopsis.axes)),
-        "price": f"{price(meta['privacy']['price'])} a {unit(meta['privacy']['unit'])}",
+        "price": f"{synopsis.price} a {synopsis.unit}",
     }
     if synopsis.recommended not in (meta["order"], synopsis.reading):
         rows["reading"] = f"by({synopsis.recommended!r}) is expected to be more accurate; it has no band"
@@ -61,19 +46,19 @@ def html(synopsis: Synopsis) -> str:
     )
 
 
-def title(synopsis: Synopsis) -> str:
+def title(synopsis: Released) -> str:
     """The declared title, or the release and its pipeline."""
     return Names(synopsis.meta).title or f"{synopsis.release} of {synopsis.meta['pipeline']}"
 
 
-def axis_title(synopsis: Synopsis, i: int) -> str:
+def axis_title(synopsis: Released, i: int) -> str:
     """The name of an axis with its unit: ``departure delay (minutes)``."""
     names = Names(synopsis.meta)
     label, unit = names.label(i) or synopsis.axes[i].column, names.unit(i)
     return label if unit is None else f"{label} ({several(unit)})"
 
 
-def value_title(synopsis: Synopsis) -> str:
+def value_title(synopsis: Released) -> str:
     """What a value is, in the declared units: ``flights per minute``."""
     names = Names(synopsis.meta)
     units = [names.unit(i) for i in range(len(synopsis.axes))]
@@ -90,7 +75,7 @@ def _table(rows: Mapping[str, str]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _curve(synopsis: Synopsis) -> str:
+def _curve(synopsis: Released) -> str:
     """The curve on one axis with its released band."""
     if len(synopsis.axes) != 1 or synopsis.kind == "moments":
         return ""

@@ -8,8 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from .arrays import Array
-from .density import Bounds
+from .arrays import Array, Bounds
 
 
 @dataclass(frozen=True, eq=False)

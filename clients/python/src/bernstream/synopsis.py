@@ -1,39 +1,33 @@
-"""A released function: its description, its noisy values, and methods to evaluate it."""
+"""A synopsis: a released function, with what can be derived from it."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
-from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from . import arrow, bands, form_errors, noise, places, plot, readings, show
+from . import arrow, form_errors, noise, places, plot, readings, show
 from .arrays import Array, Numbers
 from .cell_readings import CellReadings, Estimate
-from .density import Bounds, Cumulative, Density, no_mass
-from .description import Axis, check
-from .document import Text, freeze, parse
+from .density import Cumulative, Density, no_mass
+from .document import Text, parse
 from .errors import SynopsisError
 from .figures import Integral
 from .forms import Kernels
 from .kernels import Newton
 from .query import Answer, Function, answer, coefficients
 from .readings import By
+from .released import Released
 
 if TYPE_CHECKING:
     from scipy.interpolate import BPoly
 
-#: The 97.5 % quantile of the normal distribution, as in the Rust evaluator.
-_NORMAL = 1.96
 
-
-class Synopsis(CellReadings):
+class Synopsis(Released, CellReadings):
     """A released function of the records of a window, callable with points in natural units.
 
     Everything here is post-processing of a release: it costs no privacy, however often it is used.
@@ -55,24 +49,6 @@ class Synopsis(CellReadings):
     20
     """
 
-    def __init__(self, document: Mapping[str, Any], values: Any, by: Optional[By] = None) -> None:
-        """Use :meth:`from_json`, :meth:`from_arrow` or :func:`read`."""
-        document = parse(document)
-        document.pop("values", None)
-        self._document, self._about = document, check(document)
-        try:
-            self._values = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise SynopsisError("not a synopsis: its values are not numbers") from None
-        expected = self._about.basis.count(len(self._about.axes))
-        if self._values.shape != (expected,):
-            found = self._values.size
-            raise SynopsisError(f"not a synopsis: it has {found} values, its description asks for {expected}")
-        if not np.all(np.isfinite(self._values)):
-            raise SynopsisError("not a synopsis: a lattice value is not a number")
-        self._values.flags.writeable = False
-        self._by = self._about.order if by is None else readings.proper(by)
-
     @classmethod
     def from_json(cls, source: Text | Mapping[str, Any]) -> Synopsis:
         """Reads the JSON form: text, bytes, or what ``json.load`` made of it."""
@@ -91,94 +67,11 @@ class Synopsis(CellReadings):
         """The JSON form: every number with enough digits to round-trip."""
         return json.dumps({**self._document, "values": self._values.tolist()})
 
-    @cached_property
-    def meta(self) -> Mapping[str, Any]:
-        """The whole description, read-only."""
-        found: Mapping[str, Any] = freeze(self._document)
-        return found
-
-    @property
-    def values(self) -> Array:
-        """The released noisy values, read-only: a lattice in row-major order, the last axis fastest."""
-        return self._values
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """The axes of the domain: ``column``, ``min`` and ``max`` in natural units."""
-        return self._about.axes
-
-    @property
-    def kind(self) -> str:
-        """``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments`` or ``cells``."""
-        return self._about.kind
-
-    @property
-    def release(self) -> str:
-        """The name of the release in the configuration."""
-        return str(self._document["release"])
-
-    @property
-    def key(self) -> Optional[str]:
-        """The released group; None if the release has no groups."""
-        return self._about.key
-
-    @property
-    def window(self) -> tuple[datetime, datetime]:
-        """The window in event time, start included, end excluded."""
-        return self._about.window
-
-    @property
-    def meaning(self) -> str:
-        """What a value means, in words."""
-        return str(self._document["meaning"])
-
-    @property
-    def in_words(self) -> str:
-        """The guarantee in words: who is protected, against what, and by how much."""
-        return str(self._document["privacy"]["in_words"])
-
-    @property
-    def price(self) -> str:
-        """The price of this window, such as ``epsilon 0.5``."""
-        return show.price(self._document["privacy"]["price"])
-
-    @property
-    def unit(self) -> str:
-        """Whose privacy is protected: ``record``, or ``user (column)``."""
-        return show.unit(self._document["privacy"]["unit"])
-
-    @property
-    def level(self) -> float:
-        """The probability with which the band holds."""
-        return self._about.band.level
-
-    @property
-    def reading(self) -> By:
-        """How the values are read: the order of the Bernstein operator, or the name of another reading."""
-        return self._by
-
-    @property
-    def recommended(self) -> By:
-        """The reading that is expected to be the most accurate; the simultaneous band belongs to the default one."""
-        found: Optional[str] = self._document.get("reading")
-        return self._about.order if found is None else found
-
     def by(self, reading: By) -> Synopsis:
         """The synopsis by another reading: an order, or ``"nearest"``, ``"kernel"``, ``"posterior"``, ``"nonnegative"``."""
         other = self._like(self._values, readings.proper(reading))
         _ = other._function
         return other
-
-    def __call__(self, *coordinates: Numbers, by: Optional[By] = None) -> Any:
-        """The function at points in natural units: one argument per axis, which broadcast as in numpy.
-
-        A probability is clipped to 0 to 1, as are the ends of its bands.
-        """
-        if by is not None:
-            return self.by(by)(*coordinates)
-        function = self._function
-        points, shape = places.points(self.axes, coordinates)
-        return places.shaped(self._possible(function.values(points)), shape)
 
     def predict(self, X: Any) -> Array:
         """As in scikit-learn: ``X`` has one row per point and one column per axis, or is a frame with the axes' columns.
@@ -214,48 +107,6 @@ class Synopsis(CellReadings):
         divisor = self.density(proper=True).divisor
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(self._rows(X), 0.0) / divisor))
-
-    def band(self, *coordinates: Numbers, pointwise: bool = False) -> Bounds:
-        """Lower and upper bounds: they cover the noise, not the approximation error, with probability :attr:`level`.
-
-        At all points simultaneously; with ``pointwise`` at a single point, which is narrower. ``"posterior"`` has only
-        pointwise bounds; they cover the function itself with 95 % probability if it is as smooth as its kernel. Those of an
-        expected label or a probability of cells are all that it can be where the noise leaves it unknown.
-        """
-        points, shape = places.points(self.axes, coordinates)
-        if isinstance(self._function, readings.OfTables):
-            return Bounds(*(places.shaped(end, shape) for end in self._function.bounds(points, pointwise)))
-        values, half_widths = self._function.values(points), self._half_widths(points, pointwise)
-        ends = values - half_widths, values + half_widths
-        return Bounds(*(places.shaped(self._possible(end), shape) for end in ends))
-
-    def half_width(self, *coordinates: Numbers, pointwise: bool = False) -> Any:
-        """The half-width of :meth:`band`, or the distance of its further end; the width of the label's range if unknown."""
-        points, shape = places.points(self.axes, coordinates)
-        return places.shaped(self._half_widths(points, pointwise), shape)
-
-    @property
-    def form_error(self) -> Optional[float]:
-        """How far the exact values' function is from the density itself, everywhere and whatever the records are.
-
-        Add it to a half-width of :meth:`band`: with the simultaneous one it holds in at least 9 of 10 windows. It is of the
-        published reading at its own order; None of any other, and where it is not known.
-        """
-        return None if self._about.form_error is None else self._of_sum(self._about.form_error)
-
-    def _of_sum(self, part: float) -> Optional[float]:
-        """A part of the sum of the exact values, at most; None where nothing is known of this reading's form."""
-        pointwise = self._about.band.pointwise
-        if pointwise is None or self._by != self._about.order:
-            return None
-        return float(part * max(0.0, self._values.sum() + pointwise * math.sqrt(len(self._values))))
-
-    def deviation(self, *coordinates: Numbers) -> Any:
-        """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
-        points, shape = places.points(self.axes, coordinates)
-        if (posterior := readings.deviations(self._function)) is not None:
-            return places.shaped(posterior(points), shape)
-        return places.shaped(self._pointwise.deviation * self._pointwise.lengths(points), shape)
 
     @property
     def mass(self) -> float:
@@ -368,27 +219,6 @@ class Synopsis(CellReadings):
             raise SynopsisError("its function is not the density: give density() points, or ask for quantile()")
         if self.kind not in ("density", "cells"):
             raise SynopsisError(f"this synopsis is no density but a {self.kind}")
-
-    @cached_property
-    def _function(self) -> readings.Reading:
-        return readings.read(self._about, self._values, self._by)
-
-    @cached_property
-    def _pointwise(self) -> bands.Pointwise:
-        return bands.Pointwise(self._about, self._by)
-
-    def _half_widths(self, points: Array, pointwise: bool) -> Array:
-        if isinstance(self._function, readings.OfTables):
-            return self._function.half_widths(points, pointwise)
-        if not pointwise:
-            return bands.simultaneous(self._about, self._by, points)
-        if (posterior := readings.deviations(self._function)) is not None:
-            return _NORMAL * posterior(points)
-        return self._pointwise.factor * self._pointwise.lengths(points)
-
-    def _possible(self, values: Array) -> Array:
-        """The values that the function can have: noise moves a probability outside 0 to 1."""
-        return np.clip(values, 0.0, 1.0) if self.kind == "probability" else values
 
     @property
     def _classes(self) -> tuple[Any, ...]:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import bernstein, noise
-from .arrays import Array, in_parts, parts
-from .density import Bounds, isotonic
+from .arrays import Array, Bounds, in_parts, isotonic, parts
 from .description import Description
 from .errors import SynopsisError
 from .forms import Tables
