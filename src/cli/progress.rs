@@ -58,7 +58,7 @@ fn fitted(line: &str) -> String {
 /// A count out of all, with the percentage.
 pub fn part(done: u64, all: u64) -> String {
     match u128::from(done).saturating_mul(100).checked_div(u128::from(all)) {
-        Some(percent) => format!("{done} of {all} ({percent} %)"),
+        Some(percent) => format!("{done} of {all} ({} %)", percent.min(100)),
         None => done.to_string(),
     }
 }
@@ -71,8 +71,9 @@ pub struct WorkDone {
 }
 
 impl WorkDone {
+    /// Threads may tell in another order than they have worked: what is done stays done.
     pub fn set(&self, done: u64, all: u64) {
-        self.done.store(done, Relaxed);
+        self.done.fetch_max(done, Relaxed);
         self.all.store(all, Relaxed);
     }
 
@@ -150,6 +151,7 @@ mod tests {
     #[test]
     fn a_part_is_shown_in_percent_if_the_whole_is_known() {
         assert_eq!([part(1, 3), part(3, 3), part(7, 0)], ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]);
+        assert_eq!(part(4, 3), "4 of 3 (100 %)");
     }
 
     fn line(done: u64, all: u64, elapsed: u64, ends: Option<u64>) -> Option<String> {

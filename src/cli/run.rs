@@ -186,8 +186,6 @@ fn go(
     let _until_the_end = front.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
     let stop = &stop.below();
-    let registry = settings.registry.as_ref();
-    let _beside = registry.map(|registry| newest_schema::follow(registry, &metrics, stop)).transpose()?;
     let first = match open(settings, process, &metrics, stop)? {
         Opened::Parts(parts) => *parts,
         Opened::OtherChoices => return Ok(Ended::OtherChoices),
@@ -195,6 +193,8 @@ fn go(
     };
     // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
     let watch = Watch::start(settings, stop)?;
+    let registry = settings.registry.as_ref();
+    let _beside = registry.map(|registry| newest_schema::follow(registry, &metrics, stop)).transpose()?;
     let mut parts = Some(first);
     while let Some((components, absorbed)) = parts.take() {
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {

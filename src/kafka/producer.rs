@@ -246,3 +246,25 @@ fn append_time(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
         rdkafka::Timestamp::CreateTime(_) | rdkafka::Timestamp::NotAvailable => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_that_nobody_leads_gets_nothing_until_somebody_does() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("output", 1, 1).unwrap();
+        cluster.partition_leader("output", 0, None).unwrap();
+        let mut producer = Producer::new(Broker::mock(cluster.bootstrap_servers()), "output".to_owned());
+        let mut send = || producer.send(Record { partition: Some(0), payload: b"synopsis", ..Record::default() });
+        assert!(send().is_err());
+        let begun = Instant::now();
+        assert_eq!(send(), Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)));
+        assert!(begun.elapsed() < DELIVERY_TIMEOUT, "nothing waits for its timeout");
+        cluster.partition_leader("output", 0, Some(1)).unwrap();
+        assert_eq!(send(), Ok(()));
+    }
+}

@@ -64,8 +64,7 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
     for (partition, offset) in inspector.first_since(since, &numbers)? {
         first.extend(offset.map(|offset| (partition, params.passed_from(partition, offset))));
     }
-    let client = params.broker.consumer(&SETTINGS).map_err(|error| params.broker.failed(&params.topic, &error))?;
-    let reader = StampReader { params, client };
+    let reader = StampReader::start(params)?;
     let mut older = Vec::new();
     for (partition, stamp) in reader.at(&first)? {
         if stamp.is_of_producer() {
@@ -75,8 +74,7 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
             older.push(OlderStamps { partition, from, to, next });
         }
     }
-    let StampReader { client, .. } = reader;
-    close_client(client);
+    reader.close();
     Ok(older)
 }
 
@@ -98,11 +96,9 @@ pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Resu
     if first.is_empty() {
         return Ok(());
     }
-    let client = params.broker.consumer(&SETTINGS).map_err(|error| params.broker.failed(&params.topic, &error))?;
-    let reader = StampReader { params, client };
+    let reader = StampReader::start(params)?;
     let found = reader.at(&first);
-    let StampReader { client, .. } = reader;
-    close_client(client);
+    reader.close();
     match found?.into_iter().find(|(_, stamp)| stamp.is_of_producer()) {
         Some((partition, stamp)) => Err(stamped_by_producer(params, partition, stamp.offset)),
         None => Ok(()),
@@ -133,7 +129,19 @@ struct StampReader<'a> {
     client: BaseConsumer<ErrorContext>,
 }
 
-impl StampReader<'_> {
+impl<'a> StampReader<'a> {
+    /// # Errors
+    ///
+    /// If the client cannot be created.
+    fn start(params: &'a Params) -> Result<Self, kafka::Error> {
+        let failed = |error: KafkaError| params.broker.failed(&params.topic, &error);
+        Ok(StampReader { params, client: params.broker.consumer(&SETTINGS).map_err(failed)? })
+    }
+
+    fn close(self) {
+        close_client(self.client);
+    }
+
     /// The first message at or behind an offset of each partition, if there is one.
     ///
     /// # Errors
