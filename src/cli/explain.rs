@@ -25,7 +25,6 @@ use crate::cli::{candidates, comparison, settings};
 use crate::config::{Release, Settings, Unit, guarantee};
 use crate::ledger::Ledger;
 use crate::mechanism::price::Price;
-use crate::synopsis::description::Target;
 use crate::targets::Basis;
 
 #[derive(Debug, clap::Args)]

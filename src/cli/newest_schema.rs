@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::kafka::check::Check;
 use crate::metrics::Metrics;
 use crate::pipeline::Stop;
-use crate::source::registry::{RegistryFailure, SchemaRegistry};
+use crate::source::registry::{NewestSchema, RegistryFailure, SchemaRegistry};
 
 /// How often a registry is asked.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub fn follow(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) -> Resu
         let mut told = None;
         while !stop.asked() {
             let newest = registry.newest();
-            let is_pinned = newest.as_ref().ok().map(|id| registry.pinned.contains(id));
+            let is_pinned = newest.as_ref().ok().map(|newest| registry.pins(newest));
             metrics.show_newest_schema(&registry.subject, is_pinned);
             let wrong = judged(&registry, &newest).warning;
             if wrong != told {
@@ -51,16 +51,17 @@ pub fn check(registry: &SchemaRegistry) -> Check {
     judged(registry, &registry.newest())
 }
 
-fn judged(registry: &SchemaRegistry, newest: &Result<u32, RegistryFailure>) -> Check {
-    let SchemaRegistry { url, subject, pinned, .. } = registry;
+fn judged(registry: &SchemaRegistry, newest: &Result<NewestSchema, RegistryFailure>) -> Check {
+    let SchemaRegistry { url, subject, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
-        Ok(id) if pinned.contains(id) => return Check::passed(format!("{what}: id {id}")),
-        Ok(id) => (
+        Ok(newest) if registry.pins(newest) => return Check::passed(format!("{what}: id {}", newest.id)),
+        Ok(newest) => (
             format!(
-                "the newest schema of subject '{subject}', id {id}, is not pinned: what is written with it is dropped"
+                "the newest schema of subject '{subject}', id {}, is not pinned: what is written with it is dropped",
+                newest.id
             ),
-            registry.remedy(*id),
+            registry.remedy(newest),
         ),
         Err(silent) => (
             silent.to_string(),

@@ -17,10 +17,10 @@ use crate::kafka::security::{Security, open_to_all};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
-const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An answer within this is prompt.
-const PROMPT: Duration = Duration::from_secs(1);
+pub(crate) const PROMPT: Duration = Duration::from_secs(1);
 
 /// How long a new connection may take, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);

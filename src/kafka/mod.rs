@@ -10,6 +10,7 @@ pub mod check;
 mod connection_failure;
 pub mod error;
 pub mod error_context;
+pub(crate) mod lost_client;
 mod metadata_client;
 pub mod offsets;
 pub mod ordered;

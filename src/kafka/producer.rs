@@ -188,8 +188,10 @@ impl Producer {
             self.must_find_leader = false;
             return Ok(client);
         }
-        // It has nothing to send, and is asked again.
-        self.client = Some(client);
+        // It has nothing to send, and is asked again; unless it was told that there are no brokers, and may have none left to ask.
+        if !found.brokers().is_empty() {
+            self.client = Some(client);
+        }
         Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable))
     }
 

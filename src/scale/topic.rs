@@ -16,8 +16,9 @@ use super::deleting::Deleting;
 use super::replays::{FRESH, Replays, is_fresh};
 use super::wire::{Head, Keys, Message, is_piece, pieces, random_id};
 use crate::clock::{Timestamp, show};
-use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::broker::{REQUEST_TIMEOUT, close_client};
 use crate::kafka::check::setting;
+use crate::kafka::lost_client::LostClientWatch;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, Error, ErrorContext};
@@ -29,6 +30,15 @@ const PARTITIONS: i32 = 9;
 /// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
 const SETTINGS: [(&str, &str); 3] =
     [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("compression.type", "uncompressed")];
+/// The settings of a client that reads the topic.
+const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
+    ("group.id", "bernstream"),
+    ("enable.auto.commit", "false"),
+    // Where something was deleted before it was read, nobody needs it.
+    ("auto.offset.reset", "earliest"),
+    ("isolation.level", "read_uncommitted"),
+    ("fetch.wait.max.ms", "100"),
+];
 /// What a message of the topic can be long.
 pub const LARGEST: u64 = 600_000;
 /// How many messages wait to be sent.
@@ -49,7 +59,10 @@ enum Side {
 pub struct ScaleTopic {
     keys: Keys,
     side: Side,
+    broker: Broker,
+    name: String,
     consumer: BaseConsumer<ErrorContext>,
+    watch: LostClientWatch,
     outgoing: SyncSender<(i32, Vec<u8>)>,
     deleting: Deleting,
     /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
@@ -103,15 +116,7 @@ impl ScaleTopic {
             Err(_) => {}
         }
         let failed = |error| broker.failed(name, &error);
-        let settings = [
-            ("group.id", "bernstream"),
-            ("enable.auto.commit", "false"),
-            // Where something was deleted before it was read, nobody needs it.
-            ("auto.offset.reset", "earliest"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = broker.consumer(&settings).map_err(failed)?;
+        let consumer = broker.consumer(&SETTINGS_OF_CLIENT).map_err(failed)?;
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
         let mut list = TopicPartitionList::new();
@@ -121,8 +126,43 @@ impl ScaleTopic {
         }
         consumer.assign(&list).map_err(failed)?;
         let (outgoing, deleting) = (sending(params, broker), Deleting::start(broker, name));
-        let (replays, is_stale_told) = (Replays::default(), false);
-        Ok(ScaleTopic { keys, side, consumer, outgoing, deleting, partitions, replays, is_stale_told })
+        Ok(ScaleTopic {
+            keys,
+            side,
+            broker: broker.clone(),
+            name: name.clone(),
+            consumer,
+            watch: LostClientWatch::start(),
+            outgoing,
+            deleting,
+            partitions,
+            replays: Replays::default(),
+            is_stale_told: false,
+        })
+    }
+
+    /// Replaces a client that has lost the brokers.
+    fn replace_if_lost(&mut self) {
+        if !self.watch.is_lost(&self.broker, &self.consumer, &self.name) {
+            return;
+        }
+        if let Ok(new) = self.consumer_from_here() {
+            close_client(std::mem::replace(&mut self.consumer, new));
+            self.watch = LostClientWatch::start();
+        }
+    }
+
+    /// A client that begins behind everything that was read, or at what is new where nothing was.
+    fn consumer_from_here(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+        let list = self.consumer.assignment()?;
+        let read = self.read_to();
+        for mut element in list.elements_for_topic(&self.name) {
+            let at = read.0.get(&element.partition()).map_or(Offset::End, |at| Offset::Offset(*at));
+            element.set_offset(at)?;
+        }
+        let new = self.broker.consumer(&SETTINGS_OF_CLIENT)?;
+        new.assign(&list)?;
+        Ok(new)
     }
 
     /// The next message that can be opened: for a worker a piece of a partial, for an absorber an announcement that is to be answered.
@@ -131,7 +171,11 @@ impl ScaleTopic {
     pub fn next(&mut self, timeout: Duration, until: Instant) -> Option<Message> {
         let mut timeout = timeout;
         loop {
-            match self.consumer.poll(timeout)? {
+            let Some(polled) = self.consumer.poll(timeout) else {
+                self.replace_if_lost();
+                return None;
+            };
+            match polled {
                 Ok(message) => {
                     let payload = message.payload().unwrap_or_default();
                     let opened = match self.side {

@@ -44,13 +44,19 @@ pub struct RegistryFailure {
     why: String,
 }
 
-/// What is needed of an answer.
-#[derive(Debug, Deserialize)]
-struct NewestSchema {
-    id: u32,
-    /// Not said of Avro.
-    #[serde(rename = "schemaType")]
-    format: Option<String>,
+/// The newest schema of a subject, as a registry names it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NewestSchema {
+    pub id: u32,
+    #[serde(rename = "schemaType", default = "avro")]
+    pub format: String,
+}
+
+/// Registries leave the format out where it is this one.
+const AVRO: &str = "AVRO";
+
+fn avro() -> String {
+    AVRO.to_owned()
 }
 
 /// The address of a registry, without a slash at its end.
@@ -72,12 +78,12 @@ pub fn address(text: &str) -> Result<String, String> {
 }
 
 impl SchemaRegistry {
-    /// The id of the newest schema of the subject.
+    /// The newest schema of the subject.
     ///
     /// # Errors
     ///
     /// If the registry does not say which it is.
-    pub fn newest(&self) -> Result<u32, RegistryFailure> {
+    pub fn newest(&self) -> Result<NewestSchema, RegistryFailure> {
         self.ask().map_err(|why| RegistryFailure { url: self.url.clone(), subject: self.subject.clone(), why })
     }
 
@@ -92,8 +98,17 @@ impl SchemaRegistry {
         unsupported.into_iter().chain(open).collect()
     }
 
-    /// What to do where the newest schema has this `id` and is not pinned.
-    pub fn remedy(&self, id: u32) -> String {
+    /// Whether records of this schema can be read.
+    pub fn pins(&self, newest: &NewestSchema) -> bool {
+        newest.format == AVRO && self.pinned.contains(&newest.id)
+    }
+
+    /// What to do where the newest schema is not pinned.
+    pub fn remedy(&self, newest: &NewestSchema) -> String {
+        let NewestSchema { id, format } = newest;
+        if format != AVRO {
+            return format!("see that producers write Avro to the topic: the schema is one of {format}");
+        }
         let user = self.login.as_ref().map(|login| format!("-u {} ", login.username)).unwrap_or_default();
         format!(
             "save it with `curl -f {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \
@@ -106,7 +121,7 @@ impl SchemaRegistry {
         (cfg!(not(feature = "tls")) && self.is_encrypted()).then_some(WITHOUT_TLS)
     }
 
-    fn ask(&self) -> Result<u32, String> {
+    fn ask(&self) -> Result<NewestSchema, String> {
         if let Some(why) = self.unsupported() {
             return Err(why.to_owned());
         }
@@ -125,12 +140,7 @@ impl SchemaRegistry {
             return Err(format!("it answers with status {}, and is not followed elsewhere", answer.status().as_u16()));
         }
         let body = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(|e| e.to_string())?;
-        let newest: NewestSchema =
-            serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())?;
-        match newest.format {
-            Some(format) if format != "AVRO" => Err(format!("the newest one is of {format}, and not of Avro")),
-            _ => Ok(newest.id),
-        }
+        serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())
     }
 }
 

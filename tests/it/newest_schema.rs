@@ -214,7 +214,8 @@ fn a_registry_that_asks_for_a_password_gets_it() {
     let ask = |password: &str| {
         fs::write(&password_file, password).expect("a password");
         let login = RegistryLogin { username: "reader".to_owned(), password_file: password_file.clone() };
-        newest_of("private", &server, Some(login))
+        let newest = registry_of("private", &server, Some(login)).newest();
+        newest.map(|newest| newest.id).map_err(|failure| failure.to_string())
     };
     assert_eq!(ask("secret\n"), Ok(9));
     for (wrong, words) in [("other\n", "it refuses the user"), ("", "is empty")] {
@@ -225,12 +226,14 @@ fn a_registry_that_asks_for_a_password_gets_it() {
 
 #[test]
 fn a_schema_that_is_not_of_avro_is_said_to_be_none() {
-    let told = newest_of("other", &MockRegistry::start(7), None).expect_err("nothing pins it");
-    assert!(told.ends_with("the newest one is of PROTOBUF, and not of Avro"), "{told}");
+    let registry = registry_of("other", &MockRegistry::start(7), None);
+    let newest = registry.newest().expect("it is named");
+    assert!(registry.pinned.contains(&newest.id) && !registry.pins(&newest), "an id of another format");
+    let remedy = registry.remedy(&newest);
+    assert!(remedy.contains("see that producers write Avro") && remedy.ends_with("PROTOBUF"), "{remedy}");
 }
 
-fn newest_of(subject: &str, server: &MockRegistry, login: Option<RegistryLogin>) -> Result<u32, String> {
+fn registry_of(subject: &str, server: &MockRegistry, login: Option<RegistryLogin>) -> SchemaRegistry {
     let url = format!("http://{}", server.address);
-    let registry = SchemaRegistry { url, subject: subject.to_owned(), login, pinned: [9].into() };
-    registry.newest().map_err(|failure| failure.to_string())
+    SchemaRegistry { url, subject: subject.to_owned(), login, pinned: [9].into() }
 }

@@ -93,17 +93,12 @@ impl Accuracy {
             |auto: &Selection| Within { within: auto.taken.expected.within, quantity: units::quantity(release) };
         let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
         let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
-        let noise_and_form = auto.map(|auto| auto.taken.expected.within);
         let scale = scale(plan.settings, release)
             .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
         let expectation = scale.map(|scale| {
-            // Bands of densities are those of the noise.
-            let of_form = match scale {
-                CurveScale::MeanHeight { .. } => curve.as_ref().map(|curve| curve.within),
-                CurveScale::Range(_) => curve.as_ref().map(|curve| curve.within).or(noise_and_form),
-            };
-            let error = of_form.unwrap_or(at_own.in_the_middle.max(at_own.at_the_ends));
-            ExpectedCurve { scale, error, is_of_noise_alone: of_form.is_none() }
+            let noise = at_own.in_the_middle.max(at_own.at_the_ends);
+            let error = curve.as_ref().map_or(noise, |curve| curve.within);
+            ExpectedCurve { scale, error, is_of_noise_alone: curve.is_none() }
         });
         // Which noise a private choice leads to is not known before.
         let is_chosen = release.private_order.is_none() && release.private_bandwidths.is_none();
@@ -117,7 +112,7 @@ impl Accuracy {
             },
             price: own,
             at_prices,
-            noise_and_form,
+            noise_and_form: auto.map(|auto| auto.taken.expected.within),
             curve,
             mean_height: expectation.and_then(|expected| match expected.scale {
                 CurveScale::MeanHeight { height, .. } => Some(height),
@@ -223,10 +218,10 @@ pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale
             let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
             Some(CurveScale::MeanHeight { records, height: float(records) / volume })
         }
-        Target::Regression(label) => Some(CurveScale::Range(label.max - label.min)),
         Target::Cells(Cells { label: Some(CellLabel::Number { min, max, .. }) }) => Some(CurveScale::Range(max - min)),
-        Target::Probability(_) | Target::Cells(Cells { label: Some(_) }) => Some(CurveScale::Range(1.0)),
-        Target::Classifier(_) | Target::Sum(_) | Target::Moments(_) => None,
+        Target::Cells(Cells { label: Some(CellLabel::Above { .. }) }) => Some(CurveScale::Range(1.0)),
+        // Fitted functions are drawn towards nothing, and how much of the range is left depends on records.
+        _ => None,
     }
 }
 

@@ -119,7 +119,7 @@ impl CurveVisibility {
                 three_digits(height)
             ),
             CurveScale::Range(range) => format!(
-                "{} (half of the range of values is {}, {times} times {error}).",
+                "{} (half of the range of values is {}, {times} times {error}, where the expected records are spread evenly).",
                 of_values(self.visible),
                 three_digits(range / 2.0)
             ),

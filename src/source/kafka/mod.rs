@@ -10,7 +10,6 @@ mod partition_consumer;
 mod records;
 mod sample;
 mod share;
-mod stall_watch;
 mod stamps;
 mod start;
 mod stretches;
@@ -31,7 +30,6 @@ use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
 pub use self::sample::{Sample, sample};
 use self::share::Share;
-use self::stall_watch::StallWatch;
 pub use self::stamps::{OlderStamps, older_stamps};
 pub use self::stretches::Stretches;
 use self::topic_inspector::TopicInspector;
@@ -64,7 +62,6 @@ pub struct Kafka {
     /// All partitions that the topic had when reading began.
     partitions: Vec<i32>,
     consumer: Option<PartitionConsumer>,
-    stall_watch: StallWatch,
     /// Whether a broken message is told together with those behind it: what is told then is for operators.
     lists_broken: bool,
 }
@@ -107,7 +104,6 @@ impl Kafka {
             share: Share::ALL,
             partitions: Vec::new(),
             consumer: None,
-            stall_watch: StallWatch::default(),
             lists_broken: false,
         })
     }
@@ -133,7 +129,6 @@ impl Kafka {
             share,
             partitions: Vec::new(),
             consumer: None,
-            stall_watch: StallWatch::default(),
             ..self
         };
         Share::each(readers).map(reader).collect()
@@ -335,11 +330,10 @@ impl Source for Kafka {
         let Some(consumer) = &mut self.consumer else {
             return Ok(Event::Reset { why: "reading has not started".to_owned().into() });
         };
-        match (consumer.next(&self.params, until, timeout)?, until) {
-            (Found::Event(Event::Idle), Some(until)) => self.stall_watch.idle(consumer, &self.inspector, until),
-            (Found::Event(Event::Stuck { why }), _) if self.lists_broken => Ok(self.stuck(why)),
-            (Found::Event(event), _) => Ok(event),
-            (Found::Unreadable(error), _) => self.unreadable(&error),
+        match consumer.next(&self.params, until, timeout)? {
+            Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),
+            Found::Event(event) => Ok(event),
+            Found::Unreadable(error) => self.unreadable(&error),
         }
     }
 
@@ -377,15 +371,17 @@ mod tests {
     use std::time::Instant;
 
     use rdkafka::mocking::MockCluster;
-    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
-    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
     use super::*;
     use crate::kafka::Broker;
     use crate::source::record::Format;
 
-    fn mock(cluster: &MockCluster<'_, DefaultProducerContext>) -> Params {
-        Params {
+    /// A broker that was asked later than another one, and knows of one partition less.
+    #[test]
+    fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("input", 2, 1).unwrap();
+        let params = Params {
             broker: Broker::mock(cluster.bootstrap_servers()),
             topic: "input".to_owned(),
             clock: String::new(),
@@ -393,44 +389,10 @@ mod tests {
             readers: Some(1),
             trust_producer_time: true,
             format: Format::Arrow,
-            on_bad_message: OnBadMessage::Skip,
+            on_bad_message: OnBadMessage::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
-        }
-    }
-
-    #[test]
-    fn reading_starts_again_with_a_new_client_where_one_does_not_get_what_others_see() {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("input", 1, 1).unwrap();
-        let params = mock(&cluster);
-        let producer: BaseProducer = params.broker.client_config().unwrap().create().unwrap();
-        producer.send(BaseRecord::<(), _>::to("input").payload("not Arrow")).unwrap();
-        producer.flush(Duration::from_secs(20)).unwrap();
-        // It is told again and again that somebody else leads the partition.
-        let elsewhere = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
-        cluster.request_errors(RDKafkaApiKey::Fetch, &[elsewhere; 10_000]);
-        let columns = Columns { time: "time".to_owned(), ..Columns::default() };
-        let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-        source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
-        let (until, started) = (Positions([(0, 1)].into()), Instant::now());
-        let next = |source: &mut Kafka| {
-            assert!(started.elapsed() < Duration::from_secs(20), "nothing but waiting");
-            source.next(Some(&until), Duration::from_millis(100)).unwrap()
         };
-        while !matches!(next(&mut source), Event::Reset { .. }) {}
-        assert!(started.elapsed() >= Duration::from_secs(5), "it had its time");
-        cluster.clear_request_errors(RDKafkaApiKey::Fetch);
-        source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
-        while !matches!(next(&mut source), Event::Skipped { .. }) {}
-    }
-
-    /// A broker that was asked later than another one, and knows of one partition less.
-    #[test]
-    fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("input", 2, 1).unwrap();
-        let params = mock(&cluster);
         let columns = Columns { time: "time".to_owned(), ..Columns::default() };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
         let ends = |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();

@@ -12,6 +12,7 @@ use super::params::{OnBadMessage, Params, check};
 use super::records::Records;
 use crate::clock::Timestamp;
 use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::lost_client::LostClientWatch;
 use crate::kafka::right::Right;
 use crate::kafka::{self, ErrorContext, topic};
 use crate::source::decode::ArrowDecoder;
@@ -53,6 +54,7 @@ pub(super) enum Found {
 /// A consumer of the partitions of a reader, each from its start offset.
 pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
+    watch: LostClientWatch,
     pub partitions: BTreeMap<i32, Partition>,
     /// Where messages are single records.
     records: Option<Records>,
@@ -97,7 +99,15 @@ impl PartitionConsumer {
         }
         consumer.assign(&list).map_err(failed)?;
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false, has_just_stopped: None })
+        Ok(PartitionConsumer {
+            consumer,
+            watch: LostClientWatch::start(),
+            partitions,
+            records,
+            arrow,
+            is_idle: false,
+            has_just_stopped: None,
+        })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -118,7 +128,7 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, records, arrow, is_idle, has_just_stopped } = self;
+            let PartitionConsumer { consumer, watch, partitions, records, arrow, is_idle, has_just_stopped } = self;
             *has_just_stopped = None;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
@@ -130,7 +140,11 @@ impl PartitionConsumer {
             let gathered = if polled.is_none() { records.as_mut().and_then(Records::flush) } else { None };
             let event = match polled {
                 None if gathered.is_some() => gathered.map(Event::Batch),
-                None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
+                None => match partitions.values().find_map(Partition::is_stuck) {
+                    Some(stuck) => Some(stuck),
+                    None if watch.is_lost(&params.broker, consumer, &params.topic) => Some(lost(&params.topic)),
+                    None => Some(Event::Idle),
+                },
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
                         let event = partition.take(&message, params, arrow, records.as_mut())?;
@@ -329,6 +343,11 @@ impl Partition {
     fn is_stuck(&self) -> Option<Event> {
         self.stuck.as_ref().map(|(_, why)| Event::Stuck { why: why.clone() })
     }
+}
+
+/// Reading starts again: a client that began where the lost one stood could not tell whether the log had been cut there meanwhile.
+fn lost(topic: &str) -> Event {
+    Event::Reset { why: format!("a client of topic '{topic}' has lost the brokers, which answer others").into() }
 }
 
 /// Why reading ends at such a message: the topic may have been set back since it was opened.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::params::{Params, check};
 use super::partition_consumer::{Found, Partition, PartitionConsumer};
-use super::stall_watch::StallWatch;
 use super::topic_inspector::TopicInspector;
 use super::{stamps, start, unreadable};
 use crate::clock::Timestamp;
@@ -25,7 +24,6 @@ pub struct Stretches {
     /// How many share a topic, and the room of the queues.
     of: u32,
     consumer: Option<PartitionConsumer>,
-    stall_watch: StallWatch,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
     changed: Option<BTreeMap<i32, Partition>>,
     /// What the old one had read and not returned.
@@ -50,7 +48,6 @@ impl Stretches {
             partitions: topic.partitions.len(),
             of: 1,
             consumer: None,
-            stall_watch: StallWatch::default(),
             changed: None,
             left: VecDeque::new(),
         })
@@ -67,7 +64,6 @@ impl Stretches {
             partitions: self.partitions,
             of,
             consumer: None,
-            stall_watch: StallWatch::default(),
             changed: None,
             left: VecDeque::new(),
         };
@@ -143,7 +139,6 @@ impl Stretches {
             return Ok(Event::Idle);
         };
         let failed = match consumer.next(&self.params, Some(until), timeout)? {
-            Found::Event(Event::Idle) => return self.stall_watch.idle(consumer, &self.inspector, until),
             Found::Event(event) => return Ok(event),
             Found::Unreadable(error) => error,
         };

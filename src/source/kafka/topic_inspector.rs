@@ -6,10 +6,9 @@ use rdkafka::consumer::Consumer;
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
-use crate::kafka::broker::{REQUEST_TIMEOUT, close_client};
 use crate::kafka::topic::Described;
 use crate::kafka::{self, Broker, MetadataClient, topic};
-use crate::source::{Error, Positions};
+use crate::source::Error;
 
 /// A client for metadata and offsets of a topic. It also sees messages of transactions that are not committed yet.
 pub(super) struct TopicInspector {
@@ -75,22 +74,6 @@ impl TopicInspector {
     /// If the cluster does not answer or refuses.
     pub fn ends(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, kafka::Error> {
         partitions.iter().map(|partition| Ok((*partition, self.watermarks(*partition)?.1))).collect()
-    }
-
-    /// Whether one of the partitions has committed messages at or behind these positions, as a new client sees it.
-    ///
-    /// # Errors
-    ///
-    /// If the cluster does not answer or refuses.
-    pub fn has_committed(&self, positions: &Positions) -> Result<bool, kafka::Error> {
-        let failed = |e| self.broker.failed(&self.topic, &e);
-        let client = self.broker.consumer(&[("isolation.level", "read_committed")]).map_err(failed)?;
-        let has_more = positions.0.iter().try_fold(false, |has_more, (partition, at)| {
-            let (_, end) = client.fetch_watermarks(&self.topic, *partition, REQUEST_TIMEOUT)?;
-            Ok(has_more || end > *at)
-        });
-        close_client(client);
-        has_more.map_err(failed)
     }
 
     /// The first offset of each partition whose message has a timestamp of at least `time`, if there is one.
