@@ -109,7 +109,7 @@ fn tables_of_cells_are_judged_with_their_form_and_name_no_way_out() {
 
 /// The band of a share of labels is compared with all that the share can be.
 #[test]
-fn labels_and_regressions_are_judged_by_the_range_of_their_values() {
+fn labels_of_cells_are_judged_by_the_range_of_their_values() {
     const LATE: &str = include_str!("../../config/flights-late.toml");
     let told = visibility(LATE);
     assert_eq!((&told["visible"], &told["shape_needs"]), (&Value::from("details"), &Value::Null), "{told}");
