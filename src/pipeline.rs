@@ -56,6 +56,7 @@ pub use self::terms::{Quoted, Released, Terms};
 use self::absorbed::Absorbing;
 use self::asked::Asked;
 use self::catch_up::CatchUp;
+pub(crate) use self::catch_up::PROGRESS;
 use self::comparison::Comparison;
 use self::joining::{Closed, Joining, Share};
 use self::outage::CommonOutage;

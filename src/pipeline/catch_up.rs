@@ -10,6 +10,9 @@ use crate::window::Rules;
 /// The pause between two log lines, and between the first late window and the first line.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// The target of the lines about progress: when they come is a matter of time, and what they say of windows and the clock alone.
+pub const PROGRESS: &str = "bernstream::progress";
+
 /// Logs now and then how many of the windows that are due are done.
 #[derive(Debug)]
 pub struct CatchUp {
@@ -29,12 +32,12 @@ impl CatchUp {
         let done = rules.grid.count(self.since, until);
         if left == 0 {
             if self.has_logged {
-                info!("caught up: every window that is due is done");
+                info!(target: PROGRESS, "caught up: every window that is due is done");
             }
             *self = CatchUp::new(until);
         } else if self.last_line.elapsed() >= PAUSE {
             let due = done.saturating_add(left);
-            info!(until = %until, "catching up: {done} of {due} windows that are due are done");
+            info!(target: PROGRESS, until = %until, "catching up: {done} of {due} windows that are due are done");
             (self.last_line, self.has_logged) = (Instant::now(), true);
         }
     }
