@@ -61,14 +61,17 @@ pub(super) fn whole_label(label: f64) -> i32 {
     whole + i32::from(rest >= 0.5) - i32::from(rest <= -0.5)
 }
 
-/// What a record adds to the sums of a window. `Debug` shows everything that decides it, but for the domain: processes that read for one
-/// another compare that.
+/// What a record adds to the sums of a window.
 pub trait Feature: fmt::Debug + Send + Sync {
     /// How many sums there are.
     fn count(&self) -> usize;
 
     /// Adds the record to `sums`, [`Feature::count`] of them. Sums saturate. What is added depends on the record alone.
     fn add(&self, record: &Record, sums: &mut [i128]);
+
+    /// Everything that decides what is added, but for the domain, with a version of its own: processes that read for one another compare
+    /// that.
+    fn about(&self) -> serde_json::Value;
 }
 
 /// What the windows of one release keep: public, and the same for every window and key.

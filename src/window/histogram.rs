@@ -152,6 +152,11 @@ impl Nodes {
         self.spline
     }
 
+    /// Whether the nodes are evenly spaced in the angle of each coordinate.
+    pub fn is_of_angles(&self) -> bool {
+        self.measure == Measure::Angle
+    }
+
     /// Nodes of each axis.
     pub fn widths(&self) -> impl Iterator<Item = usize> {
         self.per_axis.iter().map(|m| self.spline.nodes(*m))

@@ -34,6 +34,10 @@ impl Feature for Moments {
         let all = [1, whole(record.x(0)), whole(record.x(1)), whole(record.x(0) * record.label())];
         sums.iter_mut().zip(all).for_each(|(sum, part)| *sum += part);
     }
+
+    fn about(&self) -> serde_json::Value {
+        "moments".into()
+    }
 }
 
 /// One form of every kind, over the columns x, y and label.

@@ -217,6 +217,10 @@ impl Feature for Moments {
             sums[1] = sums[1].saturating_add(x * x);
         }
     }
+
+    fn about(&self) -> serde_json::Value {
+        serde_json::json!({ "moments": 1, "axes": self.axes })
+    }
 }
 
 /// To 2 units in the last place, where `value` is not negative.

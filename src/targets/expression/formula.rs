@@ -34,6 +34,9 @@ pub enum Label {
 /// An expression on a lattice, read but not bounded yet.
 #[derive(Clone)]
 pub struct Formula {
+    text: String,
+    /// The variables, in the order of their values.
+    names: Vec<String>,
     pub(super) tree: Tree,
     pub(super) shape: Shape,
     axes: Vec<[f64; 2]>,
@@ -93,7 +96,8 @@ impl Formula {
             _ => vec![cell],
         };
         let points = lattice(degree, &ranges);
-        Ok(Formula { tree, shape, axes: ranges, label: label_range, sides, cells, widths, points })
+        let text = text.to_owned();
+        Ok(Formula { text, names, tree, shape, axes: ranges, label: label_range, sides, cells, widths, points })
     }
 
     /// The values for these records as the expression gives them, without a bound: for public records only, such as those
@@ -102,6 +106,11 @@ impl Formula {
         let natural: Vec<_> = records.iter().map(|record| self.natural(record)).collect();
         let value = |p| natural.iter().map(|record| self.value(record, p)).sum();
         (0..self.points.len()).map(value).collect()
+    }
+
+    /// The expression and its lattice, but for the domain.
+    pub(super) fn about(&self) -> serde_json::Value {
+        serde_json::json!({ "text": self.text, "names": self.names, "degree": self.shape.degree })
     }
 
     /// A record's values in natural units.

@@ -213,6 +213,17 @@ impl Feature for Summand {
             *sum = sum.saturating_add(i128::from(value));
         }
     }
+
+    fn about(&self) -> serde_json::Value {
+        serde_json::json!({
+            "expression": 1,
+            "formula": self.formula.about(),
+            "unit": self.unit,
+            "points": self.points,
+            "norm": self.norm,
+            "length": self.length,
+        })
+    }
 }
 
 impl Builtin for Expression {}
