@@ -5,14 +5,13 @@ mod harness;
 
 use bernstream::ledger::Ledger;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use harness::ledger::{closing, folder, format_1, params};
+use harness::ledger::{closing, folder, of_years, params};
 
 fn benchmarks(criterion: &mut Criterion) {
     for rows in [1_000, 100_000, 1_000_000] {
         let folder = folder();
-        format_1(folder.path(), rows);
         let params = params(folder.path());
-        let mut ledger = Ledger::open(&params).unwrap();
+        let mut ledger = of_years(folder.path(), rows);
         criterion.bench_function(&format!("pay/{rows} rows"), |bencher| {
             // A price so small that no block is ever spent.
             bencher.iter_batched(

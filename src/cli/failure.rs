@@ -24,6 +24,9 @@ pub enum Failure {
     /// The ledger stops the worker, and cannot go on.
     #[error("{0}")]
     LostLedger(String),
+    /// The ledger is of a program before the first release.
+    #[error("{0}")]
+    OlderLedger(String),
     /// A test of an audit has failed.
     #[error("{0}")]
     Audit(String),
@@ -40,7 +43,7 @@ impl Failure {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
-            Failure::Ledger(_) | Failure::LostLedger(_) | Failure::Unsound(_) => 74,
+            Failure::Ledger(_) | Failure::LostLedger(_) | Failure::OlderLedger(_) | Failure::Unsound(_) => 74,
             Failure::Audit(_) => 1,
             Failure::Other(_) => 70,
             Failure::ClosedPipe => 0,
@@ -55,7 +58,10 @@ impl Failure {
                 "{what}; start the worker, which builds the ledger from its log (`bernstream ledger restore --dry-run` says what); only \
                  if it cannot: {new}"
             )),
-            Failure::LostLedger(what) => Failure::Ledger(format!("{what}; to go on without this ledger: {new}")),
+            // Its log has the same rows.
+            Failure::LostLedger(what) | Failure::OlderLedger(what) => {
+                Failure::Ledger(format!("{what}; to go on without this ledger: {new}"))
+            }
             other => other,
         }
     }
@@ -120,6 +126,7 @@ impl From<ledger::Error> for Failure {
             true => Failure::LostLedger(error.to_string()),
             false => match error {
                 ledger::Error::Log(error) => error.into(),
+                error @ ledger::Error::Older { .. } => Failure::OlderLedger(error.to_string()),
                 error => Failure::Ledger(error.to_string()),
             },
         }

@@ -67,7 +67,7 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     not_another_output(settings, ledger.genesis().previous.is_some())
 }
 
-/// The ledger, if there is one; nothing of one with an older format, which only a worker rewrites.
+/// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.
 fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
     if ledger::exists(&settings.ledger)? { Ledger::peek(&settings.ledger) } else { Ok(None) }
 }

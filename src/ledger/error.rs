@@ -30,6 +30,11 @@ pub enum Error {
     Unfinished { path: PathBuf },
     #[error("the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it")]
     Damaged { path: PathBuf, what: String },
+    #[error(
+        "the ledger {path} has format {format}, of a program before the first release, and this one goes on with no such ledger; nothing \
+         in it is damaged"
+    )]
+    Older { path: PathBuf, format: i64 },
     #[error("the ledger {path} has format {format}, of a newer program; use that one, nothing is lost")]
     Newer { path: PathBuf, format: i64 },
     #[error(

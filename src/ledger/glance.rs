@@ -29,18 +29,14 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Reads a ledger, whoever holds its lock, and of whatever format; only what says how it stands is verified.
+    /// Reads a ledger, whoever holds its lock; only what says how it stands is verified.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn at(params: &Params) -> Result<Self, Error> {
         let connection = Ledger::look(params)?;
         let file = store::file_in(&params.path);
-        let format = store::format(&connection).map_err(|error| Error::sqlite(&file, error))?;
-        if format > store::FORMAT {
-            return Err(Error::Newer { path: file, format });
-        }
         let state = replay::glance(&connection, &file)?;
         Ok(Glance {
             first: state.genesis.first,

@@ -83,7 +83,7 @@ pub fn new_id() -> Result<String, Error> {
 /// What must be written to a ledger before it can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// It has an older format.
+    /// It has the format before this one.
     Older { format: i64 },
     /// A crash has left it in the middle of a write.
     Unfinished,
@@ -118,12 +118,12 @@ impl Ledger {
     }
 
     /// Locks the ledger and verifies what a worker will act on: the blocks that can still be charged, the states of the noise,
-    /// the unpublished messages and all rows since the first of them. The time does not depend on the number of rows, except
-    /// for a ledger of an older format, which is verified and rewritten once.
+    /// the unpublished messages and all rows since the first of them. The time does not depend on the number of rows. A ledger of the
+    /// format before is brought to this one.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Locked`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn open(params: &Params) -> Result<Ledger, Error> {
         if !exists(params)? {
             return Err(Error::Missing { path: params.path.clone() });
@@ -132,28 +132,25 @@ impl Ledger {
         Ledger::load(params, lock)
     }
 
-    /// The newest settings of a ledger, whoever holds its lock, and of whatever format; only what says them is verified.
+    /// The newest settings of a ledger, whoever holds its lock; only what says them is verified.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn newest_settings(params: &Params) -> Result<String, Error> {
         let connection = Ledger::look(params)?;
         let file = store::file_in(&params.path);
-        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
-            format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
-            _ => Ok(replay::glance(&connection, &file)?.account.settings),
-        }
+        Ok(replay::glance(&connection, &file)?.account.settings)
     }
 
-    /// A ledger as [`open`](Self::open) would find it, whoever holds its lock; `None` for an older format, which only `open` rewrites.
+    /// A ledger as [`open`](Self::open) would find it, whoever holds its lock; `None` for the format before, which only `open` rewrites.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open), but for its lock.
     pub fn peek(params: &Params) -> Result<Option<Ledger>, Error> {
         let (mut connection, file) = (Ledger::look(params)?, store::file_in(&params.path));
-        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? < store::FORMAT {
+        if store::format(&connection, &file)? < store::FORMAT {
             return Ok(None);
         }
         let state = replay::newest(&mut connection, &file)?;
@@ -174,16 +171,12 @@ impl Ledger {
             Err(Error::Unfinished { .. }) => return Ok(Some(Pending::Unfinished)),
             other => other?,
         };
-        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
-            format if format < 1 => Err(Error::Damaged { path: file, what: "it has no format".to_owned() }),
-            format if format < store::FORMAT => Ok(Some(Pending::Older { format })),
-            format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
-            _ => Ok(None),
-        }
+        let format = store::format(&connection, &file)?;
+        Ok((format < store::FORMAT).then_some(Pending::Older { format }))
     }
 
     /// Verifies a whole ledger, also beside its worker, which is neither delayed nor kept from starting: the lock is not taken,
-    /// except for a moment to bring a ledger of an older format to this one.
+    /// except for a moment to bring a ledger of the format before to this one.
     ///
     /// The rows that are written meanwhile are not part of the result.
     ///
@@ -202,7 +195,7 @@ impl Ledger {
     pub fn inspect_telling(params: &Params, told: &mut dyn FnMut(u64, u64)) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::look(params)?;
-        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? < store::FORMAT {
+        if store::format(&connection, &file)? < store::FORMAT {
             drop((connection, Ledger::open(params)?));
             connection = Ledger::look(params)?;
         }
@@ -229,12 +222,8 @@ impl Ledger {
     fn load(params: &Params, lock: File) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = store::connect(&file, true)?;
-        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
-            1 => verify::migrate_from_1(&mut connection, &file)?,
-            2 => verify::migrate_from_2(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
-            3 => verify::migrate_from_3(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
-            4 => verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
-            _ => {}
+        if store::format(&connection, &file)? < store::FORMAT {
+            verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?;
         }
         let state = replay::newest(&mut connection, &file)?;
         let held = (Some(lock), Some(Maker::of(&params.path)?));

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::chain::{Digest, Message, Outcome, Row};
 use super::entry::Entry;
-use super::store;
+use super::store::COLUMNS;
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
 
@@ -42,7 +42,7 @@ impl Outgoing {
     ///
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
-        let entry = format!("SELECT {} FROM rows WHERE sequence = ?1", store::columns(store::FORMAT));
+        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
         let entry = connection.query_row(&entry, [sequence], Entry::read).optional()?;
         let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else { return Ok(None) };
         let Outcome::Released { publish_at, messages, .. } = row.outcome else { return Ok(None) };

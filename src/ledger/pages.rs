@@ -15,7 +15,7 @@ use super::entry::Entry;
 use super::error::Error;
 use super::spent::{LIVE, read_spent};
 use super::states::{self, StoredState};
-use super::store;
+use super::store::{self, COLUMNS};
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
 
@@ -86,14 +86,10 @@ pub(super) enum Source {
 
 /// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
 fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
-    let format = store::format(connection)?;
-    // Older formats have no archives.
-    if format > 2
-        && let Some(archive) = Archive::after(connection, after)?
-    {
+    if let Some(archive) = Archive::after(connection, after)? {
         return Ok(Source::Archived(archive));
     }
-    let all = format!("SELECT {} FROM rows WHERE sequence > ?1 ORDER BY sequence", store::columns(format));
+    let all = format!("SELECT {COLUMNS} FROM rows WHERE sequence > ?1 ORDER BY sequence");
     let mut statement = connection.prepare(&all)?;
     let mut stored = statement.query([after])?;
     let (mut entries, mut bytes, mut next) = (Vec::new(), 0, None);

@@ -7,7 +7,8 @@ use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use super::spent::read_spent;
-use super::{pages, states, store};
+use super::store::COLUMNS;
+use super::{pages, states};
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Recorded;
@@ -120,7 +121,7 @@ impl Ledger {
     /// Passes rows and their numbers to `each`, newest first, for as long as it wants more.
     fn back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
-        let all = format!("SELECT {} FROM rows ORDER BY sequence DESC", store::columns(store::FORMAT));
+        let all = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence DESC");
         let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
         for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
             let entry = entry.map_err(sqlite)?;

@@ -19,7 +19,7 @@ use super::gap::{Gap, Missing};
 use super::pages;
 use super::spent::{LIVE, price_as_json, read_spent, same_as_spent};
 use super::states::{self, check_states};
-use super::store;
+use super::store::{self, COLUMNS};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -130,8 +130,7 @@ impl LedgerState {
         let sequence = found.head.sequence;
         let at = i64::try_from(sequence).unwrap_or(i64::MAX);
         let sqlite = |error| Error::sqlite(file, error);
-        let columns = store::columns(store::format(connection).map_err(sqlite)?);
-        let entry = format!("SELECT {columns} FROM rows WHERE sequence = ?1");
+        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
         let entry = connection.query_row(&entry, [at], Entry::read).optional().map_err(sqlite)?;
         let link = entry.map(|entry| entry.link()).filter(|link| link.digest == found.head.digest);
         let Some(link) = link.filter(|_| found.origin == self.origin) else {
@@ -189,10 +188,7 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
 pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     let mut state = first(connection, file)?;
-    // Older formats have the same rows, and the first of them no checkpoints.
-    if store::format(connection).map_err(sqlite)? > 1
-        && let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(sqlite)?
-    {
+    if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(sqlite)? {
         state.go_on_from(found, connection, file)?;
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
@@ -203,9 +199,8 @@ pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState
 }
 
 pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
-    match store::format(connection).map_err(|error| Error::sqlite(file, error))? {
+    match store::format(connection, file)? {
         store::FORMAT => Ok(()),
-        format if format > store::FORMAT => Err(Error::Newer { path: file.into(), format }),
         format => {
             Err(Error::damaged(file, format!("its format is {format}, but this program writes {}", store::FORMAT)))
         }
@@ -218,13 +213,13 @@ pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
 
 pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
-    let columns = store::columns(store::format(connection).map_err(sqlite)?);
-    let first = format!("SELECT {columns} FROM rows ORDER BY sequence LIMIT 1");
+    let format = store::format(connection, file)?;
+    let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
     let entry = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
     let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
-    // Older formats have none.
-    if store::format(connection).map_err(sqlite)? > 4 {
+    // The format before has none.
+    if format == store::FORMAT {
         state.gap = Gap::read(connection).map_err(sqlite)?;
     }
     Ok(state)

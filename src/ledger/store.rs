@@ -17,9 +17,12 @@ use super::private;
 
 pub(super) const FORMAT: i64 = 5;
 
+/// The oldest format of a ledger that this program goes on with.
+const OLDEST: i64 = 4;
+
 const TABLES: &str = "
     CREATE TABLE rows (
-        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
+        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL, secret TEXT
     ) STRICT;
     CREATE TABLE outbox (
         sequence INTEGER NOT NULL, place INTEGER NOT NULL,
@@ -27,10 +30,6 @@ const TABLES: &str = "
         PRIMARY KEY (sequence, place)
     ) STRICT;
     CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
-";
-
-/// The tables that format 1 lacked or defined differently.
-pub(super) const TABLES_OF_2: &str = "
     CREATE TABLE spent (
         block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, price TEXT NOT NULL,
         PRIMARY KEY (block_start, block_end)
@@ -42,25 +41,17 @@ pub(super) const TABLES_OF_2: &str = "
     CREATE TABLE checkpoints (
         sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, digest BLOB NOT NULL
     ) STRICT;
+    CREATE TABLE kept (pruned INTEGER NOT NULL) STRICT;
+    CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
 ";
 
 /// How long a writer waits for those who read the file, and they for it, unless [`wait_with`](super::Ledger::wait_with) says
 /// otherwise. The commands of this program read for milliseconds.
 const READERS: Duration = Duration::from_secs(60);
 
-/// The tables that format 2 lacked. `kept` has one row: messages are kept of the rows after `pruned`.
-pub(super) const TABLES_OF_3: &str = "
-    DROP INDEX IF EXISTS kept;
-    CREATE TABLE kept (pruned INTEGER NOT NULL) STRICT;
-    CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
-";
-
 /// Says that the messages of all rows but the first are kept, unless something else was said.
-pub(super) const KEPT: &str =
+const KEPT: &str =
     "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
-
-/// The column that format 3 lacked: the secret part of a row, if its body is the public part.
-pub(super) const COLUMN_OF_4: &str = "ALTER TABLE rows ADD COLUMN secret TEXT";
 
 /// The table that format 4 lacked. Its one row, if it has one, is the row that the rows go on with after the first, the form and the
 /// digest of the row before that, and the account after it ([`Gap`](super::gap::Gap)). Rows of format 5 may say what the account is.
@@ -68,10 +59,8 @@ pub(super) const TABLE_OF_5: &str = "
     CREATE TABLE gap (sequence INTEGER PRIMARY KEY, form INTEGER NOT NULL, digest BLOB NOT NULL, account TEXT NOT NULL) STRICT;
 ";
 
-/// The columns of a row, in a file of this format.
-pub(super) fn columns(format: i64) -> &'static str {
-    if format < 4 { "sequence, salt, body, digest, NULL" } else { "sequence, salt, body, digest, secret" }
-}
+/// The columns of a row.
+pub(super) const COLUMNS: &str = "sequence, salt, body, digest, secret";
 
 pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
@@ -153,9 +142,6 @@ pub(super) fn create(
         connection.pragma_update(None, "user_version", FORMAT)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(TABLES)?;
-        transaction.execute_batch(TABLES_OF_2)?;
-        transaction.execute_batch(TABLES_OF_3)?;
-        transaction.execute_batch(COLUMN_OF_4)?;
         transaction.execute_batch(TABLE_OF_5)?;
         fill(&transaction)?;
         transaction.execute_batch(KEPT)?;
@@ -192,13 +178,17 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT pruned FROM kept", [], |row| row.get(0))
 }
 
-/// The format of the file.
-pub(super) fn format(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
-}
-
-/// What is wrong with the pages, if anything. Reads the whole file.
-pub(super) fn check_pages(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    Ok(Some(verdict).filter(|verdict| verdict != "ok"))
+/// The format of the file, which is that of this program or the one before.
+///
+/// # Errors
+///
+/// [`Error::Older`] or [`Error::Newer`] for another one, or if the ledger is damaged or cannot be read.
+pub(super) fn format(connection: &Connection, file: &Path) -> Result<i64, Error> {
+    let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    match format.map_err(|error| Error::sqlite(file, error))? {
+        ..1 => Err(Error::damaged(file, "it has no format")),
+        format @ 1..OLDEST => Err(Error::Older { path: file.into(), format }),
+        format @ OLDEST..=FORMAT => Ok(format),
+        format => Err(Error::Newer { path: file.into(), format }),
+    }
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::chain::{Closed, Outcome, Row};
-use super::checkpoint::{self, Checkpoint};
+use super::checkpoint;
 use super::entry::Entry;
 use super::error::Error;
 use super::pages::{self, Page, Rest, StoredMessage};
 use super::replay::{self, LedgerState, damaged};
-use super::spent::{price_as_json, read_spent, same_as_spent, set_spent};
+use super::spent::{price_as_json, same_as_spent};
 use super::states::check_states;
 use super::store;
 use crate::mechanism::price::Price;
@@ -85,77 +85,6 @@ pub(super) fn migrate_from_4(connection: &mut Connection) -> rusqlite::Result<()
     transaction.execute_batch(store::TABLE_OF_5)?;
     transaction.pragma_update(None, "user_version", store::FORMAT)?;
     transaction.commit()
-}
-
-/// Migrates a ledger of format 3, all or nothing. Its rows stay as they are, and those that follow are written in two parts.
-///
-/// # Errors
-///
-/// If the ledger cannot be written; it is then unchanged.
-pub(super) fn migrate_from_3(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(store::COLUMN_OF_4)?;
-    transaction.execute_batch(store::TABLE_OF_5)?;
-    transaction.pragma_update(None, "user_version", store::FORMAT)?;
-    transaction.commit()
-}
-
-/// Migrates a ledger of format 2, all or nothing. What is dropped from now on is dropped bit by bit.
-///
-/// # Errors
-///
-/// If the ledger cannot be written; it is then unchanged.
-pub(super) fn migrate_from_2(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(store::TABLES_OF_3)?;
-    transaction.execute_batch(store::KEPT)?;
-    transaction.execute_batch(store::COLUMN_OF_4)?;
-    transaction.execute_batch(store::TABLE_OF_5)?;
-    transaction.pragma_update(None, "user_version", store::FORMAT)?;
-    transaction.commit()
-}
-
-/// Migrates a ledger of format 1, all or nothing, after verifying all of it.
-///
-/// # Errors
-///
-/// If the ledger is damaged or cannot be written; it is then unchanged.
-pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result<(), Error> {
-    let sqlite = |error| Error::sqlite(file, error);
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
-    if let Some(what) = store::check_pages(&transaction).map_err(sqlite)? {
-        return Err(Error::of_pages(file, what));
-    }
-    transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
-    transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
-    transaction.execute_batch(store::TABLES_OF_3).map_err(sqlite)?;
-    transaction.execute_batch(store::KEPT).map_err(sqlite)?;
-    transaction.execute_batch(store::COLUMN_OF_4).map_err(sqlite)?;
-    transaction.execute_batch(store::TABLE_OF_5).map_err(sqlite)?;
-    transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
-    let mut walk = Walk::begin(&transaction, file)?;
-    let rest = loop {
-        match walk.page(&transaction).map_err(sqlite)? {
-            Page::Archived(_) => return Err(Error::damaged(file, "an archive of format 1")),
-            Page::Rows { rows, .. } => {
-                for (entry, messages) in rows {
-                    walk.take(&entry, Some(&messages))?;
-                    if Checkpoint::is_due(entry.head.sequence) {
-                        walk.state.checkpoint(&walk.state.account, entry.head).insert(&transaction).map_err(sqlite)?;
-                    }
-                }
-            }
-            Page::End(rest) => break rest,
-        }
-    };
-    walk.check_outbox(&transaction, &rest)?;
-    // Format 1 stored prices as text, whatever the name of the column.
-    let old = "SELECT block_start, block_end, epsilon FROM spent_1";
-    let expected = walk.spent.iter().map(|(block, price)| (*block, price.to_string()));
-    same_as_spent(file, read_spent(&transaction, old, &[]).map_err(sqlite)?, expected)?;
-    set_spent(&transaction, walk.spent.into_iter()).map_err(sqlite)?;
-    transaction.execute_batch("DROP TABLE spent_1").map_err(sqlite)?;
-    transaction.commit().map_err(sqlite)
 }
 
 /// The rows that were verified so far.

@@ -143,23 +143,32 @@ pub fn rechain(file: &rusqlite::Connection, at: i64, (form, before): (u8, Vec<u8
     (if secret.is_some() { 2 } else { 1 }, digest)
 }
 
-/// The tables of format 1, as the program of that time made them.
-const FORMAT_1: &str = "
+/// The tables of format 4, as the program of that time made them.
+const FORMAT_4: &str = "
     CREATE TABLE rows (
-        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
+        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL, secret TEXT
     ) STRICT;
     CREATE TABLE spent (
-        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, epsilon TEXT NOT NULL,
+        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, price TEXT NOT NULL,
         PRIMARY KEY (block_start, block_end)
     ) STRICT;
+    CREATE INDEX live ON spent (block_end);
+    CREATE TABLE states (
+        slot TEXT PRIMARY KEY, sequence INTEGER NOT NULL, salt BLOB NOT NULL, bytes BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE checkpoints (
+        sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, digest BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE kept (pruned INTEGER NOT NULL) STRICT;
+    INSERT INTO kept VALUES (0);
+    CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
     CREATE TABLE outbox (
         sequence INTEGER NOT NULL, place INTEGER NOT NULL,
         key TEXT NOT NULL, headers TEXT NOT NULL, bytes BLOB, published_at INTEGER,
         PRIMARY KEY (sequence, place)
     ) STRICT;
     CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
-    CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 4;
 ";
 
 /// Puts a ledger into `there` as a crash leaves it in the middle of a write; its head is that of before.
@@ -183,15 +192,16 @@ pub fn half_written(there: &Path) -> Head {
     head
 }
 
-/// A ledger of format 1 with so many windows, each of one message at 0.4 of 1, all published but the last.
-pub fn format_1(folder: &Path, windows: u64) {
+/// A ledger of format 4 with so many windows, each of one message at 0.4 of 1, all published but the last. Its rows are whole, as
+/// programs before that wrote them, and it has no checkpoint.
+pub fn format_4(folder: &Path, windows: u64) {
     let mut file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
-    file.execute_batch(FORMAT_1).unwrap();
+    file.execute_batch(FORMAT_4).unwrap();
     let transaction = file.transaction().unwrap();
     {
         let [mut row, mut spent, mut outbox] = [
-            "INSERT INTO rows VALUES (?1, ?2, ?3, ?4)",
-            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET epsilon = ?3",
+            "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, NULL)",
+            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET price = ?3",
             "INSERT INTO outbox VALUES (?1, 0, ?2, ?3, ?4, ?5)",
         ]
         .map(|sql| transaction.prepare(sql).unwrap());
@@ -204,7 +214,7 @@ pub fn format_1(folder: &Path, windows: u64) {
                 let (window, block) = (window(n), block(n.div_euclid(2)));
                 let message = sealed(window, "k", sequence).encoded().clone();
                 let is_published = sequence < windows;
-                let spent_by = ["0.4", "0.8"][usize::try_from(n % 2).unwrap()];
+                let spent_by = ["\"0.4\"", "\"0.8\""][usize::try_from(n % 2).unwrap()];
                 spent.execute((block.start.micros(), block.end.micros(), spent_by)).unwrap();
                 let (bytes, published) =
                     if is_published { (None, Some(window.end.micros())) } else { (Some(&message.bytes), None) };
@@ -225,6 +235,20 @@ pub fn format_1(folder: &Path, windows: u64) {
         }
     }
     transaction.commit().unwrap();
+}
+
+/// The same in the format of today, with some windows more up to a checkpoint, all published.
+pub fn of_years(folder: &Path, windows: u64) -> Ledger {
+    format_4(folder, windows);
+    let mut ledger = Ledger::open(&params(folder)).unwrap();
+    loop {
+        ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+        let waiting = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 2).unwrap();
+        ledger.mark_published(&waiting, ledger.next_window()).unwrap();
+        if ledger.head().sequence.is_multiple_of(256) {
+            return ledger;
+        }
+    }
 }
 
 /// What becomes of an append.

@@ -183,18 +183,18 @@ path = "{}"
     assert!(said.contains(words), "{said}");
 }
 
-/// To verify an older format, or one that a crash left in the middle of a write, is to rewrite it: an audit leaves that to whoever runs
+/// To verify the format before, or one that a crash left in the middle of a write, is to rewrite it: an audit leaves that to whoever runs
 /// the worker.
 #[test]
 fn a_ledger_that_would_have_to_be_changed_is_not_verified_and_not_changed() {
-    for words in ["has format 3, of an older program", "a crash has left the ledger"] {
+    for words in ["has format 4, of an older program", "a crash has left the ledger"] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger");
         fs::create_dir(&path).expect("a folder");
         if words.starts_with("a crash") {
             half_written(&path);
         } else {
-            let old = fs::read_dir("tests/data/upgrade/sums-of-format-3/ledger").expect("a ledger");
+            let old = fs::read_dir("tests/data/upgrade/format-4/ledger").expect("a ledger");
             for file in old.map(|file| file.expect("a file")) {
                 fs::copy(file.path(), path.join(file.file_name())).expect("a copy");
             }

@@ -3,7 +3,7 @@
 use bernstream::ledger::{Closing, Error, Ledger, Row, Stored};
 use bernstream::source::Positions;
 
-use crate::harness::ledger::{at, closing, commitment, folder, format_1, genesis, link, link_whole, params, rechain};
+use crate::harness::ledger::{at, closing, commitment, folder, format_4, genesis, link, link_whole, params, rechain};
 use crate::ledger::sample;
 
 fn bytes(hex: &serde_json::Value) -> Vec<u8> {
@@ -84,14 +84,14 @@ fn a_public_line_does_not_depend_on_how_far_the_input_was_read() {
 #[test]
 fn rows_of_older_programs_keep_their_digests_and_new_rows_follow_them() {
     let folder = folder();
-    format_1(folder.path(), 300);
+    format_4(folder.path(), 300);
     let old =
         |ledger: &Ledger| -> Vec<String> { ledger.rows().unwrap()[..301].iter().map(Stored::secret_line).collect() };
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     let before = old(&ledger);
     ledger.pay(closing(&ledger, &["k"], 5, 1)).unwrap();
     drop(ledger);
-    // Opened again, and from a checkpoint of an older row.
+    // Opened again.
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     ledger.pay(closing(&ledger, &["k"], 5, 2)).unwrap();
     assert_eq!(old(&ledger), before);

@@ -16,7 +16,7 @@ use bernstream::sink::deliver::{self, Progress, step};
 use rusqlite::Connection;
 
 use crate::harness::ledger::{
-    Fate, MemorySink, MemoryWitness, Output, Told, Topic, at, closing, folder, format_1, genesis, padded, params, price,
+    Fate, MemorySink, MemoryWitness, Output, Told, Topic, at, closing, folder, format_4, genesis, padded, params, price,
 };
 
 /// The topic of a log: its records by offset, and which topic it is.
@@ -755,7 +755,7 @@ fn a_log_that_was_made_anew_gets_a_checkpoint_instead_of_the_rows_before_it() {
 #[test]
 fn the_log_of_an_older_ledger_is_read_from_its_first_row_until_there_is_a_checkpoint() {
     let disk = folder();
-    format_1(disk.path(), 600);
+    format_4(disk.path(), 600);
     let mut pipeline = Pipeline::with(folder(), Ledger::open(&params(disk.path())).unwrap());
     pipeline.draw = 10_000;
     let now = pipeline.ledger.next_window();
@@ -838,7 +838,7 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
     }
     // Without a checkpoint: what a log of an older program has.
     let disk = folder();
-    format_1(disk.path(), 3_000);
+    format_4(disk.path(), 3_000);
     let mut old = Pipeline::with(folder(), Ledger::open(&params(disk.path())).unwrap());
     old.deliver(old.ledger.next_window());
     let begun = std::time::Instant::now();

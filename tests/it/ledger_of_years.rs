@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bernstream::ledger::{Closing, Configuration, Error, Genesis, Ledger, Outcome, Row, Step};
+use bernstream::ledger::{Closing, Configuration, Error, Genesis, Glance, Ledger, Outcome, Pending, Row, Step};
 use bernstream::source::Positions;
 
-use crate::harness::ledger::{Told, at, block, closing, folder, format_1, genesis, params, price, window};
+use crate::harness::ledger::{Told, at, block, closing, folder, format_4, genesis, of_years, params, price, window};
 
 fn sql(folder: &Path, sql: &str) {
     let connection = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
@@ -100,11 +100,11 @@ fn a_checkpoint_is_of_its_own_ledger() {
 }
 
 #[test]
-fn a_ledger_of_format_1_goes_on_and_one_that_is_not_whole_stays_as_it_was() {
+fn a_ledger_of_the_format_before_goes_on() {
     for windows in [1, 601] {
         let folder = folder();
-        format_1(folder.path(), windows);
-        let copy = fs::read(folder.path().join("ledger.sqlite")).unwrap();
+        format_4(folder.path(), windows);
+        assert_eq!(Ledger::pending(&params(folder.path())).unwrap(), Some(Pending::Older { format: 4 }));
         let mut ledger = Ledger::open(&params(folder.path())).unwrap();
         assert_eq!(ledger.next_sequence(), windows + 1);
         let last = i64::try_from(windows).unwrap() - 1;
@@ -115,18 +115,30 @@ fn a_ledger_of_format_1_goes_on_and_one_that_is_not_whole_stays_as_it_was() {
         ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
         drop(ledger);
         Ledger::inspect(&params(folder.path())).unwrap();
+        assert_eq!(Ledger::pending(&params(folder.path())).unwrap(), None);
+    }
+}
 
-        for edit in [
-            "UPDATE spent SET epsilon = '0.1' WHERE block_start = 0",
-            "UPDATE rows SET salt = zeroblob(32) WHERE sequence = 1",
-            "UPDATE outbox SET key = 'x' WHERE sequence = 1",
-        ] {
-            fs::write(folder.path().join("ledger.sqlite"), &copy).unwrap();
-            sql(folder.path(), edit);
-            let edited = fs::read(folder.path().join("ledger.sqlite")).unwrap();
-            assert!(is_damaged(&Ledger::open(&params(folder.path()))), "{edit}");
-            assert_eq!(fs::read(folder.path().join("ledger.sqlite")).unwrap(), edited);
+#[test]
+fn a_ledger_of_an_older_format_is_refused_whoever_looks_at_it_and_stays_as_it_was() {
+    let folder = folder();
+    format_4(folder.path(), 3);
+    for format in 1..4 {
+        sql(folder.path(), &format!("PRAGMA user_version = {format}; UPDATE kept SET pruned = 0"));
+        let before = fs::read(folder.path().join("ledger.sqlite")).unwrap();
+        let params = params(folder.path());
+        let refusals = [
+            Ledger::open(&params).map(drop),
+            Ledger::inspect(&params).map(drop),
+            Ledger::peek(&params).map(drop),
+            Ledger::pending(&params).map(drop),
+            Ledger::newest_settings(&params).map(drop),
+            Glance::at(&params).map(drop),
+        ];
+        for refused in refusals {
+            assert!(matches!(&refused, Err(Error::Older { format: found, .. }) if *found == format), "{refused:?}");
         }
+        assert_eq!(fs::read(folder.path().join("ledger.sqlite")).unwrap(), before);
     }
 }
 
@@ -159,8 +171,7 @@ fn what_opening_and_paying_read_does_not_grow_with_the_number_of_rows() {
     // As many rows after the newest checkpoint in each.
     let [short, long] = [2_000, 2_000 + 64 * 256].map(|windows| {
         let folder = folder();
-        format_1(folder.path(), windows);
-        drop(Ledger::open(&params(folder.path())).unwrap());
+        drop(of_years(folder.path(), windows));
         let (to_open, mut ledger) = read_by(|| Ledger::open(&params(folder.path())).unwrap());
         let (to_pay, paid) = read_by(|| ledger.pay(closing(&ledger, &["k"], 1, 1)));
         paid.unwrap();
@@ -182,11 +193,8 @@ fn a_million_rows_are_opened_in_under_a_second() {
     let folder = folder();
     let clock = |what: &str, started: Instant| println!("{what}: {:?}", started.elapsed());
     let started = Instant::now();
-    format_1(folder.path(), 1_000_000);
+    drop(of_years(folder.path(), 1_000_000));
     clock("written", started);
-    let started = Instant::now();
-    drop(Ledger::open(&params(folder.path())).unwrap());
-    clock("brought to this format", started);
     let started = Instant::now();
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     let taken = started.elapsed();
@@ -339,30 +347,6 @@ fn kept(ledger: &Ledger) -> usize {
         (kept, last) = (kept + 1, Some(paid));
     }
     kept
-}
-
-/// Made by the program before format 3, with `config/files.toml` to the end of the second day.
-#[test]
-fn a_ledger_of_format_2_goes_on_and_drops_its_old_messages() {
-    let folder = folder();
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ledger-of-format-2.sqlite");
-    fs::copy(&made, folder.path().join("ledger.sqlite")).unwrap();
-    let before = rows_in(folder.path());
-    let settings = Ledger::newest_settings(&params(folder.path())).unwrap();
-    assert_eq!(fs::read(folder.path().join("ledger.sqlite")).unwrap(), fs::read(&made).unwrap(), "only looked at");
-    let mut ledger = Ledger::open(&params(folder.path())).unwrap();
-    assert_eq!((rows_in(folder.path()), ledger.settings()), (before, settings.as_str()));
-    assert_eq!((kept(&ledger), ledger.unpublished().unwrap()), (6, 0));
-    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
-    let late = at(i64::MAX / 60_000_000);
-    let paid = ledger.deliverable(ledger.head(), late, 1).unwrap().pop().unwrap();
-    ledger.mark_published(&[paid], late).unwrap();
-    assert_eq!(kept(&ledger), 1, "the others were published long before");
-    drop(ledger);
-    assert_eq!(kept(&Ledger::inspect(&params(folder.path())).unwrap()), 1);
-    let empty = rusqlite::Connection::open(folder.path().join("ledger.sqlite")).unwrap();
-    let stored: i64 = empty.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap();
-    assert_eq!(stored, 1, "a message goes with its headers");
 }
 
 #[test]

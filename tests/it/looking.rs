@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bernstream::ledger::{Error, Ledger};
 use rdkafka::producer::{BaseRecord, Producer};
 
-use crate::harness::ledger::{folder, format_1, half_written, params};
+use crate::harness::ledger::{folder, format_4, half_written, params};
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
 use crate::harness::{PATIENCE, kafka};
@@ -161,7 +161,7 @@ fn a_ledger_that_a_crash_left_in_the_middle_of_a_write_is_looked_at_as_it_was_be
 fn the_settings_of_an_older_ledger_are_read_without_a_change_to_it() {
     for windows in [1, 601] {
         let folder = folder();
-        format_1(folder.path(), windows);
+        format_4(folder.path(), windows);
         let before = std::fs::read(folder.path().join("ledger.sqlite")).unwrap();
         assert_eq!(Ledger::newest_settings(&params(folder.path())).unwrap(), "{}");
         assert_eq!(std::fs::read(folder.path().join("ledger.sqlite")).unwrap(), before);

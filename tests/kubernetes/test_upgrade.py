@@ -1,5 +1,5 @@
 """An upgrade with an open ledger: what older versions wrote, this one goes on with, and changes none of it. The ledgers of
-tests/data/upgrade were made by versions of 2026-11-21 to 26, from `upgrade.toml` or `sums.toml` and the flights; `rows.jsonl` is what those versions
+tests/data/upgrade were made by versions of 2026-11-23 to 29, from `upgrade.toml` or `sums.toml` and the flights; `rows.jsonl` is what those versions
 said of them. A rollback is in test_pod.py."""
 
 import json
@@ -40,9 +40,9 @@ def bernstream(place, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_there_is_a_ledger_of_every_format():
+def test_there_is_a_ledger_of_this_format_and_of_the_one_before():
     newest = int((ROOT / "src/ledger/store.rs").read_text().split("const FORMAT: i64 = ")[1].split(";")[0])
-    assert FORMATS == [f"format-{number}" for number in range(1, newest + 1)], "a new format needs a ledger of it here"
+    assert FORMATS == [f"format-{number}" for number in (newest - 1, newest)], "a new format needs a ledger of it here"
 
 
 def test_a_ledger_of_an_older_version_goes_on(place):
@@ -71,7 +71,7 @@ def test_an_edited_ledger_of_an_older_version_is_noticed(place):
 
 def test_a_sum_over_windows_goes_on_with_the_noise_of_an_older_version(tmp_path):
     """A filter's and a tree's: both go on where they were, and every state is that of its row."""
-    place = copied("sums-of-format-3", "sums.toml", tmp_path)
+    place = copied("sums-of-format-5", "sums.toml", tmp_path)
     before = [json.loads(line) for line in (place / "rows.jsonl").read_text().splitlines()]
     slots = set(slots_of(before[3]))
     assert slots == {'["last-days",null]', '["so-far",null]'}

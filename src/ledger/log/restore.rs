@@ -164,7 +164,8 @@ fn settle_old_file(params: &Params) -> Result<(), ledger::Error> {
     let file = store::file_in(&params.path);
     if open::exists(params)? {
         let connection = store::connect(&file, true)?;
-        return store::format(&connection).map(drop).map_err(|error| ledger::Error::sqlite(&file, error));
+        let read = connection.pragma_query_value(None, "user_version", |_| Ok(()));
+        return read.map_err(|error| ledger::Error::sqlite(&file, error));
     }
     let journal = params.path.join("ledger.sqlite-journal");
     match fs::remove_file(&journal) {

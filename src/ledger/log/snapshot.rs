@@ -13,8 +13,9 @@ use crate::ledger;
 use crate::ledger::chain::{Digest, Form, Head, Link, State};
 use crate::ledger::entry::{self, Entry};
 use crate::ledger::gap::Gap;
+use crate::ledger::pages;
 use crate::ledger::replay::{self, LedgerState};
-use crate::ledger::{pages, store};
+use crate::ledger::store::COLUMNS;
 
 /// A checkpoint with everything that a ledger needs of the rows up to it.
 pub(super) struct Snapshot {
@@ -40,9 +41,8 @@ impl Snapshot {
         let sqlite = |error| ledger::Error::sqlite(file, error);
         let Some(found) = replay::checkpoint(connection).map_err(sqlite)? else { return Ok(None) };
         let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
-        let columns = store::columns(store::FORMAT);
-        let first = format!("SELECT {columns} FROM rows ORDER BY sequence LIMIT 1");
-        let row = format!("SELECT {columns} FROM rows WHERE sequence = ?1");
+        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
+        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
         let genesis = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
         let row = connection.query_row(&row, [sequence], Entry::read).optional().map_err(sqlite)?;
         // A row of an older program does not say what the account is.
