@@ -20,13 +20,14 @@
 
 use std::f64::consts::PI;
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::covariance;
 use super::density::check_bandwidths;
 use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, times};
 use super::quadratic::Form;
 use super::shape::{Basis, CellBasis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes, Spline};

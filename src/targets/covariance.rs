@@ -22,11 +22,12 @@
 
 use std::f64::consts::PI;
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target, every_value, interpolated, root};
+use super::target::{Exact, Target, every_value, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};

@@ -17,6 +17,7 @@
 //!
 //! since a sigmoid is nowhere steeper than 1/4.
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
 use super::machine::exchange::{Change, Claim, ExchangeBound};
 use super::machine::kernel::{Kernel, Lattice};
@@ -26,7 +27,7 @@ use super::machine::settings::{checked_features, checked_lattice, checked_weight
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Cost, Exact, Sensitivity, Target, every_value, interpolated};
+use super::target::{Cost, Exact, Target, every_value, interpolated};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 

@@ -7,9 +7,10 @@
 //! the counts of one axis by at most [`GRAINS`] in the 1-norm if it comes or goes (less where cells are full), by at most
 //! twice that if its values change, and a unit by that for each of its records and each axis.
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
 use super::lattice;
-use super::target::{Adjacency, Exact, Sensitivity};
+use super::target::Exact;
 use crate::window::accumulator::Accumulator;
 use crate::window::histogram::{GRAINS, Nodes};
 

@@ -1,5 +1,6 @@
 //! The functions that can be released: their exact values, and how much one record can change them.
 
+mod adjacency;
 pub mod bayes;
 pub mod blackbox;
 pub(crate) mod builtin;
@@ -25,7 +26,8 @@ pub mod tables;
 mod target;
 pub mod whitened;
 
+pub use adjacency::{Adjacency, Sensitivity};
 pub use error::Error;
 pub use scaling::ValueScaling;
 pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape, TableBasis};
-pub use target::{Adjacency, Cost, Exact, Sensitivity, Target};
+pub use target::{Cost, Exact, Target};

@@ -38,11 +38,12 @@
 
 use std::f64::consts::PI;
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use super::target::{Exact, Target, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use crate::window::histogram::{GRAINS, Nodes, Place};

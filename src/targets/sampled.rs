@@ -14,9 +14,10 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::sampler::{Error, Plan, Prior};
 use super::shape::Shape;
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 

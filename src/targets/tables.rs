@@ -15,12 +15,13 @@
 //! negative, are no longer than their sum: [`Nodes::longest_deposit`] holds for all tables as for one, and `sqrt 2` times that for a
 //! replacement, as the inner product of two deposits is not negative. Counts are multiplied by a power of two, so nothing is rounded.
 
+use super::adjacency::{Adjacency, Sensitivity};
 use super::cells::{LEAST_LEFT, MOST_CELLS, SHIFT, length_of_change, records_of_change};
 use super::density::check_bandwidths;
 use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, times};
 use super::shape::{Basis, Shape, TableBasis};
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, TableLabel};
 use crate::window::histogram::{GRAINS, Nodes, Spline};

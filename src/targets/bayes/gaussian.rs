@@ -56,11 +56,12 @@ use std::sync::Arc;
 use arrow_buffer::i256;
 
 use super::bound;
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::lattice::{self, times};
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use crate::targets::target::{Exact, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use crate::window::histogram::Place;
 

@@ -66,13 +66,14 @@ use std::f64::consts::PI;
 
 use arrow_buffer::i256;
 
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::builtin::Builtin;
 use crate::targets::density::{check_bandwidths, narrowed, nodes};
 use crate::targets::error::Error;
 use crate::targets::kernel::Table;
 use crate::targets::lattice::{self, rounded, times};
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use crate::targets::target::{Exact, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{Histogram, Nodes};
 

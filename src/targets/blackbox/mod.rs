@@ -65,10 +65,11 @@ pub(super) mod error;
 use std::fmt::Debug;
 
 pub use self::error::Error;
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error as TargetError;
 use super::sampler::Sampled;
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 

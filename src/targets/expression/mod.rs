@@ -40,10 +40,11 @@ use std::sync::Arc;
 pub use self::error::{Error, Unbounded};
 pub use self::formula::{Formula, Label, MOST_POINTS, Variable};
 pub use self::pointwise::Pointwise;
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error as TargetError;
 use super::lattice::times;
 use super::shape::Shape;
-use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
+use super::target::{Exact, Target, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 

@@ -2,9 +2,10 @@
 
 use super::loss::Loss;
 use super::solver::Problem;
+use crate::targets::adjacency::Sensitivity;
 use crate::targets::error::Error;
 use crate::targets::lattice::times;
-use crate::targets::target::{Exact, Sensitivity, root};
+use crate::targets::target::{Exact, root};
 
 /// Grid units of the sup sensitivity, before rounding is added.
 const UNITS: f64 = (1_u64 << 32) as f64;

@@ -7,10 +7,11 @@ use super::minimiser::{Minimiser, at_most, cost};
 use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, interpolated};
+use crate::targets::target::{Cost, Exact, Target, interpolated};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release.

@@ -2,8 +2,8 @@
 
 use super::kernel::{Kernel, Lattice};
 use super::loss::Loss;
+use crate::targets::adjacency::Adjacency;
 use crate::targets::error::Error;
-use crate::targets::target::Adjacency;
 
 /// Most records of a window whose Gram matrix is computed (200 MB).
 pub const MOST_EXACT: u32 = 5_000;

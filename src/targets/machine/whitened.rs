@@ -22,11 +22,12 @@ use super::minimiser::{Minimiser, at_most, cost};
 use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::builtin::Builtin;
 use crate::targets::cholesky::dot;
 use crate::targets::error::Error;
 use crate::targets::shape::{Basis, PointKernel, Shape};
-use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, root};
+use crate::targets::target::{Cost, Exact, Target, root};
 use crate::targets::whitened::points::{Placement, Points};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 

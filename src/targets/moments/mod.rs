@@ -39,10 +39,11 @@ mod table;
 use std::sync::OnceLock;
 
 use self::table::{Cosines, Widest, up};
+use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
+use super::target::{Exact, Target, every_value};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};

@@ -36,8 +36,8 @@ pub use self::distribution::PriorDistribution;
 pub use self::error::Error;
 use self::error::MOST_SAMPLES;
 pub use self::prior::Prior;
+use super::adjacency::Adjacency;
 use super::error::Error as TargetError;
-use super::target::Adjacency;
 use crate::window::accumulator::Record;
 
 /// How many pairs are drawn, and which order statistic of their changes is taken.

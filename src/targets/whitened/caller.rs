@@ -28,12 +28,13 @@
 use std::fmt;
 
 use super::points::Points;
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::blackbox::{Error as Refused, Fitted, Function};
 use crate::targets::builtin::Builtin;
 use crate::targets::error::Error;
 use crate::targets::lattice::times;
 use crate::targets::shape::{Basis, PointKernel, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, root};
+use crate::targets::target::{Exact, Target, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The largest declared change in grid units.

@@ -24,6 +24,7 @@
 use std::f64::consts::PI;
 
 use super::points::{Placement, Points};
+use crate::targets::adjacency::{Adjacency, Sensitivity};
 use crate::targets::builtin::Builtin;
 use crate::targets::covariance;
 use crate::targets::density::{check_bandwidths, nodes};
@@ -31,7 +32,7 @@ use crate::targets::error::Error;
 use crate::targets::lattice::{UNITS_A_PEAK, rounded, times};
 use crate::targets::quadratic::Form;
 use crate::targets::shape::{Basis, PointKernel, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, root};
+use crate::targets::target::{Exact, Target, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
 
