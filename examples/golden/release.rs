@@ -62,7 +62,7 @@ impl Release {
         let spec = self.target.accumulator();
         let records = self.flights().into_iter().map(|(x, label)| spec.record(&x, label));
         let exact = self.target.evaluate(&spec.filled(records.collect::<Vec<Record>>()));
-        let change = self.law.sensitivity(&*self.target, self.adjacency, 1)?;
+        let change = self.target.sensitivity_in(self.law.norm(), self.adjacency, 1)?;
         let mechanism = Mechanism::calibrated(self.law, change, shape.values(), self.price)?;
         let noisy = mechanism.release(&exact, &mut Generator::frozen([7; 32]));
         let grid = self.target.unit() * self.stands_for;

@@ -31,8 +31,9 @@ pub(super) fn are_even(scale: f64) -> bool {
 mod tests {
     use super::*;
     use crate::mechanism::Mechanism;
+    use crate::mechanism::NoiseDistribution;
     use crate::mechanism::calibrate::{Epsilon, Rho};
-    use crate::mechanism::noise::{Generator, NoiseDistribution};
+    use crate::mechanism::noise::Generator;
     use crate::mechanism::price::Price;
     use crate::targets::{Exact, Sensitivity};
 

@@ -4,24 +4,11 @@ use super::calibrate::{Delta, Epsilon, Scale};
 use super::error::Error;
 use super::exact::Exact;
 use super::laplace;
-use super::noise::{Generator, NoiseDistribution};
+use super::law::NoiseDistribution;
+use super::noise::{self, Generator};
 use super::noisy::Noisy;
 use super::price::Price;
 use crate::targets::Sensitivity;
-
-impl NoiseDistribution {
-    /// The variance of one of `values` values, at a scale of 1. Under every distribution values are uncorrelated.
-    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub fn variance(self, values: usize) -> f64 {
-        let [numerator, denominator] = self.variance_fraction(values as u128);
-        numerator as f64 / denominator as f64
-    }
-
-    /// The standard deviation of one of `values` values, at a scale of 1.
-    pub fn deviation(self, values: usize) -> f64 {
-        self.variance(values).sqrt()
-    }
-}
 
 /// Noise of one distribution and scale.
 ///
@@ -34,7 +21,7 @@ pub struct Mechanism {
 }
 
 impl Mechanism {
-    /// The least noise that the price pays for. `change` is [`NoiseDistribution::sensitivity`]; `values` is how many values a
+    /// The least noise that the price pays for. `change` is [`Target::sensitivity_in`](crate::targets::Target::sensitivity_in); `values` is how many values a
     /// unit can change.
     ///
     /// # Errors
@@ -46,7 +33,7 @@ impl Mechanism {
         values: usize,
         price: Price,
     ) -> Result<Self, Error> {
-        Ok(Mechanism { distribution, scale: distribution.scale(change, values, price)? })
+        Ok(Mechanism { distribution, scale: noise::scale(distribution, change, values, price)? })
     }
 
     /// Noise of a given scale, whatever it costs.
@@ -87,7 +74,7 @@ impl Mechanism {
     /// result.
     pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
         let mut values = vec![0; exact.reveal().len()];
-        self.distribution.fill(self.scale, generator, &mut values);
+        noise::fill(self.distribution, self.scale, generator, &mut values);
         for (noisy, exact) in values.iter_mut().zip(exact.reveal()) {
             *noisy = exact.saturating_add(*noisy);
         }

@@ -9,6 +9,7 @@ mod error;
 pub mod exact;
 pub(crate) mod gaussian;
 mod laplace;
+pub mod law;
 pub mod noise;
 mod noisy;
 pub mod online;
@@ -17,6 +18,6 @@ pub mod price;
 
 pub use calibrated::Mechanism;
 pub use error::Error;
-pub use noise::{NoiseDistribution, Norm};
+pub use law::{NoiseDistribution, Norm};
 pub use noisy::{Dequantized, Noisy};
 pub use selection::{Candidates, Selection};

@@ -7,6 +7,7 @@ use super::builtin::Builtin;
 use super::error::Error;
 use super::shape::Shape;
 pub use crate::mechanism::exact::Exact;
+use crate::mechanism::law::Norm;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 
 /// A function of a window's records, on a lattice, and how much a record can change it.
@@ -93,6 +94,19 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// As [`Target::sensitivity`].
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         interpolated(self, adjacency, contributions)
+    }
+
+    /// How much such a unit can change the values in `norm`, that of a law of noise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Target::sensitivity`].
+    fn sensitivity_in(&self, norm: Norm, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        match norm {
+            Norm::One => self.sensitivity(adjacency, contributions),
+            Norm::Two => self.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
+            Norm::Sup => self.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+        }
     }
 
     /// What is published of noisy values: linear post-processing at no price. The coefficients of the shape's

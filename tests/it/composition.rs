@@ -185,7 +185,7 @@ fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_
         let release = &settings.releases[0];
         let (target, protected) = (&*release.function.target, settings.protected());
         let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
-            .map(|law| law.sensitivity(target, protected.adjacency, protected.contributions).unwrap().0);
+            .map(|law| target.sensitivity_in(law.norm(), protected.adjacency, protected.contributions).unwrap().0);
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let (law, values) = (NoiseDistribution::DiscreteGaussian, target.shape().values());
         let theirs = Mechanism::calibrated(law, change, values, release.payment.own()).unwrap().scale().units();

@@ -1278,7 +1278,7 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
     let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
     let (target, contributions) = (&settings.releases[0].function.target, settings.privacy.unit.contributions());
     let law = NoiseDistribution::DiscreteGaussian;
-    let change = law.sensitivity(&**target, settings.privacy.adjacency, contributions).unwrap();
+    let change = target.sensitivity_in(law.norm(), settings.privacy.adjacency, contributions).unwrap();
     let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
     let values = target.shape().values();
     assert!(contributions > 1 && of(values) < of(values * contributions as usize));

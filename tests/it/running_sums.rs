@@ -290,10 +290,10 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let release = &settings.releases[0];
         let (today, target) = (settings.series(release).unwrap().unwrap(), &*release.function.target);
         let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
-            .map(|law| law.sensitivity(target, Adjacency::AddRemove, 1).unwrap().0);
+            .map(|law| target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap().0);
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let law = NoiseDistribution::DiscreteGaussian;
-        let of_today = law.sensitivity(target, Adjacency::AddRemove, 1).unwrap();
+        let of_today = target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap();
         assert!(change.0 as f64 > 1.1 * of_today.0 as f64, "{change:?} {of_today:?}");
         let (over, price) = (release.window_kind.series().unwrap(), release.payment.own());
         let values = target.shape().values();

@@ -199,7 +199,7 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
     {
         let (law, shape, points) = (NoiseDistribution::DiscreteLaplace, case.target.shape(), case.points());
         let exact_at = |x: f64| case.exact(&vec![vec![x]; 2_000]);
-        let change = law.sensitivity(&*case.target, Adjacency::AddRemove, 1).expect("a sensitivity");
+        let change = case.target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).expect("a sensitivity");
         let price = Price::Pure("1".parse().expect("a price"));
         let mechanism = Mechanism::calibrated(law, change, shape.values(), price).expect("noise");
         let unit = case.target.unit();

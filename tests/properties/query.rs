@@ -46,7 +46,7 @@ impl Window {
         let spec = moments.accumulator();
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
         let exact = moments.evaluate(&spec.filled(records.iter().map(|x| spec.record(&unit(x), 0.0))));
-        let change = law.sensitivity(&moments, Adjacency::AddRemove, 1).unwrap();
+        let change = moments.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap();
         let mechanism =
             Mechanism::calibrated(law, change, moments.shape().values(), Price::Pure(epsilon.parse().unwrap()))
                 .unwrap();

@@ -180,7 +180,7 @@ impl Law {
             NoiseDistribution::DiscreteGaussian => Price::Concentrated("0.5".parse().unwrap()),
             _ => Price::Pure(epsilon),
         };
-        let change = law.sensitivity(&target, Adjacency::AddRemove, 1).unwrap();
+        let change = target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap();
         let mechanism = Mechanism::calibrated(law, change, target.shape().values(), price).unwrap();
         let unit = target.unit();
         let plain: Vec<f64> = exact.opened().iter().map(|value| *value as f64 * unit).collect();

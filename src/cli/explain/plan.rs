@@ -4,8 +4,8 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
 use crate::config::{Release, Settings, WindowKind};
+use crate::mechanism::Norm;
 use crate::mechanism::continual::Series;
-use crate::mechanism::noise::Norm;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -36,7 +36,8 @@ impl<'s> Plan<'s> {
         let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
         let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity = release.noise.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
+        let sensitivity =
+            target.sensitivity_in(release.noise.law().norm(), adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let a_record = float(target.sup_sensitivity(Adjacency::AddRemove, 1).map_err(unbounded)?);
         let band = Band::simulate(&release.shape(), release.noise.law(), release.order);

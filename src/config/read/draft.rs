@@ -15,7 +15,7 @@ use crate::mechanism::choice::Candidates;
 use crate::mechanism::concentrated::epsilon_of_ball;
 use crate::mechanism::continual::Series;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Mechanism, NoiseDistribution};
+use crate::mechanism::{Mechanism, NoiseDistribution, noise};
 use crate::synopsis::description::{Names, Smoothness};
 use crate::targets::Sensitivity;
 use crate::window::{Axis, Label};
@@ -75,7 +75,7 @@ impl ReleaseDraft {
     }
 
     /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
-    /// than that of other mechanisms of pure differential privacy ([`own_rho`](crate::mechanism::NoiseDistribution::own_rho)): the largest of its functions, or, of a sum over
+    /// than that of other mechanisms of pure differential privacy ([`own_rho`](crate::mechanism::noise::own_rho)): the largest of its functions, or, of a sum over
     /// windows, that of every node that a pane is in. A unit in several panes of a sum has noise for the rho, and keeps that price.
     ///
     /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
@@ -94,7 +94,7 @@ impl ReleaseDraft {
                 let series = Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon()).ok()?;
                 return series.own_rho(change, values).filter(|_| privacy.unit == Unit::Record);
             }
-            law.own_rho(change, values, Mechanism::calibrated(law, change, touched, price).ok()?.scale())
+            noise::own_rho(law, change, values, Mechanism::calibrated(law, change, touched, price).ok()?.scale())
         };
         let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
         let charged = match payment {

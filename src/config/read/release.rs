@@ -301,7 +301,7 @@ fn no_choice(
     let Search { price, terms, .. } = *search;
     let law = request.kinds.first().map_or(NoiseKind::Laplace, |body| *body).law();
     let sensitivity =
-        law.sensitivity(&*function.target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
+        function.target.sensitivity_in(law.norm(), terms.adjacency, terms.contributions).map_err(|e| e.to_string());
     let values = function.target.shape().values();
     match sensitivity.and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string())) {
         Err(why) => document.fault(target.span(), why, ""),

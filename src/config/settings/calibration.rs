@@ -30,7 +30,7 @@ impl Calibration {
     ) -> Result<Sensitivity, targets::Error> {
         let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
         match self {
-            Calibration::Tight => law.sensitivity(target, adjacency, contributions),
+            Calibration::Tight => target.sensitivity_in(law.norm(), adjacency, contributions),
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
         }
     }

@@ -74,7 +74,7 @@ impl Settings {
         let Some(over) = release.window_kind.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
         let (law, target) = (release.noise.law(), &*release.function.target);
         let Protected { adjacency, contributions } = self.protected();
-        let change = law.sensitivity(target, adjacency, contributions)?;
+        let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
         let values = self.privacy.touched(target.shape().values());
         let (panes, horizon) = (self.panes_a_unit(release), release.window_kind.horizon());
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.

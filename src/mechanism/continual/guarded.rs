@@ -6,7 +6,7 @@ use super::error::Error;
 use crate::mechanism::calibrate::Rho;
 use crate::mechanism::calibrated::Mechanism;
 use crate::mechanism::error::Error as NoiseError;
-use crate::mechanism::noise::NoiseDistribution;
+use crate::mechanism::law::NoiseDistribution;
 use crate::mechanism::price::Price;
 use crate::targets::Sensitivity;
 

@@ -11,7 +11,8 @@ use super::tree::Tree;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::calibrated::Mechanism;
 use crate::mechanism::error::Error as NoiseError;
-use crate::mechanism::noise::{Generator, NoiseDistribution};
+use crate::mechanism::law::NoiseDistribution;
+use crate::mechanism::noise::{Generator, own_rho};
 use crate::mechanism::noisy::Noisy;
 use crate::mechanism::price::Price;
 use crate::targets::{Exact, Sensitivity};
@@ -47,7 +48,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// `change` is [`NoiseDistribution::sensitivity`] of one pane: what a unit changes there in all keys together. `values` is how many
+    /// `change` is [`Target::sensitivity_in`](crate::targets::Target::sensitivity_in) of one pane: what a unit changes there in all keys together. `values` is how many
     /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
     /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
     /// made small; nothing ends there.
@@ -107,11 +108,11 @@ impl Series {
     }
 
     /// What the noise costs a unit that is in one pane, in zero-concentrated differential privacy: its own constant
-    /// ([`NoiseDistribution::own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of one key.
+    /// ([`own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of one key.
     /// `None` for noise of which no more than its price is known.
     pub fn own_rho(&self, change: Sensitivity, values: usize) -> Option<Rho> {
         let nodes = self.correlation.nodes_of_a_pane()? as u64;
-        let node = self.noise.distribution().own_rho(change, values, self.noise.scale())?;
+        let node = own_rho(self.noise.distribution(), change, values, self.noise.scale())?;
         node.trillionths().checked_mul(nodes).map(Rho::from_trillionths)
     }
 

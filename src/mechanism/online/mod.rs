@@ -53,7 +53,8 @@ use self::markov::Markov;
 use self::process::{LEAST, ONE, Offer, Process};
 use super::calibrated::Mechanism;
 use super::error::Error;
-use super::noise::{DiscreteGaussian, Generator, NoiseDistribution};
+use super::law::NoiseDistribution;
+use super::noise::{DiscreteGaussian, Generator};
 use super::price::Price;
 use crate::targets::{Exact, PointKernel, Sensitivity, machine};
 
