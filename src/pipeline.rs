@@ -73,8 +73,8 @@ use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Ahead, Progress};
 use crate::source::{self, Event, Positions, Recorded, Source};
-use crate::synopsis::Sealed;
 use crate::synopsis::description::Entry;
+use crate::targets::Sealed;
 use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.

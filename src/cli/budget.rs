@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::accountant::policy::Fraction;
 use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::ledger::{claim, recognised};
@@ -15,6 +14,7 @@ use crate::config::Settings;
 use crate::ledger::Ledger;
 use crate::ledger::budget::entry::BlockGrid;
 use crate::ledger::budget::fold::{Held, Shares};
+use crate::mechanism::Fraction;
 use crate::mechanism::price::Price;
 
 #[derive(Debug, Args)]

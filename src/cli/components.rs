@@ -14,7 +14,7 @@ use crate::config::{Input, Settings, canonical, diff};
 use crate::kafka::broker_clock::BrokerClock;
 use crate::kafka::topic;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::log::LedgerLog;
+use crate::ledger::log::open_log;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Genesis, Ledger, Wanted};
 use crate::metrics::Detail;
@@ -91,7 +91,7 @@ impl Components {
             not_another_output(settings, false)?;
         }
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
-        let mut log = settings.ledger_log.as_ref().map(LedgerLog::open).transpose()?;
+        let mut log = settings.ledger_log.as_ref().map(open_log).transpose()?;
         let existing = match &mut log {
             Some(log) => {
                 let places: (&mut dyn Witness, _, &mut dyn Sink) = (&mut *witness, log, &mut *sink);

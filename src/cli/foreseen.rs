@@ -8,7 +8,7 @@ use crate::cli::rebuilt::no_claims;
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::ledger::bootstrap::{PriorState, bootstrap};
-use crate::ledger::log::LedgerLog;
+use crate::ledger::log::{LedgerLog, open_log};
 use crate::ledger::witness::Claim;
 use crate::ledger::{self, Error, Ledger};
 
@@ -49,7 +49,7 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let ledger = look_at_ledger(settings)?;
     let asks = !is_offline;
     match &settings.ledger_log {
-        Some(log) if asks => rebuilds(settings, ledger.as_ref(), (&identity, accepted), LedgerLog::open(log)?)?,
+        Some(log) if asks => rebuilds(settings, ledger.as_ref(), (&identity, accepted), open_log(log)?)?,
         _ => match &ledger {
             Some(ledger) => ledger.recognise(&identity, accepted.as_ref())?,
             // One that is built from its log needs its broker.

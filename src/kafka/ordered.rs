@@ -23,6 +23,7 @@ use super::offsets::{self, Found};
 use super::producer::{Producer, Record};
 use super::right::Right;
 use super::topic::{self, Topic};
+use crate::ledger::fault::Fault;
 
 const PARTITION: i32 = 0;
 /// How long to wait for a record before it is asked whether there is one.
@@ -97,34 +98,6 @@ impl Params {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
         if least > 1 { least.saturating_add(1) } else { 1 }
     }
-}
-
-/// Why such a topic cannot be used. Whoever uses it names it, and says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    Unavailable {
-        why: String,
-    },
-    Refused {
-        why: String,
-    },
-    Missing,
-    Damaged {
-        what: String,
-    },
-    /// It ends before what was read, or did: its newest records are gone, or a broker is behind.
-    Cut,
-    /// Another version of the program has written to it what this one cannot read.
-    OfAnotherVersion,
-    Partitions {
-        partitions: usize,
-    },
-    Setting {
-        setting: Box<str>,
-        found: Box<str>,
-        needed: Box<str>,
-        remedy: Box<str>,
-    },
 }
 
 /// A record, its offset, and when the broker has appended it, in milliseconds since 1970. What a producer stamped, before the topic was

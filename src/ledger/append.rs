@@ -14,7 +14,7 @@ use super::store;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
-use crate::synopsis::Sealed;
+use crate::targets::Sealed;
 use crate::window::grid::Span;
 
 /// A window to be paid for.

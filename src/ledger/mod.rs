@@ -27,6 +27,7 @@ mod claim;
 mod entry;
 mod error;
 mod evidence;
+pub mod fault;
 #[cfg(test)]
 mod fixtures;
 mod follow;

@@ -39,7 +39,7 @@ const KEPT: &str = "
 /// A message that was paid for and that the witness has accepted. Only this module creates one, from what the database holds:
 ///
 /// ```compile_fail,E0451
-/// # fn unpaid(paid: bernstream::ledger::Paid, sealed: &bernstream::synopsis::Sealed) {
+/// # fn unpaid(paid: bernstream::ledger::Paid, sealed: &bernstream::targets::Sealed) {
 /// let other = bernstream::ledger::Paid { encoded: sealed.encoded().clone(), ..paid };
 /// # }
 /// ```

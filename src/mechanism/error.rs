@@ -3,7 +3,7 @@
 use rand::rngs::SysError;
 
 use super::calibrate::amount::{Delta, Epsilon, Rho};
-use crate::targets;
+use crate::targets::ShapeError;
 
 /// Why there can be no noise.
 #[derive(Debug, thiserror::Error)]
@@ -34,5 +34,5 @@ pub enum Error {
     #[error("a point has {axes} coordinates, each from 0 to 1, and the function has one value there")]
     Point { axes: usize },
     #[error(transparent)]
-    Kernel(#[from] targets::Error),
+    Kernel(#[from] ShapeError),
 }

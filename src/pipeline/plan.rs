@@ -6,12 +6,13 @@ use super::price_schedule::PriceSchedule;
 use super::publication::Publication;
 use super::series::NoiseSeries;
 use crate::clock::Timestamp;
-use crate::mechanism::choice::{self, Candidates};
+use crate::mechanism::choice::{Bandwidth, Candidates};
 use crate::mechanism::noise::Generator;
+use crate::mechanism::order::Order;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Dequantized, Mechanism, Noisy};
+use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::{Description, Panes, WindowKind};
-use crate::targets::{Exact, Sensitivity, Target, ValueScaling};
+use crate::targets::{Dequantized, Exact, Sensitivity, Target, ValueScaling};
 use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
 use crate::window::{Form, Rules};
@@ -36,7 +37,7 @@ pub struct Plan {
 pub struct Release {
     pub form: Form,
     /// The private choice of a bandwidth, if any: it selects one of `variants` for each window and key.
-    pub bandwidth: Option<choice::Bandwidth>,
+    pub bandwidth: Option<Bandwidth>,
     pub variants: Candidates<ReleaseVariant>,
     /// The price of each window, choices included, for every block that it overlaps.
     pub price_schedule: PriceSchedule,
@@ -55,7 +56,7 @@ pub struct ReleaseVariant {
     pub touched: usize,
     pub scaling: ValueScaling,
     /// The private choice of an order, if any: it selects one of `descriptions`.
-    pub order: Option<choice::Order>,
+    pub order: Option<Order>,
     /// The description of a synopsis, but for what differs from window to window.
     pub descriptions: Candidates<Description>,
 }
@@ -103,6 +104,6 @@ impl ReleaseVariant {
 
     /// Noisy values in natural units.
     pub fn dequantize(&self, noisy: &Noisy) -> Dequantized {
-        noisy.dequantized(&*self.target, self.scaling)
+        Dequantized::of(noisy, &*self.target, self.scaling)
     }
 }

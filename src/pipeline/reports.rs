@@ -165,7 +165,8 @@ mod tests {
     use crate::mechanism::calibrate::Epsilon;
     use crate::metrics::Detail;
     use crate::source::Positions;
-    use crate::synopsis::{Encoded, Sealed};
+    use crate::synopsis::Encoded;
+    use crate::targets::Sealed;
 
     /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
     #[test]

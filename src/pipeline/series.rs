@@ -6,7 +6,7 @@ use super::error::Error;
 use crate::clock::Timestamp;
 use crate::ledger;
 use crate::mechanism::continual::{self, Series, State, WindowKind};
-use crate::synopsis::description::{self, Description, Fresh, Sensitivity};
+use crate::synopsis::description::{self, Description, Sensitivity};
 use crate::window::grid::{Grid, Span};
 
 /// Reads the state that a series left in the ledger, by its slot; `None` if there is none.
@@ -90,7 +90,7 @@ impl NoiseState {
         let one = description.noise.law.deviation(values) * description.noise.scale;
         let panes = Some(description::Panes { over, newest: window, step: Some(step) });
         let window = Span { start, end: window.end };
-        let fresh = Some(Fresh::of(&noise.series, description.noise.grid));
+        let fresh = Some(noise.series.fresh(description.noise.grid));
         let sensitivity = description.sensitivity.clone().map(|sensitivity| Sensitivity { fresh, ..sensitivity });
         Description { window, panes, sensitivity, ..description.clone().at_scale(deviation / one) }
     }

@@ -3,9 +3,10 @@
 use super::plan::Plan;
 use crate::accountant::Charged;
 use crate::clock::Timestamp;
+use crate::mechanism::Noisy;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Dequantized, Noisy};
 use crate::synopsis::description::{self, Charge, Description, Entry};
+use crate::targets::Dequantized;
 use crate::window::grid::Span;
 
 /// Everything about a window that no record decides.

@@ -20,6 +20,7 @@ pub mod lines;
 pub mod record;
 #[cfg(feature = "worker")]
 pub mod registry;
+mod positions;
 mod rows;
 mod scalar;
 mod text;
@@ -27,11 +28,8 @@ mod times;
 #[cfg(feature = "worker")]
 pub mod told;
 
-use std::collections::BTreeMap;
 #[cfg(feature = "worker")]
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 pub use self::batch::Batch;
 pub use self::broken::Broken;
@@ -39,6 +37,7 @@ pub use self::columns::Columns;
 #[cfg(feature = "worker")]
 pub use self::error::Error;
 pub use self::found::{FoundColumn, FoundColumns};
+pub use self::positions::{Positions, Recorded};
 pub use self::scalar::IdType;
 pub use self::text::Text;
 pub use self::times::TimeFormat;
@@ -46,20 +45,6 @@ pub use self::times::TimeFormat;
 pub use self::told::Told;
 #[cfg(feature = "worker")]
 use crate::clock::{ScheduleClock, Timestamp};
-
-/// One offset for each partition: the next offset to read, or the end offset of a window.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Positions(pub BTreeMap<i32, i64>);
-
-/// How far an input was read for windows that have closed.
-#[cfg(feature = "worker")]
-#[derive(Clone, Debug, Default)]
-pub struct Recorded {
-    /// The end offsets of the newest one.
-    pub ends: Positions,
-    /// The cutoff and the end offsets of one that had closed well before the first record that is needed now could be sent.
-    pub past: Option<(Timestamp, Positions)>,
-}
 
 /// What a source returns.
 #[cfg(feature = "worker")]

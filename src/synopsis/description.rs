@@ -23,10 +23,10 @@ use crate::clock::Timestamp;
 pub use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
+use crate::targets::MOST_CLASSES;
 use crate::targets::Shape;
-use crate::targets::cells::MOST_CELLS;
-use crate::targets::moments::most_frequencies;
-use crate::targets::tables::MOST_CLASSES;
+use crate::targets::cell_kernel::MOST_CELLS;
+use crate::targets::moments::grid::most_frequencies;
 pub use crate::targets::{Basis, CellBasis, KernelBasis, PointKernel, TableBasis};
 use crate::window::grid::Span;
 

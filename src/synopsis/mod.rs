@@ -60,5 +60,5 @@ mod wider;
 pub use by::By;
 pub use error::Error;
 pub use evaluator::Evaluator;
-pub use message::{Encoded, Sealed};
+pub use message::Encoded;
 pub use released::Synopsis;

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::form_error;
 use super::released::Synopsis;
 use crate::mechanism::NoiseDistribution;
-use crate::targets::cells::CellDensity;
+use crate::targets::cell_kernel::CellKernel;
 
 impl Synopsis {
     /// The same records with these bandwidths, one an axis in natural units: what would have been published had the configuration asked
@@ -55,7 +55,7 @@ impl Synopsis {
             return Err(Error::Bandwidths { least: released.clone() });
         }
         let of = |bandwidths: &[f64]| {
-            CellDensity::diagonal(&parts(bandwidths), cells.spline, &cells.steps)
+            CellKernel::diagonal(&parts(bandwidths), cells.spline, &cells.steps)
                 .map_err(|_| Error::Bandwidths { least: released.clone() })
         };
         let (wide, narrow) = (of(bandwidths)?, of(released)?);

@@ -23,10 +23,12 @@
 use std::f64::consts::PI;
 
 use super::adjacency::{Adjacency, Sensitivity};
+use super::bandwidths::check_covariance;
 use super::error::Error;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
 use super::shape::{Basis, Shape};
+use super::shape_error::ShapeError;
 use super::target::{Exact, Target, every_value, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -101,7 +103,7 @@ impl CovarianceDensity {
     ///
     /// If the matrix is not symmetric and positive definite, the degree is out of range, or the work would be too much.
     pub fn new(covariance: &[Vec<f64>], degree: u32) -> Result<Self, Error> {
-        let form = checked(covariance)?;
+        let form = check_covariance(covariance)?;
         let points = lattice::points(covariance.len(), degree)?;
         let precision = form.inverse();
         let widths: Vec<f64> = precision.iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
@@ -110,10 +112,10 @@ impl CovarianceDensity {
         for ((i, row), m) in narrowed.iter_mut().enumerate().zip(nodes.per_axis()) {
             row[i] -= 0.25 / f64::from(*m).powi(2);
         }
-        let form = Form::new(&narrowed).ok_or(Error::NotPositiveDefinite)?;
+        let form = Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)?;
         let axes: Vec<Axis> = nodes.per_axis().iter().map(|m| Axis::new(*m, degree)).collect();
         affordable(&form, &axes, &nodes, points)?;
-        let tables = tables(&form, &axes).ok_or(Error::NotPositiveDefinite)?;
+        let tables = tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
         let (largest_mass, largest_weight, largest_length, pairs) = (0, 0, 0, Pairs::default());
         let mut density = CovarianceDensity {
@@ -306,24 +308,9 @@ impl Axis {
 ///
 /// If the matrix is not positive definite, or the degree is out of range.
 pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
-    checked(covariance)?;
+    check_covariance(covariance)?;
     lattice::points(covariance.len(), degree)?;
-    lattice::gaussian_sum(covariance, degree).ok_or(Error::NotPositiveDefinite)
-}
-
-pub(super) fn checked(covariance: &[Vec<f64>]) -> Result<Form, Error> {
-    let axes = covariance.len();
-    let square = (2..=3).contains(&axes) && covariance.iter().all(|row| row.len() == axes);
-    let symmetric = || (0..axes).all(|i| (0..i).all(|j| covariance[i][j] == covariance[j][i]));
-    if !square || !symmetric() {
-        return Err(Error::Matrix);
-    }
-    if let Some(i) = (0..axes).find(|i| covariance[*i][*i] > 1.0) {
-        return Err(Error::Bandwidth { axis: i + 1, bandwidth: covariance[i][i].sqrt() });
-    }
-    let form = Form::new(covariance).ok_or(Error::NotPositiveDefinite)?;
-    let proper = form.inverse().iter().enumerate().all(|(i, row)| row[i] > 0.0 && row[i].is_finite());
-    proper.then_some(form).ok_or(Error::NotPositiveDefinite)
+    Ok(lattice::gaussian_sum(covariance, degree).ok_or(ShapeError::NotPositiveDefinite)?)
 }
 
 /// Four cells a width, three where four are too many; and a multiple or a divisor of the degree.

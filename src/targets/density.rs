@@ -22,10 +22,12 @@
 use std::f64::consts::PI;
 
 use super::adjacency::{Adjacency, Sensitivity};
+use super::bandwidths::check_bandwidths;
 use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
+use super::shape_error::ShapeError;
 use super::target::{Exact, Target, every_value, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -83,7 +85,7 @@ impl Density {
         let bits = match axes {
             1 | 2 => 30,
             3 => 24,
-            _ => return Err(Error::Axes(axes)),
+            _ => return Err(ShapeError::Axes(axes).into()),
         };
         let points = lattice::points(axes, degree)?;
         let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
@@ -238,14 +240,7 @@ impl Target for Density {
 }
 
 fn check_axes(axes: usize) -> Result<(), Error> {
-    if (1..=3).contains(&axes) { Ok(()) } else { Err(Error::Axes(axes)) }
-}
-
-pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {
-    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-        Some(index) => Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
-        None => Ok(()),
-    }
+    if (1..=3).contains(&axes) { Ok(()) } else { Err(ShapeError::Axes(axes).into()) }
 }
 
 /// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.

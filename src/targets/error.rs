@@ -3,18 +3,14 @@
 use super::blackbox::error::Error as BlackBoxError;
 use super::expression::error::Error as ExpressionError;
 use super::sampler::error::Error as SamplerError;
-use crate::window::histogram::{MOST_CELLS, Spline};
+use super::shape_error::ShapeError;
+use crate::window::histogram::MOST_CELLS;
 
 /// Why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Error {
-    #[error("a function has 1 to 3 axes, not {0}")]
-    Axes(usize),
-    #[error(
-        "the bandwidth of axis {axis} is {bandwidth} of its domain's width: it must be more than 0 and at most 1; \
-         change the bandwidth or the domain"
-    )]
-    Bandwidth { axis: usize, bandwidth: f64 },
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
     #[error(
         "the smallest standard deviation of axis {axis} is {deviation} of its domain's width: it must be at least \
          {least} and at most 1; change the deviation or the domain"
@@ -29,24 +25,10 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
-    #[error("{cells} cells in all, more than {most}: take wider steps, or a larger bandwidth")]
-    CellGrid { cells: u128, most: usize },
-    #[error(
-        "the steps are too wide: a record shared by a {spline} spline alone is as wide as the kernel; take steps of at most \
-         the bandwidth"
-    )]
-    WideSteps { spline: Spline },
     #[error(
         "{frequencies} frequencies on {axes} axes are not from 1 to {most}: more frequencies mean more noise on each"
     )]
     Frequencies { frequencies: u32, axes: usize, most: u32 },
-    #[error("a covariance matrix is symmetric, with 2 or 3 rows and as many columns")]
-    Matrix,
-    #[error(
-        "the covariance matrix is not positive definite: some direction has no width; lower the covariances or raise \
-         the variances"
-    )]
-    NotPositiveDefinite,
     #[error(
         "one window and key would take {work} products at its cutoff, more than {most}: lower the degree, or choose a \
          matrix whose axes are less correlated"
@@ -70,16 +52,8 @@ pub enum Error {
          not be private; leave out scale = \"paper\""
     )]
     PaperIsWrong { what: &'static str },
-    #[error("the kernel's bandwidth is {bandwidth} of the domain's width: it must lie between 0.001 and 10")]
-    KernelBandwidth { bandwidth: f64 },
-    #[error("the kernel's power is {power}: it must lie between 1 and {most}")]
-    Power { power: u32, most: u32 },
     #[error("C is {c}: it must lie between 0.000001 and 1000000")]
     Weight { c: f64 },
-    #[error("a kernel on public points takes 1 to {most} points, not {points}")]
-    KernelPoints { points: usize, most: usize },
-    #[error("a grid of points on {counts} axes, and the function has {axes}: give one number for each axis")]
-    PointAxes { counts: usize, axes: usize },
     #[error(
         "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
          points, or widen the bandwidths"

@@ -5,6 +5,7 @@ use std::f64::consts::PI;
 
 use super::error::Error;
 use super::quadratic::Form;
+use super::shape_error::ShapeError;
 
 const HIGHEST_DEGREE: u32 = 5_000;
 const MOST_POINTS: usize = 1 << 20;
@@ -15,7 +16,7 @@ pub(super) const UNITS_A_PEAK: u32 = 32;
 /// `(k + 1)^l`, where degree and axes, 1 to 3, allow it.
 pub(super) fn points(axes: usize, degree: u32) -> Result<usize, Error> {
     if !(1..=3).contains(&axes) {
-        return Err(Error::Axes(axes));
+        return Err(ShapeError::Axes(axes).into());
     }
     if !(1..=HIGHEST_DEGREE).contains(&degree) {
         return Err(Error::Degree { degree, most: HIGHEST_DEGREE });

@@ -1,13 +1,16 @@
 //! The functions that can be released: their exact values, and how much one record can change them.
 
 mod adjacency;
+mod bandwidths;
 pub mod bayes;
 pub mod blackbox;
 pub(crate) mod builtin;
+pub mod cell_kernel;
 pub mod cells;
 pub(crate) mod cholesky;
 pub mod covariance;
 pub mod density;
+mod dequantized;
 mod error;
 pub mod expression;
 mod kernel;
@@ -21,13 +24,18 @@ pub mod regression;
 pub mod sampled;
 pub mod sampler;
 mod scaling;
+mod sealed;
 mod shape;
+mod shape_error;
 pub mod tables;
 mod target;
 pub mod whitened;
 
 pub use adjacency::{Adjacency, Sensitivity};
+pub use dequantized::Dequantized;
 pub use error::Error;
 pub use scaling::ValueScaling;
-pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape, TableBasis};
+pub use sealed::Sealed;
+pub use shape::{Basis, CellBasis, KernelBasis, MOST_CLASSES, PointKernel, Shape, TableBasis};
+pub use shape_error::ShapeError;
 pub use target::{Cost, Exact, Target};

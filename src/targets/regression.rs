@@ -43,6 +43,7 @@ use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
+use super::shape_error::ShapeError;
 use super::target::{Exact, Target, interpolated, root};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
@@ -79,7 +80,7 @@ impl Regression {
     /// If the bandwidth, the gap, the degree or the number of records is out of range.
     pub fn new(bandwidth: f64, degree: u32, gap: f64, most: u32) -> Result<Self, Error> {
         if !(bandwidth > 0.0 && bandwidth <= 1.0) {
-            return Err(Error::Bandwidth { axis: 1, bandwidth });
+            return Err(ShapeError::Bandwidth { axis: 1, bandwidth }.into());
         }
         if !(gap * f64::from(Place::FINE) >= 1.0 && gap <= 1.0) {
             return Err(Error::Gap(gap));

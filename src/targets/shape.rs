@@ -57,6 +57,9 @@ pub struct CellBasis {
     pub steps: Vec<u32>,
 }
 
+/// Most classes of a label.
+pub const MOST_CLASSES: usize = 16;
+
 /// A grid of nodes with several counts each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableBasis {

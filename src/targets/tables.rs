@@ -16,18 +16,17 @@
 //! replacement, as the inner product of two deposits is not negative. Counts are multiplied by a power of two, so nothing is rounded.
 
 use super::adjacency::{Adjacency, Sensitivity};
-use super::cells::{LEAST_LEFT, MOST_CELLS, SHIFT, length_of_change, records_of_change};
-use super::density::check_bandwidths;
+use super::bandwidths::check_bandwidths;
+use super::cell_kernel::{LEAST_LEFT, MOST_CELLS};
+use super::cells::{SHIFT, length_of_change, records_of_change};
 use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, times};
 use super::shape::{Basis, Shape, TableBasis};
+use super::shape_error::ShapeError;
 use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, TableLabel};
 use crate::window::histogram::{GRAINS, Nodes, Spline};
-
-/// Most classes of a label.
-pub const MOST_CLASSES: usize = 16;
 
 /// The tables of one release: all of it is public.
 #[derive(Clone, Debug)]
@@ -47,17 +46,17 @@ impl CellTables {
     /// [`MOST_CELLS`] values.
     pub fn new(bandwidths: &[f64], spline: Spline, steps: &[u32], label: Option<TableLabel>) -> Result<Self, Error> {
         if !(1..=3).contains(&bandwidths.len()) {
-            return Err(Error::Axes(bandwidths.len()));
+            return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
         let tables = label.map_or(1, TableLabel::tables);
         let cells = steps.iter().map(|m| spline.nodes(*m) as u128).product::<u128>() * tables as u128;
         let nodes = Nodes::shared_by(spline, steps)
             .filter(|nodes| nodes.per_axis().len() == bandwidths.len() && cells <= MOST_CELLS as u128)
-            .ok_or(Error::CellGrid { cells, most: MOST_CELLS })?;
+            .ok_or(ShapeError::CellGrid { cells, most: MOST_CELLS })?;
         let is_wider = |(b, m): (&f64, &u32)| (b * f64::from(*m)).powi(2) > LEAST_LEFT * spline.variance();
         if !bandwidths.iter().zip(steps).all(is_wider) {
-            return Err(Error::WideSteps { spline });
+            return Err(ShapeError::WideSteps { spline }.into());
         }
         let basis =
             TableBasis { spline, steps: steps.to_vec(), bandwidths: bandwidths.to_vec(), tables: tables as u32 };

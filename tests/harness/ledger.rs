@@ -16,10 +16,10 @@ use bernstream::mechanism::price::Price;
 use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::sink::{self, Sink};
 use bernstream::source::Positions;
+use bernstream::synopsis::Encoded;
 use bernstream::synopsis::description::Description;
-use bernstream::synopsis::{Encoded, Sealed};
 use bernstream::targets::density::Density;
-use bernstream::targets::{Exact, ValueScaling};
+use bernstream::targets::{Dequantized, Exact, Sealed, ValueScaling};
 use bernstream::window::grid::Span;
 use sha2::{Digest as _, Sha256};
 
@@ -92,7 +92,7 @@ pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> 
         edited(Description { pipeline: "p".into(), release: "r".into(), meaning: String::new(), ..example.clone() });
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
     let noisy = mechanism.release(&Exact::new(vec![i128::from(draw); 3]), &mut Generator::frozen([0; 32]));
-    Sealed::new(about, noisy.dequantized(density, ValueScaling::of(density))).unwrap()
+    Sealed::new(about, Dequantized::of(&noisy, density, ValueScaling::of(density))).unwrap()
 }
 
 /// The next window of the grid, published at its end.

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bernstream::accountant::policy::Fraction;
 use bernstream::cli::components;
 use bernstream::clock::Timestamp;
 use bernstream::config::{Settings, diff};
@@ -13,6 +12,7 @@ use bernstream::ledger::budget::entry::{Entry, Holder, Record, Shared};
 use bernstream::ledger::budget::fold::{Shares, Void};
 use bernstream::ledger::witness::Claim;
 use bernstream::ledger::{Digest, Head, Ledger};
+use bernstream::mechanism::Fraction;
 use bernstream::window::grid::Grid;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};

@@ -18,9 +18,9 @@ use bernstream::mechanism::continual::Series;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
 use bernstream::source::Positions;
+use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Panes, WindowKind};
-use bernstream::synopsis::{Sealed, Synopsis};
-use bernstream::targets::{Adjacency, Exact, Sensitivity};
+use bernstream::targets::{Adjacency, Dequantized, Exact, Sealed, Sensitivity};
 use bernstream::window::grid::Span;
 
 use crate::harness::wait_for;
@@ -314,7 +314,7 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let mut about = place.published("so-far")[&4].description().clone();
         about.window.end = window.end;
         about.panes = about.panes.map(|panes| Panes { newest: window, step: Some(5), ..panes });
-        let sealed = vec![Sealed::new(about, noisy.dequantized(target, release.function.scaling)).unwrap()];
+        let sealed = vec![Sealed::new(about, Dequantized::of(&noisy, target, release.function.scaling)).unwrap()];
         let states = vec![(slot, bytes)];
         ledger.pay(Closing { window, publish_at: window.end, charges, ends, sealed, states }).unwrap();
         drop(ledger);

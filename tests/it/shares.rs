@@ -333,7 +333,7 @@ pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
         topic: params.topic.clone(),
         owner: owner.to_owned(),
         pipeline: owner.to_owned(),
-        share: bernstream::accountant::policy::Fraction::from_millionths(millionths).expect("a share"),
+        share: bernstream::mechanism::Fraction::from_millionths(millionths).expect("a share"),
         of: Shared {
             fields: None,
             input: "i".into(),

@@ -129,7 +129,7 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
     let until = topic.end(&holder, from).expect("it ends");
     again();
     let left = topic.read().expect("it can be read").left_from(until);
-    assert_eq!(left, bernstream::accountant::policy::Fraction::ALL, "the share was not taken again");
+    assert_eq!(left, bernstream::mechanism::Fraction::ALL, "the share was not taken again");
     let void: Vec<Void> = topic.void().iter().map(|(_, why)| why.clone()).collect();
     assert_eq!(void, [Void::Again, Void::Again]);
     assert!(topic.join(&wanted(&params, "b", 1_000_000)).is_ok());

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bernstream::accountant::policy::Fraction;
 use bernstream::clock::Timestamp;
 use bernstream::ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
 use bernstream::ledger::budget::error::Error;
 use bernstream::ledger::budget::fold::{Shares, Void};
 use bernstream::ledger::budget::join::{Next, Wanted, next};
+use bernstream::mechanism::Fraction;
 use bernstream::mechanism::price::Price;
 use bernstream::window::grid::{Blocks, Grid};
 use rand::rngs::ChaCha8Rng;

@@ -240,7 +240,7 @@ fn coverage(density: &CellDensity, kind: NoiseDistribution, releases: u32) -> [[
         NoiseDistribution::DiscreteGaussian => Price::Concentrated("0.5".parse().unwrap()),
         _ => Price::Pure("0.7".parse::<Epsilon>().unwrap()),
     };
-    let change = kind.sensitivity(density, Adjacency::AddRemove, 1).unwrap();
+    let change = density.sensitivity_in(kind.norm(), Adjacency::AddRemove, 1).unwrap();
     let mechanism = Mechanism::calibrated(kind, change, shape.values(), price).unwrap();
     let (band, mut generator) = (Band::simulate(&shape, kind, 1), Generator::frozen([7; 32]));
     let exact = density.evaluate(&density.accumulator().filled(std::iter::empty()));

@@ -2,7 +2,7 @@
 
 use bernstream::targets::logistic::{Logistic, Score};
 use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::targets::{Adjacency, Error, Target};
+use bernstream::targets::{Adjacency, Error, ShapeError, Target};
 use bernstream::window::accumulator::{Accumulator, Record};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -428,15 +428,18 @@ fn settings_without_a_bound_or_without_memory_are_refused() {
     let error = |settings: Settings| Machine::new(settings).unwrap_err();
     assert_eq!(error(Settings { c: 0.0, ..good }), Error::Weight { c: 0.0 });
     assert_eq!(error(Settings { records: 0, ..good }), Error::NoRecords);
-    assert_eq!(error(Settings { dimensions: 4, ..good }), Error::Axes(4));
+    assert_eq!(error(Settings { dimensions: 4, ..good }), Error::Shape(ShapeError::Axes(4)));
     assert_eq!(error(Settings { records: 5_001, ..good }), Error::NeedsLandmarks { records: 5_001, most: 5_000 });
     assert!(matches!(error(Settings { degree: 10_000, ..good }), Error::Degree { .. }));
     assert!(matches!(error(Settings { dimensions: 3, degree: 30, ..good }), Error::Points { .. }));
     assert!(matches!(
         error(Settings { kernel: Kernel::Gaussian { bandwidth: f64::NAN }, ..good }),
-        Error::KernelBandwidth { .. }
+        Error::Shape(ShapeError::KernelBandwidth { .. })
     ));
-    assert!(matches!(error(Settings { kernel: Kernel::Polynomial { power: 0 }, ..good }), Error::Power { .. }));
+    assert!(matches!(
+        error(Settings { kernel: Kernel::Polynomial { power: 0 }, ..good }),
+        Error::Shape(ShapeError::Power { .. })
+    ));
     let many = Settings { records: u32::MAX, landmarks: Some(30), ..good };
     assert!(matches!(error(many), Error::Features { .. }));
     let squared = machine(Settings { loss: Loss::Squared, ..good });

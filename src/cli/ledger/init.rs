@@ -11,7 +11,7 @@ use crate::clock::{self, Timestamp};
 use crate::config::{Input, Period, Settings, Unit};
 use crate::kafka::{broker_clock, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::log::{Error, LedgerLog, Params};
+use crate::ledger::log::{Error, Params, open_log};
 use crate::ledger::witness::Claim;
 use crate::ledger::{self, Ledger};
 use crate::source::kafka;
@@ -75,8 +75,7 @@ fn because(unit: &Unit, mode: StartMode) -> String {
 
 /// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.
 fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<(), Failure> {
-    let built =
-        LedgerLog::open(log).and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
+    let built = open_log(log).and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
     match built {
         Err(error @ Error::Unavailable { .. }) => Err(error.into()),
         Err(_) => Ok(()),

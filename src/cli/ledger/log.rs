@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::kafka;
 use crate::kafka::topic;
-use crate::ledger::log::{KafkaLog, LedgerLog, Params};
+use crate::ledger::log::{KafkaLog, Params, open_log};
 use crate::ledger::{self, Error, Head, Ledger};
 
 /// How many rows are named.
@@ -46,7 +46,7 @@ pub fn init(settings: &Settings) -> Result<(), Failure> {
     let log = params(settings)?;
     let mut created = Vec::new();
     create_missing(settings, &mut created)?;
-    LedgerLog::open(log)?;
+    open_log(log)?;
     match created.is_empty() {
         true => line(format_args!("the ledger log topic {} is there and can be used", log.records.topic)),
         false => line(format_args!("created the {}; a worker that is started now fills it", created.join(", "))),
@@ -59,7 +59,7 @@ pub fn init(settings: &Settings) -> Result<(), Failure> {
 ///
 /// If the log does not have what the witness has accepted, or the ledger is in use or there already.
 pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
-    let mut log = LedgerLog::open(params(settings)?)?;
+    let mut log = open_log(params(settings)?)?;
     let mut witness = settings.output.open_witness()?;
     let Some(accepted) = witness.read()? else {
         return Err(Failure::Ledger(
@@ -103,7 +103,7 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
 ///
 /// If the log lacks a row that the witness has accepted, or cannot be read.
 pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
-    let mut log = LedgerLog::open(log)?;
+    let mut log = open_log(log)?;
     let (lacking, (rows, bytes)) = during("comparing the ledger with its log", || ledger.compare(&mut log, accepted))?;
     if lacking.is_empty() {
         let from = log.base().map_or(String::new(), |row| format!(" after that of a checkpoint, row {row}"));

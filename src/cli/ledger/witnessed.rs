@@ -2,7 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::config::Settings;
-use crate::ledger::log::LedgerLog;
+use crate::ledger::log::open_log;
 use crate::ledger::witness::Witness;
 use crate::ledger::{Error, Head, Ledger};
 
@@ -14,7 +14,7 @@ pub(in crate::cli) fn claim(
     witness: &mut dyn Witness,
 ) -> Result<(), Failure> {
     if let Some(log) = &settings.ledger_log {
-        ledger.attach_log(LedgerLog::open(log)?);
+        ledger.attach_log(open_log(log)?);
     }
     let accepted = recognised(ledger, witness)?;
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
@@ -47,7 +47,7 @@ pub(in crate::cli) fn recognised_or_behind(
             let (Error::ForeignHead { .. }, Some(claim), Some(log)) = (&error, accepted, &settings.ledger_log) else {
                 return Err(error.into());
             };
-            match ledger.rows_behind(&mut LedgerLog::open(log)?, claim.head)? {
+            match ledger.rows_behind(&mut open_log(log)?, claim.head)? {
                 Some(rows) => Ok((Some(claim.head), rows)),
                 None => Err(error.into()),
             }

@@ -8,7 +8,7 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::targets::Labelled;
 use crate::config::text::{Checked, Document, Field, values};
-use crate::targets::tables::MOST_CLASSES;
+use crate::targets::MOST_CLASSES;
 use crate::window::{Axis, Label, Outside};
 
 /// The axes, each with its column.

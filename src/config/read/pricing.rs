@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use crate::accountant::policy::{Asked, Fraction, Policy, Unfair, divide};
+use crate::accountant::policy::{Asked, Policy, Unfair, divide};
 use crate::clock::micros;
 use crate::config::file;
 use crate::config::read::budget::Amounts;
 use crate::config::read::payment::payment;
 use crate::config::settings::{Payment, Period, Privacy, Unit, most_blocks};
 use crate::config::text::{Checked, Document, values};
+use crate::mechanism::Fraction;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
 use crate::window::grid::Grid;

@@ -2,13 +2,13 @@
 
 use toml::Spanned;
 
-use crate::accountant::policy::Fraction;
 use crate::config::file;
 use crate::config::read::budget::{self, Amounts, BudgetSpec};
 use crate::config::read::share::share;
 use crate::config::recorded::Recorded;
 use crate::config::settings::{Privacy, Unit};
 use crate::config::text::{Checked, Document, values};
+use crate::mechanism::Fraction;
 use crate::targets::Adjacency;
 
 /// `recorded` is what the ledger says, where it is known.

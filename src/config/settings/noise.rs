@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::settings::payment::Payment;
 use crate::mechanism::NoiseDistribution;
-use crate::targets::cells::MOST_CELLS;
+use crate::targets::cell_kernel::MOST_CELLS;
 use crate::targets::whitened::{Counts, Placement};
 use crate::window::histogram::Spline;
 

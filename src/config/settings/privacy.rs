@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::accountant::policy::{Fraction, without_reserve};
+use crate::accountant::policy::without_reserve;
+use crate::mechanism::Fraction;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Definition, Implied};
 use crate::targets::Adjacency;

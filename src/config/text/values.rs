@@ -7,10 +7,10 @@ use humantime::DurationError;
 use serde::Deserialize;
 use toml::value::Datetime;
 
-use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
 use crate::config::settings::Period;
 use crate::kafka;
+use crate::mechanism::Fraction;
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
 /// The longest name that Kafka accepts for a topic.

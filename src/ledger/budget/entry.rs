@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accountant::policy::Fraction;
 use crate::clock::{Timestamp, micros};
+use crate::mechanism::Fraction;
 use crate::mechanism::price::Price;
 use crate::source::record::TimeFormat;
 use crate::window::grid::{Blocks, Grid, Span};

@@ -1,8 +1,8 @@
 //! Why a budget cannot be shared, and what to do about it.
 
-use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
-use crate::kafka::ordered::Fault;
+use crate::ledger::fault::Fault;
+use crate::mechanism::Fraction;
 
 /// Why a budget cannot be shared.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! Which shares hold. Pure: the same for everyone who has read the same records from the first one on.
 
 use super::entry::{End, Entry, Holder, Record, Shared};
-use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
+use crate::mechanism::Fraction;
 
 /// A share that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

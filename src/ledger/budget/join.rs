@@ -3,8 +3,8 @@
 use super::entry::{BlockGrid, Entry, Holder, Shared};
 use super::error::Error;
 use super::fold::Shares;
-use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
+use crate::mechanism::Fraction;
 
 /// The share that a pipeline asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

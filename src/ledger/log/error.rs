@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::kafka::ordered::Fault;
 use crate::ledger::chain::Digest;
+use crate::ledger::fault::Fault;
 
 /// Why a ledger log cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@
 //! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
 //! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
-//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
+//! - [`place`]: what a log needs of the place where it is; [`topic`]: the topic that is one. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
 //!   any more. [`restore`]: a new file of what is there. [`following`]: the rows of another worker,
 //!   for one that follows it.
 //!
@@ -33,6 +33,7 @@ mod following;
 mod foreign;
 mod key;
 mod pieces;
+mod place;
 mod restore;
 mod retention;
 mod snapshot;
@@ -44,6 +45,7 @@ pub use self::error::Error;
 pub use self::following::Apart;
 pub(super) use self::foreign::{Messages, write_row};
 pub use self::key::Key;
+pub use self::place::{Log, Reader};
 pub use self::restore::Restored;
-pub use self::topic::{KafkaLog, Log, Params, Reader, check};
+pub use self::topic::{KafkaLog, Params, check, open_log};
 pub use self::upkeep::LedgerLog;

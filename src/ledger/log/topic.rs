@@ -9,6 +9,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 
 use super::error::Error;
+use super::key::Key;
+use super::place::{Log, Reader};
+use super::upkeep::LedgerLog;
 use crate::kafka::broker::{self, REQUEST_TIMEOUT, close_client};
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
@@ -34,51 +37,6 @@ impl Params {
     pub fn warning(&self) -> Option<String> {
         sealing::warning(&self.key_file, "the ledger log")
     }
-}
-
-/// Whoever takes the records of a log.
-pub trait Reader {
-    /// What follows is the first record that the log has; forget what was taken before.
-    fn begin(&mut self);
-
-    /// At most so many records follow.
-    fn expect(&mut self, _records: u64) {}
-
-    /// Takes the record at `offset`.
-    fn take(&mut self, offset: i64, record: &[u8]);
-}
-
-/// A place that records are appended to and read from.
-pub trait Log: Send {
-    /// What it is called, for messages.
-    fn name(&self) -> &str;
-
-    /// The most bytes of a record.
-    fn largest(&self) -> usize;
-
-    /// Passes on what was added since the last call; everything on the first one, and when it is not the log that it was.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be reached, or has become another one meanwhile: the next call begins at its beginning.
-    fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error>;
-
-    /// Has the next [`read`](Self::read) begin at the beginning.
-    fn rewind(&mut self);
-
-    /// Appends records. Only reading shows which of them are there, after `Ok` as well as after a transient error.
-    ///
-    /// # Errors
-    ///
-    /// If some may not have been written.
-    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error>;
-
-    /// Deletes the records before `offset`, if there are some.
-    ///
-    /// # Errors
-    ///
-    /// If they may still be there.
-    fn delete_before(&mut self, offset: i64) -> Result<(), Error>;
 }
 
 /// A topic, read by an assigned consumer.
@@ -258,4 +216,14 @@ fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
 /// If it has not the one partition or not the settings of a log.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     ordered::check(&params.records, topic).map_err(|fault| Error::of(&params.records.topic, fault))
+}
+
+/// Reads the key, and checks the topic.
+///
+/// # Errors
+///
+/// If the key or the topic cannot be used, or the topic cannot be reached.
+pub fn open_log(params: &Params) -> Result<LedgerLog, Error> {
+    let key = Key::load(&params.key_file)?;
+    Ok(LedgerLog::new(Box::new(KafkaLog::open(params)?), key))
 }

@@ -14,7 +14,8 @@ use super::fields::Noise;
 use super::foreign::Foreign;
 use super::key::Key;
 use super::pieces::split;
-use super::topic::{KafkaLog, Log, Params, Reader};
+use super::place::{Log, Reader};
+
 use crate::clock::Timestamp;
 use crate::ledger;
 use crate::ledger::chain::{Closed, Head, Outcome, Row};
@@ -97,16 +98,6 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
 }
 
 impl LedgerLog {
-    /// Reads the key, and checks the topic.
-    ///
-    /// # Errors
-    ///
-    /// If the key or the topic cannot be used, or the topic cannot be reached.
-    pub fn open(params: &Params) -> Result<Self, Error> {
-        let key = Key::load(&params.key_file)?;
-        Ok(LedgerLog::new(Box::new(KafkaLog::open(params)?), key))
-    }
-
     /// A log of which nothing was read yet.
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
         let (contents, held) = (Contents::default(), BTreeMap::new());

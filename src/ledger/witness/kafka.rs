@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::place::{Memory, Place};
 use super::{Claim, Error, Record, Strays, Witness, fold};
-use crate::kafka::ordered::{self, Fault, OrderedTopic, Stored};
+use crate::kafka::ordered::{self, OrderedTopic, Stored};
 use crate::kafka::topic::Topic;
 use crate::ledger::chain::Head;
+use crate::ledger::fault::Fault;
 
 pub use crate::kafka::ordered::Params;
 

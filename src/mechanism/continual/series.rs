@@ -15,6 +15,7 @@ use crate::mechanism::law::NoiseDistribution;
 use crate::mechanism::noise::{Generator, own_rho};
 use crate::mechanism::noisy::Noisy;
 use crate::mechanism::price::Price;
+use crate::synopsis::description::Fresh;
 use crate::targets::{Exact, Sensitivity};
 
 /// Over which panes a release of a series speaks. One pane alone needs no series.
@@ -114,6 +115,17 @@ impl Series {
         let nodes = self.correlation.nodes_of_a_pane()? as u64;
         let node = own_rho(self.noise.distribution(), change, values, self.noise.scale())?;
         node.trillionths().checked_mul(nodes).map(Rho::from_trillionths)
+    }
+
+    /// What a description says of its noise, of values in units of `grid`.
+    #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+    pub fn fresh(&self, grid: f64) -> Fresh {
+        let unit = grid / (1_u64 << self.bits) as f64;
+        Fresh {
+            scale: self.noise.scale().units() as f64 * unit,
+            nodes: self.correlation.nodes_of_a_pane().map(|nodes| nodes as u64),
+            norm_squared: self.correlation.norm_squared(),
+        }
     }
 
     /// Of one key, before its first pane.

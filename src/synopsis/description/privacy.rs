@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::mechanism::calibrate::{Delta, Epsilon};
 use crate::mechanism::price::Price;
-use crate::targets::{Adjacency, sampler};
+use crate::targets::Adjacency;
+use crate::targets::sampler::PriorDistribution;
 
 /// The guarantee, and what it has cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -149,7 +150,7 @@ pub struct Random {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorColumn {
     pub column: String,
-    pub law: sampler::PriorDistribution,
+    pub law: PriorDistribution,
 }
 
 /// Whose privacy is protected; written as in the configuration.

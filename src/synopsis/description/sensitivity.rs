@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::target::{Method, Target};
 use crate::mechanism::Norm;
-use crate::mechanism::continual::Series;
 use crate::targets::Basis;
 
 /// How much a privacy unit can change the exact values of one window, all keys together; of a sum over several panes those of
@@ -75,19 +74,6 @@ impl Derivation {
             Method::PriestleyChao { .. } => Derivation::Regression,
             Method::KernelBayes { .. } | Method::GaussianBayes { .. } => Derivation::Bayes,
             Method::KernelMachine { .. } | Method::Logistic { .. } => Derivation::Machines,
-        }
-    }
-}
-
-impl Fresh {
-    /// That of a series whose values are in units of `grid`.
-    #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
-    pub fn of(series: &Series, grid: f64) -> Self {
-        let unit = grid / (1_u64 << series.bits()) as f64;
-        Fresh {
-            scale: series.noise().scale().units() as f64 * unit,
-            nodes: series.correlation().nodes_of_a_pane().map(|nodes| nodes as u64),
-            norm_squared: series.correlation().norm_squared(),
         }
     }
 }

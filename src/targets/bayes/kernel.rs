@@ -67,8 +67,9 @@ use std::f64::consts::PI;
 use arrow_buffer::i256;
 
 use crate::targets::adjacency::{Adjacency, Sensitivity};
+use crate::targets::bandwidths::check_bandwidths;
 use crate::targets::builtin::Builtin;
-use crate::targets::density::{check_bandwidths, narrowed, nodes};
+use crate::targets::density::{narrowed, nodes};
 use crate::targets::error::Error;
 use crate::targets::kernel::Table;
 use crate::targets::lattice::{self, rounded, times};

@@ -71,6 +71,7 @@ use super::sampler::Sampled;
 use super::shape::{Basis, Shape};
 use super::target::{Exact, Target};
 use crate::targets::builtin::Builtin;
+use crate::targets::shape_error::ShapeError;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 const MOST_POINTS: usize = 1 << 20;
@@ -242,7 +243,7 @@ pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2]
 /// If the dimensions or the degree are out of range.
 pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     if !(1..=3).contains(&dimensions) {
-        return Err(TargetError::Axes(dimensions));
+        return Err(ShapeError::Axes(dimensions).into());
     }
     let most = MOST_POINTS as u32 - 1;
     if !(1..=most).contains(&degree) {

@@ -7,6 +7,7 @@ use super::interval::{Interval, SIDES};
 use super::parse::Tree;
 use crate::targets::error::Error as TargetError;
 use crate::targets::shape::{Basis, Shape};
+use crate::targets::shape_error::ShapeError;
 use crate::window::accumulator::Record;
 
 pub const MOST_POINTS: usize = 1 << 14;
@@ -59,7 +60,7 @@ impl Formula {
     /// If the text is not an expression of the variables, or the domain or the lattice is invalid.
     pub fn new(text: &str, axes: &[Variable], label: Option<&Label>, degree: u32) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
-            return Err(TargetError::Axes(axes.len()));
+            return Err(ShapeError::Axes(axes.len()).into());
         }
         let most = MOST_POINTS as u32 - 1;
         if !(1..=most).contains(&degree) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::targets::error::Error;
+use crate::targets::shape_error::ShapeError;
 
 /// A computed kernel value is off by at most this: `exp` by 2 units in the last place, its argument by 8 (each costs
 /// `z exp(-z) <= 0.37` of a unit), three factors, or a power of at most [`HIGHEST_POWER`].
@@ -30,15 +30,15 @@ pub enum Kernel {
 
 impl Kernel {
     /// Refuses a bandwidth outside `(0, 10]` and a power outside 1 to 20.
-    pub(crate) fn checked(self) -> Result<Self, Error> {
+    pub(crate) fn checked(self) -> Result<Self, ShapeError> {
         match self {
             Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
                 let possible = (0.001..=10.0).contains(&bandwidth);
-                if possible { Ok(self) } else { Err(Error::KernelBandwidth { bandwidth }) }
+                if possible { Ok(self) } else { Err(ShapeError::KernelBandwidth { bandwidth }) }
             }
             Kernel::Polynomial { power } => {
                 let possible = (1..=HIGHEST_POWER).contains(&power);
-                if possible { Ok(self) } else { Err(Error::Power { power, most: HIGHEST_POWER }) }
+                if possible { Ok(self) } else { Err(ShapeError::Power { power, most: HIGHEST_POWER }) }
             }
             Kernel::Linear => Ok(self),
         }

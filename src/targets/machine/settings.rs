@@ -4,6 +4,7 @@ use super::kernel::{Kernel, Lattice};
 use super::loss::Loss;
 use crate::targets::adjacency::Adjacency;
 use crate::targets::error::Error;
+use crate::targets::shape_error::ShapeError;
 
 /// Most records of a window whose Gram matrix is computed (200 MB).
 pub const MOST_EXACT: u32 = 5_000;
@@ -40,7 +41,7 @@ impl Settings {
 
 pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error> {
     if !(1..=3).contains(&axes) {
-        return Err(Error::Axes(axes));
+        return Err(ShapeError::Axes(axes).into());
     }
     let most = MOST_POINTS as u32 - 1;
     if !(1..=most).contains(&degree) {

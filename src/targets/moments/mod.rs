@@ -34,10 +34,13 @@
 //! What remains is the rounding at the end, which moves a difference by less than one unit in each value: `N` in the 1-norm,
 //! `sqrt N` in the 2-norm, nothing in the sup norm because halves are rounded up.
 
+pub mod grid;
 mod table;
 
 use std::sync::OnceLock;
 
+use self::grid::nodes;
+pub use self::grid::{MOST_FREQUENCIES, most_frequencies};
 use self::table::{Cosines, Widest, up};
 use super::adjacency::{Adjacency, Sensitivity};
 use super::error::Error;
@@ -45,14 +48,9 @@ use super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
 use super::target::{Exact, Target, every_value};
 use crate::targets::builtin::Builtin;
+use crate::targets::shape_error::ShapeError;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
-
-pub const MOST_FREQUENCIES: u32 = 1024;
-
-/// Cells a frequency and axis, and the most cells of a grid that has more than the least.
-const FINENESS: [u32; 4] = [64, 32, 16, 8];
-const CELLS: usize = 1_100_000;
 
 /// The moments of one release: grid and tables. All of it is public.
 #[derive(Clone, Debug)]
@@ -79,7 +77,7 @@ impl Moments {
             1 => 30,
             2 => 24,
             3 => 18,
-            _ => return Err(Error::Axes(dimensions)),
+            _ => return Err(ShapeError::Axes(dimensions).into()),
         };
         let too_many = || Error::Frequencies { frequencies, axes: dimensions, most: most_frequencies(dimensions) };
         if !(1..=MOST_FREQUENCIES).contains(&frequencies) {
@@ -147,18 +145,6 @@ impl Moments {
         let [table] = &self.tables[..] else { return None };
         Some(*self.widest.get_or_init(|| table.widest_pair()))
     }
-}
-
-/// The grid of so many frequencies, `None` where there is none.
-fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
-    let with = |cells: u32| Nodes::of_angles(&vec![cells * frequencies; dimensions]);
-    let fine = FINENESS.into_iter().filter_map(with).find(|nodes| nodes.cells() <= CELLS);
-    fine.or_else(|| with(FINENESS[FINENESS.len() - 1]))
-}
-
-/// The most frequencies that there can be on so many axes.
-pub fn most_frequencies(dimensions: usize) -> u32 {
-    (1..=MOST_FREQUENCIES).rev().find(|t| nodes(dimensions, *t).is_some()).unwrap_or(0)
 }
 
 impl Builtin for Moments {}

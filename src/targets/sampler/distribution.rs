@@ -1,7 +1,5 @@
 //! What the values of a public prior are drawn from.
 
-use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Exp1, Normal};
 use serde::{Deserialize, Serialize};
 
 /// What one value of a record is drawn from, in natural units.
@@ -47,26 +45,6 @@ impl PriorDistribution {
                         && total.is_finite()
                 };
                 !values.is_empty() && values.iter().all(|value| value.is_finite()) && weights.as_ref().is_none_or(fits)
-            }
-        }
-    }
-
-    pub(super) fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
-        match self {
-            PriorDistribution::Uniform { min, max } => min + (max - min) * rng.random::<f64>(),
-            PriorDistribution::Normal { mean, deviation } => {
-                Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
-            }
-            PriorDistribution::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
-            PriorDistribution::Points { values, weights } => {
-                let weight =
-                    |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
-                let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
-                let chosen = values.iter().enumerate().find(|(i, _)| {
-                    left -= weight(*i);
-                    left < 0.0
-                });
-                chosen.map(|(_, value)| *value).or(values.last().copied()).unwrap_or_default()
             }
         }
     }

@@ -1,11 +1,13 @@
 //! A public distribution of records, from which a sensitivity is sampled.
 
 use rand::rngs::ChaCha20Rng;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1, Normal};
 
 use super::distribution::PriorDistribution;
 use super::error::Error;
 use crate::targets::error::Error as TargetError;
+use crate::targets::shape_error::ShapeError;
 use crate::window::accumulator::{AccumulatorSpec, Record};
 use crate::window::{Axis, Label};
 
@@ -29,7 +31,7 @@ impl Prior {
         label: Option<(Label, PriorDistribution)>,
     ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
-            return Err(TargetError::Axes(axes.len()));
+            return Err(ShapeError::Axes(axes.len()).into());
         }
         for law in axes.iter().map(|(_, law)| law).chain(label.as_ref().map(|(_, law)| law)) {
             if !law.is_proper() {
@@ -42,7 +44,7 @@ impl Prior {
         });
         for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
-            let inside = (0..TRIALS).filter(|_| axis.unit(law.draw(&mut rng)).is_some()).count();
+            let inside = (0..TRIALS).filter(|_| axis.unit(draw(law, &mut rng)).is_some()).count();
             if inside < TRIALS / 100 {
                 return Err(Error::Outside { law: law.clone(), min: axis.min, max: axis.max }.into());
             }
@@ -67,7 +69,7 @@ impl Prior {
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
             Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
             Label::Above(_) | Label::Classes(_) => {
-                (0..TRIALS).find_map(|_| label.of(law.draw(rng))).unwrap_or_default()
+                (0..TRIALS).find_map(|_| label.of(draw(law, rng))).unwrap_or_default()
             }
         });
         (x, label)
@@ -77,5 +79,25 @@ impl Prior {
 /// Where a value lies in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
 fn place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
     // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
-    (0..TRIALS).find_map(|_| axis.unit(law.draw(rng))).unwrap_or(0.5)
+    (0..TRIALS).find_map(|_| axis.unit(draw(law, rng))).unwrap_or(0.5)
+}
+
+/// A value of the law.
+fn draw<R: Rng + ?Sized>(law: &PriorDistribution, rng: &mut R) -> f64 {
+    match law {
+        PriorDistribution::Uniform { min, max } => min + (max - min) * rng.random::<f64>(),
+        PriorDistribution::Normal { mean, deviation } => {
+            Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
+        }
+        PriorDistribution::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
+        PriorDistribution::Points { values, weights } => {
+            let weight = |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
+            let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
+            let chosen = values.iter().enumerate().find(|(i, _)| {
+                left -= weight(*i);
+                left < 0.0
+            });
+            chosen.map(|(_, value)| *value).or(values.last().copied()).unwrap_or_default()
+        }
+    }
 }

@@ -25,13 +25,14 @@ use std::f64::consts::PI;
 
 use super::points::{Placement, Points};
 use crate::targets::adjacency::{Adjacency, Sensitivity};
+use crate::targets::bandwidths::{check_bandwidths, check_covariance};
 use crate::targets::builtin::Builtin;
-use crate::targets::covariance;
-use crate::targets::density::{check_bandwidths, nodes};
+use crate::targets::density::nodes;
 use crate::targets::error::Error;
 use crate::targets::lattice::{UNITS_A_PEAK, rounded, times};
 use crate::targets::quadratic::Form;
 use crate::targets::shape::{Basis, PointKernel, Shape};
+use crate::targets::shape_error::ShapeError;
 use crate::targets::target::{Exact, Target, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
@@ -82,12 +83,12 @@ impl KernelDensity {
     /// If the bandwidths or the number of points are out of range, or the tables would be too large.
     pub fn diagonal(bandwidths: &[f64], placement: impl Into<Placement>) -> Result<Self, Error> {
         if !(1..=3).contains(&bandwidths.len()) {
-            return Err(Error::Axes(bandwidths.len()));
+            return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
         let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 }).collect();
         let matrix: Vec<Vec<f64>> = (0..bandwidths.len()).map(row).collect();
-        let form = Form::new(&matrix).ok_or(Error::NotPositiveDefinite)?;
+        let form = Form::new(&matrix).ok_or(ShapeError::NotPositiveDefinite)?;
         KernelDensity::on(bandwidths, &matrix, &form, placement.into())
     }
 
@@ -97,7 +98,7 @@ impl KernelDensity {
     ///
     /// If the matrix is not symmetric and positive definite, or the tables would be too large.
     pub fn covariance(matrix: &[Vec<f64>], placement: impl Into<Placement>) -> Result<Self, Error> {
-        let form = covariance::checked(matrix)?;
+        let form = check_covariance(matrix)?;
         let widths: Vec<f64> = form.inverse().iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
         KernelDensity::on(&widths, matrix, &form, placement.into())
     }
@@ -109,12 +110,12 @@ impl KernelDensity {
         let widest = if axes < 3 { 0.25 } else { 1.0 };
         let nodes = nodes(&widths.iter().map(|width| width.min(widest)).collect::<Vec<f64>>())?;
         // What the deposit gives to the variances, taken away once and twice.
-        let narrowed = |times: f64| -> Result<Form, Error> {
+        let narrowed = |times: f64| -> Result<Form, ShapeError> {
             let mut narrowed = matrix.to_vec();
             for ((i, row), m) in narrowed.iter_mut().enumerate().zip(nodes.per_axis()) {
                 row[i] -= times * 0.25 / f64::from(*m).powi(2);
             }
-            Form::new(&narrowed).ok_or(Error::NotPositiveDefinite)
+            Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
         };
         let (narrow, narrower) = (narrowed(1.0)?, narrowed(2.0)?);
         let points = Points::placed(PointKernel::Gaussian { precision: form.inverse() }, axes, placement)?;

@@ -7,10 +7,10 @@
 //! to three axes; whole steps from the border are worse, and so are half steps, none, and Chebyshev's places).
 
 use crate::targets::cholesky::{Pivoted, dot, factor, inverse};
-use crate::targets::error::Error;
 use crate::targets::machine::kernel::ERROR;
 use crate::targets::quadratic::Form;
 use crate::targets::shape::{KernelBasis, PointKernel};
+use crate::targets::shape_error::ShapeError;
 
 /// Most points of one kernel.
 pub const MOST_POINTS: usize = 1024;
@@ -85,10 +85,10 @@ impl Points {
     /// # Errors
     ///
     /// If the kernel is invalid on the cube, or `most` is out of range.
-    pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, Error> {
+    pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, ShapeError> {
         let kernel = kernel.checked(axes)?;
         if !(1..=MOST_POINTS).contains(&most) {
-            return Err(Error::KernelPoints { points: most, most: MOST_POINTS });
+            return Err(ShapeError::KernelPoints { points: most, most: MOST_POINTS });
         }
         let grid = grid(&kernel, axes);
         let chosen = Pivoted::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
@@ -103,7 +103,7 @@ impl Points {
     /// # Errors
     ///
     /// If the kernel is invalid on a cube of so many axes.
-    pub fn tensor(kernel: PointKernel, counts: Counts) -> Result<Self, Error> {
+    pub fn tensor(kernel: PointKernel, counts: Counts) -> Result<Self, ShapeError> {
         let axes = counts.along().len();
         let kernel = kernel.checked(axes)?;
         let along = |m: u32| -> Vec<f64> {
@@ -122,11 +122,11 @@ impl Points {
     /// # Errors
     ///
     /// As for [`Points::choose`] and [`Points::tensor`], or if a grid has another number of axes.
-    pub fn placed(kernel: PointKernel, axes: usize, placement: Placement) -> Result<Self, Error> {
+    pub fn placed(kernel: PointKernel, axes: usize, placement: Placement) -> Result<Self, ShapeError> {
         match placement {
             Placement::Greedy(most) => Points::choose(kernel, axes, most),
             Placement::Tensor(counts) if counts.along().len() == axes => Points::tensor(kernel, counts),
-            Placement::Tensor(counts) => Err(Error::PointAxes { counts: counts.along().len(), axes }),
+            Placement::Tensor(counts) => Err(ShapeError::PointAxes { counts: counts.along().len(), axes }),
         }
     }
 
@@ -274,16 +274,16 @@ impl PointKernel {
     }
 
     /// Refuses a kernel that is none on the unit cube of `axes` axes.
-    pub(crate) fn checked(self, axes: usize) -> Result<Self, Error> {
+    pub(crate) fn checked(self, axes: usize) -> Result<Self, ShapeError> {
         if !(1..=3).contains(&axes) {
-            return Err(Error::Axes(axes));
+            return Err(ShapeError::Axes(axes));
         }
         match self {
             PointKernel::Machine(kernel) => kernel.checked().map(PointKernel::Machine),
             PointKernel::Gaussian { precision } => {
                 let square = precision.len() == axes && precision.iter().all(|row| row.len() == axes);
                 let form = if square { Form::new(&precision) } else { None };
-                form.map(|_| PointKernel::Gaussian { precision }).ok_or(Error::NotPositiveDefinite)
+                form.map(|_| PointKernel::Gaussian { precision }).ok_or(ShapeError::NotPositiveDefinite)
             }
         }
     }
@@ -376,7 +376,7 @@ mod tests {
         assert!(Counts::new(&[1; 4]).is_none());
         let other = Placement::Tensor(counts(&[4]));
         let placed = Points::placed(gaussian(&[0.2, 0.2]), 2, other);
-        assert!(matches!(placed, Err(Error::PointAxes { counts: 1, axes: 2 })));
+        assert!(matches!(placed, Err(ShapeError::PointAxes { counts: 1, axes: 2 })));
     }
 
     #[test]

@@ -1,0 +1,76 @@
+//! A part of an amount.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::calibrate::Epsilon;
+use super::price::Price;
+
+/// A part of a whole, in millionths. Written as a decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Fraction(u32);
+
+impl Fraction {
+    const WHOLE: u32 = 1_000_000;
+    pub const ZERO: Fraction = Fraction(0);
+    /// The whole.
+    pub const ALL: Fraction = Fraction(Self::WHOLE);
+
+    /// `None` where it is more than the whole.
+    pub fn from_millionths(count: u32) -> Option<Self> {
+        (count <= Self::WHOLE).then_some(Fraction(count))
+    }
+
+    pub fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// `None` where `other` is more.
+    pub fn checked_sub(self, other: Fraction) -> Option<Self> {
+        self.0.checked_sub(other.0).map(Fraction)
+    }
+
+    /// The whole without it.
+    #[must_use]
+    pub fn rest(self) -> Self {
+        Fraction(Self::WHOLE - self.0)
+    }
+
+    /// So much of `price`, rounded down.
+    #[must_use]
+    pub fn of(self, price: Price) -> Price {
+        // A part of a count that fits is one that fits.
+        price.map(|count| {
+            u64::try_from(u128::from(count) * u128::from(self.0) / u128::from(Self::WHOLE)).unwrap_or(u64::MAX)
+        })
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Epsilon::from_trillionths(u64::from(self.0) * MILLIONTH).fmt(f)
+    }
+}
+
+impl From<Fraction> for String {
+    fn from(fraction: Fraction) -> String {
+        fraction.to_string()
+    }
+}
+
+impl TryFrom<String> for Fraction {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let decimal: Option<Epsilon> = text.parse().ok();
+        let whole = decimal.map(Epsilon::trillionths).filter(|count| count.is_multiple_of(MILLIONTH));
+        let count = whole.and_then(|count| u32::try_from(count / MILLIONTH).ok());
+        count
+            .and_then(Fraction::from_millionths)
+            .ok_or_else(|| format!("'{text}' is no fraction with at most 6 decimals"))
+    }
+}
+
+/// In trillionths.
+const MILLIONTH: u64 = 1_000_000;
