@@ -4,22 +4,22 @@
 //!
 //! ```text
 //! Batch --> Window --> Exact --> Noisy --> Sealed --> Paid --> published
-//! source    window     targets   mechanism synopsis   ledger   sink
+//! source    window     targets   mechanism targets    ledger   sink
 //! ```
 //!
 //! Five invariants carry the promise:
 //!
 //! 1. Bounded before it is summed: a record is mapped into the public domain and capped before it touches any state.
 //! 2. Exact, then noisy: sums are integers; noise is drawn exactly on the same grid; `mechanism` is the only door.
-//! 3. What leaves was paid for, byte for byte: the ledger takes only [`synopsis::Sealed`], which is made of noisy values; the sink
+//! 3. What leaves was paid for, byte for byte: the ledger takes only [`targets::Sealed`], which is made of noisy values; the sink
 //!    takes only [`ledger::Paid`], and only the ledger makes one.
 //! 4. The schedule knows no data: every window is released for every declared key, with the same shape, until its policy says
 //!    in advance that it is over.
 //! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.
 //!
-//! Rooms import only rooms before them in the list below (`tests/it/layers.rs` keeps that true), and none imports
-//! `config`: it hands each room its own parameters. `targets`, `mechanism`, `accountant` and `synopsis` do no I/O, read
-//! no clock and log nothing.
+//! The crate is on its way to be several: `tests/it/layers.rs` lists where each module goes, and keeps true that none imports a
+//! crate that is not below its own. None but the program imports `config`: it hands each room its own parameters. `targets`,
+//! `mechanism`, `accountant` and `synopsis` do no I/O, read no clock and log nothing.
 //!
 //! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
 //! `[RA17]` Rubinstein and Alda, Pain-Free Random Differential Privacy with Sensitivity Sampling, ICML 2017;

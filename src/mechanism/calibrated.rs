@@ -21,8 +21,8 @@ pub struct Mechanism {
 }
 
 impl Mechanism {
-    /// The least noise that the price pays for. `change` is [`Target::sensitivity_in`](crate::targets::Target::sensitivity_in); `values` is how many values a
-    /// unit can change.
+    /// The least noise that the price pays for. `change` is `Target::sensitivity_in` the norm of the distribution; `values` is
+    /// how many values a unit can change.
     ///
     /// # Errors
     ///

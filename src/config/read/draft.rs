@@ -75,8 +75,9 @@ impl ReleaseDraft {
     }
 
     /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
-    /// than that of other mechanisms of pure differential privacy ([`own_rho`](crate::mechanism::noise::own_rho)): the largest of its functions, or, of a sum over
-    /// windows, that of every node that a pane is in. A unit in several panes of a sum has noise for the rho, and keeps that price.
+    /// than that of other mechanisms of pure differential privacy ([`noise::own_rho`]): the largest of its functions, or, of a
+    /// sum over windows, that of every node that a pane is in. A unit in several panes of a sum has noise for the rho, and keeps that
+    /// price.
     ///
     /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
     pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {

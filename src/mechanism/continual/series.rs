@@ -49,7 +49,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// `change` is [`Target::sensitivity_in`](crate::targets::Target::sensitivity_in) of one pane: what a unit changes there in all keys together. `values` is how many
+    /// `change` is `Target::sensitivity_in` of one pane: what a unit changes there in all keys together. `values` is how many
     /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
     /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
     /// made small; nothing ends there.
@@ -109,8 +109,8 @@ impl Series {
     }
 
     /// What the noise costs a unit that is in one pane, in zero-concentrated differential privacy: its own constant
-    /// ([`own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of one key.
-    /// `None` for noise of which no more than its price is known.
+    /// ([`own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of
+    /// one key. `None` for noise of which no more than its price is known.
     pub fn own_rho(&self, change: Sensitivity, values: usize) -> Option<Rho> {
         let nodes = self.correlation.nodes_of_a_pane()? as u64;
         let node = own_rho(self.noise.distribution(), change, values, self.noise.scale())?;
