@@ -9,7 +9,7 @@ use crate::mechanism::noisy::Noisy;
 ///
 /// ```
 /// # fn seal(description: bernstream::synopsis::description::Description, values: bernstream::targets::Dequantized) {
-/// let sealed = bernstream::synopsis::Sealed::new(description, values);
+/// let sealed = bernstream::targets::Sealed::new(description, values);
 /// # }
 /// ```
 ///
