@@ -58,7 +58,7 @@ impl Failure {
                 "{what}; start the worker, which builds the ledger from its log (`bernstream ledger restore --dry-run` says what); only \
                  if it cannot: {new}"
             )),
-            // Its log has the same rows.
+            // No program that wrote such a ledger had a log.
             Failure::LostLedger(what) | Failure::OlderLedger(what) => {
                 Failure::Ledger(format!("{what}; to go on without this ledger: {new}"))
             }

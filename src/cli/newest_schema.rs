@@ -56,15 +56,21 @@ fn judged(registry: &SchemaRegistry, newest: &Result<NewestSchema, RegistryFailu
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
         Ok(newest) if registry.pins(newest) => return Check::passed(format!("{what}: id {}", newest.id)),
-        Ok(newest) => (
+        Ok(newest) if newest.is_avro() => (
             format!(
                 "the newest schema of subject '{subject}', id {}, is not pinned: what is written with it is dropped",
                 newest.id
             ),
-            registry.remedy(newest),
+            registry.remedy(newest.id),
         ),
-        Err(silent) => (
-            silent.to_string(),
+        Ok(NewestSchema { id, format }) => (
+            format!(
+                "the newest schema of subject '{subject}', id {id}, is one of {format}, and records are read as Avro"
+            ),
+            "see that producers write Avro to the topic, or name another subject".to_owned(),
+        ),
+        Err(failure) => (
+            failure.to_string(),
             "see that it runs and takes this user, or correct input.kafka.format.avro.registry".to_owned(),
         ),
     };

@@ -20,7 +20,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An answer within this is prompt.
-pub(crate) const PROMPT: Duration = Duration::from_secs(1);
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// How long a new connection may take, with TLS and SASL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);

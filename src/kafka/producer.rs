@@ -12,7 +12,7 @@ use rdkafka::metadata::MetadataTopic;
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 
 use crate::clock::Timestamp;
-use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
+use crate::kafka::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use crate::kafka::error_context::ErrorContext;
 
 /// How long a delivery may take before its outcome counts as unknown: of what is sent again then, at first, and after failures in a row.
@@ -189,8 +189,9 @@ impl Producer {
             return Ok(client);
         }
         // It has nothing to send, and is asked again; unless it was told that there are no brokers, and may have none left to ask.
-        if !found.brokers().is_empty() {
-            self.client = Some(client);
+        match found.brokers().is_empty() {
+            true => close_client(client),
+            false => self.client = Some(client),
         }
         Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable))
     }

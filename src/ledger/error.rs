@@ -31,8 +31,7 @@ pub enum Error {
     #[error("the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it")]
     Damaged { path: PathBuf, what: String },
     #[error(
-        "the ledger {path} has format {format}, of a program before the first release, and this one goes on with no such ledger; nothing \
-         in it is damaged"
+        "the ledger {path} has format {format}, of a program before the first release, and this one goes on with no such ledger"
     )]
     Older { path: PathBuf, format: i64 },
     #[error("the ledger {path} has format {format}, of a newer program; use that one, nothing is lost")]

@@ -177,6 +177,7 @@ impl ScaleTopic {
             };
             match polled {
                 Ok(message) => {
+                    self.watch.hear();
                     let payload = message.payload().unwrap_or_default();
                     let opened = match self.side {
                         Side::Worker => is_piece(payload).then(|| self.keys.opened(payload)).flatten(),

@@ -52,6 +52,12 @@ pub struct NewestSchema {
     pub format: String,
 }
 
+impl NewestSchema {
+    pub fn is_avro(&self) -> bool {
+        self.format == AVRO
+    }
+}
+
 /// Registries leave the format out where it is this one.
 const AVRO: &str = "AVRO";
 
@@ -100,15 +106,11 @@ impl SchemaRegistry {
 
     /// Whether records of this schema can be read.
     pub fn pins(&self, newest: &NewestSchema) -> bool {
-        newest.format == AVRO && self.pinned.contains(&newest.id)
+        newest.is_avro() && self.pinned.contains(&newest.id)
     }
 
-    /// What to do where the newest schema is not pinned.
-    pub fn remedy(&self, newest: &NewestSchema) -> String {
-        let NewestSchema { id, format } = newest;
-        if format != AVRO {
-            return format!("see that producers write Avro to the topic: the schema is one of {format}");
-        }
+    /// What to do where the newest schema has this `id` and is not pinned.
+    pub fn remedy(&self, id: u32) -> String {
         let user = self.login.as_ref().map(|login| format!("-u {} ", login.username)).unwrap_or_default();
         format!(
             "save it with `curl -f {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \

@@ -15,7 +15,6 @@ use super::foreign::Foreign;
 use super::key::Key;
 use super::pieces::split;
 use super::place::{Log, Reader};
-
 use crate::clock::Timestamp;
 use crate::ledger;
 use crate::ledger::chain::{Closed, Head, Outcome, Row};

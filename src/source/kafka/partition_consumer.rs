@@ -137,14 +137,14 @@ impl PartitionConsumer {
             };
             let polled = consumer.poll(wait);
             *is_idle = polled.is_none();
+            if matches!(polled, Some(Ok(_))) {
+                watch.hear();
+            }
             let gathered = if polled.is_none() { records.as_mut().and_then(Records::flush) } else { None };
             let event = match polled {
                 None if gathered.is_some() => gathered.map(Event::Batch),
-                None => match partitions.values().find_map(Partition::is_stuck) {
-                    Some(stuck) => Some(stuck),
-                    None if watch.is_lost(&params.broker, consumer, &params.topic) => Some(lost(&params.topic)),
-                    None => Some(Event::Idle),
-                },
+                None if watch.is_lost(&params.broker, consumer, &params.topic) => Some(lost(&params.topic)),
+                None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
                         let event = partition.take(&message, params, arrow, records.as_mut())?;
