@@ -11,7 +11,7 @@ use super::error_context::ErrorContext;
 /// How long nothing comes from a client before it is asked.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How soon one is asked again that has no broker, though a new one has: after an outage it needs a moment.
-const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// Asks a client from which nothing comes whether it is lost: one that was told that there are no brokers may have none left to ask, for
 /// ever (<https://github.com/confluentinc/librdkafka/issues/5301>).
@@ -72,18 +72,21 @@ mod tests {
 
     use super::*;
 
-    /// Whether a client of `servers` is found lost within half a minute, where brokers at `others` answer new clients.
-    fn is_found(servers: &str, others: &str) -> bool {
-        let client = Broker::mock(servers).consumer(&[]).unwrap();
+    /// Whether `client` is found lost within half a minute, where brokers at `others` answer new clients.
+    fn is_found(client: &BaseConsumer<ErrorContext>, others: &str) -> bool {
         let mut watch = LostClientWatch::start();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(30) {
-            if watch.is_lost(&Broker::mock(others), &client, "input") {
+            if watch.is_lost(&Broker::mock(others), client, "input") {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
         false
+    }
+
+    fn client_of(servers: &str) -> BaseConsumer<ErrorContext> {
+        Broker::mock(servers).consumer(&[]).unwrap()
     }
 
     #[test]
@@ -93,13 +96,14 @@ mod tests {
         let there = cluster.bootstrap_servers();
         let gone = "127.0.0.1:1";
         let slow_cluster = MockCluster::new(1).unwrap();
+        let slow_client = client_of(&slow_cluster.bootstrap_servers());
+        slow_client.fetch_metadata(Some("input"), REQUEST_TIMEOUT).unwrap();
         slow_cluster.broker_round_trip_time(1, Duration::from_secs(4)).unwrap();
-        let slow = slow_cluster.bootstrap_servers();
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(!is_found(&there, &there), "nothing is wrong"));
-            scope.spawn(|| assert!(!is_found(gone, gone), "an outage"));
-            scope.spawn(|| assert!(is_found(gone, &there), "it is lost"));
-            scope.spawn(|| assert!(!is_found(&slow, &there), "each answer takes longer than is waited for"));
+            scope.spawn(|| assert!(!is_found(&client_of(&there), &there), "nothing is wrong"));
+            scope.spawn(|| assert!(!is_found(&client_of(gone), gone), "an outage"));
+            scope.spawn(|| assert!(is_found(&client_of(gone), &there), "it is lost"));
+            scope.spawn(|| assert!(!is_found(&slow_client, &there), "each answer takes longer than is waited for"));
         });
     }
 }
