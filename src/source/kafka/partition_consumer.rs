@@ -394,14 +394,15 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
 mod tests {
     use std::collections::BTreeSet;
 
+    use rdkafka::mocking::MockCluster;
+
     use super::*;
     use crate::kafka::Broker;
     use crate::source::record::Format;
 
-    #[test]
-    fn a_right_that_was_taken_away_is_named() {
-        let params = Params {
-            broker: Broker::plain("a:1"),
+    fn params(broker: Broker) -> Params {
+        Params {
+            broker,
             topic: "in".to_owned(),
             clock: String::new(),
             clock_slack: Duration::ZERO,
@@ -411,7 +412,29 @@ mod tests {
             on_bad_message: OnBadMessage::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
-        };
+        }
+    }
+
+    #[test]
+    fn reading_starts_again_where_the_client_is_lost_and_others_are_answered() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("in", 1, 1).unwrap();
+        let params = params(Broker::mock(cluster.bootstrap_servers()));
+        let partitions = [(0, Partition::new(0, Timestamp::EARLIEST))].into();
+        let mut reader = PartitionConsumer::start(&params, &Columns::default(), 1, partitions).unwrap();
+        reader.consumer = Broker::mock("127.0.0.1:1").consumer(&SETTINGS).unwrap();
+        let begun = Instant::now();
+        while !matches!(
+            reader.next(&params, None, Duration::from_millis(100)).unwrap(),
+            Found::Event(Event::Reset { .. })
+        ) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing but waiting");
+        }
+    }
+
+    #[test]
+    fn a_right_that_was_taken_away_is_named() {
+        let params = params(Broker::plain("a:1"));
         let error = KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed);
         let told = interpret(&error, &params).unwrap_err();
         assert!(
