@@ -362,7 +362,7 @@ def test_what_an_older_program_published_and_its_ledger_are_verified(tmp_path: P
 
 
 def test_what_a_program_exported_after_an_upgrade_is_verified(tmp_path: Path) -> None:
-    """Three days by a version before this form of the export, three by one since: the ledger is older than those of tests/data/upgrade."""
+    """Three days by a version before this form of the export, three by one since; older than those of tests/data/upgrade."""
     folder = HERE / "upgraded"
     path, witness = folder / "ledger.jsonl", folder / "witness"
     report = bernstream.verify(folder, ledger=path, witness=witness)
