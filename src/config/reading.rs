@@ -74,7 +74,7 @@ impl Settings {
     }
 }
 
-/// What a window keeps of the records that a release takes.
+/// The form in which a window keeps the records that a release takes, written out.
 fn kept(spec: &AccumulatorSpec) -> Value {
     match spec {
         AccumulatorSpec::Histogram(nodes) => json!({ "histogram": grid(nodes) }),
@@ -195,7 +195,7 @@ path = "ledger"
         Settings::parse(text, "f").unwrap()
     }
 
-    /// The same, changed where JSON may not be.
+    /// The settings of the file, changed where JSON may not be.
     fn changed(change: fn(&mut kafka::Params)) -> Settings {
         let mut settings = settings(FILE);
         let Input::Kafka(params) = &mut settings.input else { panic!("messages") };

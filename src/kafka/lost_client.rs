@@ -29,7 +29,7 @@ impl LostClientWatch {
         LostClientWatch { asked: Instant::now(), has_heard: false, is_suspected: false }
     }
 
-    /// Something has come.
+    /// Notes that something has come from the client.
     pub fn hear(&mut self) {
         self.has_heard = true;
     }

@@ -210,7 +210,7 @@ impl Accuracy {
     }
 }
 
-/// What the differences of a curve are compared with; nothing where that is not known.
+/// The scale of the differences of a release's curve, to judge its error by; `None` where it is not known before.
 pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
     match &release.function.about {
         Target::Density(_) | Target::Cells(Cells { label: None }) => {

@@ -16,7 +16,8 @@ use crate::synopsis::description::{Density, Smoothing, Target};
 /// bands of its middle and of a value a quarter of it away do.
 const OF_THE_SHAPE: f64 = 4.0;
 
-/// The same of a tenth more or less, and of a twentieth of a range.
+/// How many times its error a mean height is whose band is told from that of a tenth more or less; and half of a range, where values are
+/// told apart that differ by a twentieth of it.
 const OF_DETAILS: f64 = 20.0;
 
 /// For more records, or at a higher price, "auto" chooses a size with less error of form and more noise.
@@ -25,14 +26,14 @@ const RESERVE: f64 = 1.25;
 /// A kernel that is wider than this part of the domain leaves no shape to see.
 const WIDEST_KERNEL: f64 = 0.25;
 
-/// The differences of a curve that bands tell apart. Computed from public quantities alone.
+/// The finest differences of a curve that bands tell apart. Computed from public quantities alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct CurveVisibility {
     pub visible: VisibleDetail,
     /// How many times the error the mean height of a curve of the expected records is, or half of the range of its values.
     pub height_to_error: f64,
-    /// What would show the shape, each by itself; about, for the noise is taken to be in proportion. Only of a density of which nothing is
-    /// visible, where the error is that of noise alone.
+    /// Changes that would show the shape, each by itself; estimates, which take the noise to be in proportion. Only of a density of which
+    /// nothing is visible, where the error is that of noise alone.
     pub shape_needs: Option<ShapeNeeds>,
 }
 
@@ -42,9 +43,9 @@ pub enum VisibleDetail {
     /// The bands of a place with half as many records as in the mean, or half as many again, and of one with the mean overlap; or those of
     /// two values that are a quarter of the range apart.
     Nothing,
-    /// Those do not.
+    /// Those bands do not overlap.
     Shape,
-    /// Nor do those of a place with a tenth more or fewer, or of values that are a twentieth of the range apart.
+    /// The bands of a place with a tenth more or fewer records do not overlap either, nor those of values that are a twentieth of the range apart.
     Details,
 }
 
@@ -60,11 +61,11 @@ pub struct ShapeNeeds {
     pub bandwidths: Option<Vec<f64>>,
 }
 
-/// What a curve is compared with, and how far it may be off.
+/// The expected scale of a curve, and its error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpectedCurve {
     pub scale: CurveScale,
-    /// What noise, or noise and form, stay within everywhere.
+    /// The bound within which noise, or noise and form, stay everywhere.
     pub error: f64,
     pub is_of_noise_alone: bool,
 }
