@@ -17,7 +17,7 @@ use crate::kafka::security::{Security, open_to_all};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
-pub(crate) const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An answer within this is prompt.
 const PROMPT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::broker::{Broker, PROMPT_CLIENT_TIMEOUT, REQUEST_TIMEOUT, close_client};
+use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
 use super::error_context::ErrorContext;
 
 /// How long nothing comes from a client before it is asked.
@@ -34,7 +34,7 @@ impl LostClientWatch {
         self.has_heard = true;
     }
 
-    /// Whether `client` is lost. To be asked where nothing has come from it; during an outage this takes some seconds.
+    /// Whether `client` is lost. To be asked where nothing has come from it; during an outage this takes up to twenty seconds.
     pub fn is_lost(&mut self, broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> bool {
         if self.has_heard {
             *self = LostClientWatch::start();
@@ -51,9 +51,10 @@ impl LostClientWatch {
     }
 }
 
-/// A broker that is connected and does not answer in time is another error.
+/// A broker that is connected and does not answer in time is another error. A request that is given up earlier than others would end the
+/// connection of a client that is only slow.
 fn has_no_broker(client: &BaseConsumer<ErrorContext>, topic: &str) -> bool {
-    let failure = client.fetch_metadata(Some(topic), PROMPT_CLIENT_TIMEOUT).err();
+    let failure = client.fetch_metadata(Some(topic), REQUEST_TIMEOUT).err();
     failure == Some(KafkaError::MetadataFetch(RDKafkaErrorCode::BrokerTransportFailure))
 }
 
@@ -72,11 +73,11 @@ mod tests {
 
     use super::*;
 
-    /// Whether `client` is found lost within half a minute, where brokers at `others` answer new clients.
+    /// Whether `client` is found lost within three quarters of a minute, where brokers at `others` answer new clients.
     fn is_found(client: &BaseConsumer<ErrorContext>, others: &str) -> bool {
         let mut watch = LostClientWatch::start();
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
+        while begun.elapsed() < Duration::from_secs(45) {
             if watch.is_lost(&Broker::mock(others), client, "input") {
                 return true;
             }
@@ -103,7 +104,7 @@ mod tests {
             scope.spawn(|| assert!(!is_found(&client_of(&there), &there), "nothing is wrong"));
             scope.spawn(|| assert!(!is_found(&client_of(gone), gone), "an outage"));
             scope.spawn(|| assert!(is_found(&client_of(gone), &there), "it is lost"));
-            scope.spawn(|| assert!(!is_found(&slow_client, &there), "each answer takes longer than is waited for"));
+            scope.spawn(|| assert!(!is_found(&slow_client, &there), "it is slow"));
         });
     }
 }
