@@ -49,14 +49,9 @@ impl Memory {
     pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<Place>), Error> {
         let text = match fs::read(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                let remedy = match error.kind() {
-                    ErrorKind::PermissionDenied => "let its user read it, and do not delete it",
-                    _ => {
-                        "that is a fault of the volume and says nothing about the ledger: check the volume and start the worker again"
-                    }
-                };
                 let why = format!(
-                    "the file {}, in which this worker remembers what it had accepted, cannot be read: {error}; {remedy}",
+                    "the file {}, in which this worker remembers what it had accepted, cannot be read: {error}; that says nothing about \
+                     the ledger: check the volume and let its user read the file, and do not delete it",
                     path.display()
                 );
                 return Err(Error::Refused { name: name.to_owned(), why });
