@@ -20,6 +20,7 @@ pub mod price;
 
 pub use calibrated::Mechanism;
 pub use error::Error;
+pub use exact::Exact;
 pub use fraction::Fraction;
 pub use law::{NoiseDistribution, Norm};
 pub use noisy::Noisy;

@@ -22,7 +22,7 @@ use crate::targets::{Adjacency, Sensitivity};
 ///
 /// `D_h` is read off the whole numbers of the table `T` that is used; there is no float between the values and the choice. A
 /// record that changes every value by at most `S` changes a row's sum by at most `S max_i sum_j |T[i][j]|`. Where a target
-/// lists the effects of single records ([`crate::targets::Target::effects`]), of which every change is a convex combination up
+/// lists the effects of single records (`Target::effects`), of which every change is a convex combination up
 /// to rounding, it is at most `max |T e| + max_i sum_j |T[i][j]|` over all effects `e` (twice the first for a record that
 /// moves), and mostly far less: high orders leave little of a smooth kernel undone. A unit is charged for each of its
 /// records.
@@ -48,7 +48,7 @@ pub struct TargetChange {
     pub values: usize,
     /// The most that it changes any value.
     pub sup: u64,
-    /// [`crate::targets::Target::effects`].
+    /// `Target::effects`.
     pub effects: Option<Vec<Vec<i128>>>,
     pub adjacency: Adjacency,
     /// The most records of a unit.
@@ -73,7 +73,7 @@ impl Remainder {
     }
 
     /// What is left undone, rounded down to whole grid units.
-    fn left(&self, values: &[i128]) -> i128 {
+    pub fn left(&self, values: &[i128]) -> i128 {
         self.largest(values) >> TABLE_BITS
     }
 
@@ -86,7 +86,7 @@ impl Remainder {
 
     /// How much a unit can change [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
-    fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
+    pub fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
         let norm = |row: &[i64]| row.iter().map(|t| u128::from(t.unsigned_abs())).sum::<u128>();
         let norm = self.rows.chunks_exact(change.values.max(1)).map(norm).max().unwrap_or(0);
         let in_general = norm.saturating_mul(u128::from(change.sup));
@@ -207,45 +207,6 @@ mod tests {
                 }
                 assert!(found <= claimed, "{dimensions} {degree} {order}: {found} {claimed}");
                 assert!(found as f64 > 0.999 * claimed as f64, "{dimensions} {degree} {order}: {found} {claimed}");
-            }
-        }
-    }
-
-    /// A record at any place, added to nothing or to many, or moved: found is a little less than claimed because a record
-    /// lies on three nodes and an effect on one, which high orders see.
-    #[test]
-    fn no_record_of_a_density_changes_a_score_by_more_than_its_effects_say() {
-        use crate::targets::Target;
-        use crate::targets::density::Density;
-        for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
-            let density = Density::new(&[bandwidth], degree).unwrap();
-            let spec = density.accumulator();
-            let values = |places: &[f64]| {
-                density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))).reveal().to_vec()
-            };
-            let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
-            for (order, table) in [1, 2, 8, 32].into_iter().zip(tables(1, degree, &[1, 2, 8, 32])) {
-                let change = |adjacency| TargetChange {
-                    effects: density.effects(),
-                    adjacency,
-                    ..any(density.lattice_points(), density.sup_sensitivity(adjacency, 1).unwrap())
-                };
-                let claimed = table.sensitivity(&change(Adjacency::AddRemove)).unwrap();
-                let in_general =
-                    table.sensitivity(&TargetChange { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
-                let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
-                let (mut found, mut farthest) = (0, 0);
-                for base in [&[][..], &many] {
-                    let left = |x: Option<f64>| table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()));
-                    let without = left(None);
-                    let with: Vec<i128> = (0..=150).map(|i| left(Some(f64::from(i) / 150.0))).collect();
-                    found = with.iter().map(|left| left.abs_diff(without)).max().unwrap_or(0).max(found);
-                    let (low, high) = (with.iter().min().unwrap(), with.iter().max().unwrap());
-                    farthest = high.abs_diff(*low).max(farthest);
-                }
-                assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
-                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
-                assert!(claimed < in_general);
             }
         }
     }

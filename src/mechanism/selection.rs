@@ -52,7 +52,7 @@ pub struct Candidates {
 impl Candidates {
     /// `functions` in the grid units of the exact values, which must not be what they were chosen by; a point that one does
     /// not reach does not count for it. `sup` is
-    /// [`Target::sup_sensitivity`](crate::targets::Target::sup_sensitivity).
+    /// `Target::sup_sensitivity`.
     ///
     /// # Errors
     ///

@@ -175,7 +175,7 @@ pub fn on_points(
 
 /// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
 /// error over the domain where the function is as [`Rough`] as is assumed. `publish` is that of the target
-/// ([`Target::publish`](crate::targets::Target::publish)). `None` where there is no posterior, or too many values.
+/// (`Target::publish`). `None` where there is no posterior, or too many values.
 pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;

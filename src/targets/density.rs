@@ -260,6 +260,8 @@ pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::order::{Remainder, TargetChange};
+    use crate::synopsis::bernstein::Operator;
 
     fn records(density: &Density, places: &[&[f64]]) -> Histogram {
         let mut histogram = Histogram::new(density.nodes());
@@ -369,5 +371,48 @@ mod tests {
         let peak = exact.revealed()[exact.revealed().len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);
+    }
+
+    fn remainders(degree: u32, orders: &[u32]) -> Vec<Remainder> {
+        Operator::new(1, degree).remainders(orders).iter().map(|rows| Remainder::new(0.0, rows)).collect()
+    }
+
+    /// A record at any place, added to nothing or to many, or moved: found is a little less than claimed because a record
+    /// lies on three nodes and an effect on one, which high orders see.
+    #[test]
+    fn no_record_of_a_density_changes_a_score_by_more_than_its_effects_say() {
+        for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
+            let density = Density::new(&[bandwidth], degree).unwrap();
+            let spec = density.accumulator();
+            let values = |places: &[f64]| {
+                density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))).revealed().to_vec()
+            };
+            let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
+            for (order, table) in [1, 2, 8, 32].into_iter().zip(remainders(degree, &[1, 2, 8, 32])) {
+                let change = |adjacency| TargetChange {
+                    effects: density.effects(),
+                    adjacency,
+                    values: density.lattice_points(),
+                    sup: density.sup_sensitivity(adjacency, 1).unwrap(),
+                    contributions: 1,
+                };
+                let claimed = table.sensitivity(&change(Adjacency::AddRemove)).unwrap();
+                let in_general =
+                    table.sensitivity(&TargetChange { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
+                let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
+                let (mut found, mut farthest) = (0, 0);
+                for base in [&[][..], &many] {
+                    let left = |x: Option<f64>| table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()));
+                    let without = left(None);
+                    let with: Vec<i128> = (0..=150).map(|i| left(Some(f64::from(i) / 150.0))).collect();
+                    found = with.iter().map(|left| left.abs_diff(without)).max().unwrap_or(0).max(found);
+                    let (low, high) = (with.iter().min().unwrap(), with.iter().max().unwrap());
+                    farthest = high.abs_diff(*low).max(farthest);
+                }
+                assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
+                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
+                assert!(claimed < in_general);
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::clock::{Timestamp, micros};
 use crate::mechanism::Fraction;
 use crate::mechanism::price::Price;
-use crate::source::record::TimeFormat;
+use crate::source::TimeFormat;
 use crate::window::grid::{Blocks, Grid, Span};
 
 /// One record.

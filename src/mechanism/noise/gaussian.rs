@@ -12,7 +12,7 @@ use crate::mechanism::calibrate::Scale;
 /// Added to integer vectors of `N` coordinates that differ by at most `D2` in the 2-norm, these variates give
 /// `D2^2 / 2 sigma^2` zero-concentrated differential privacy (`[CKS20]` theorem 14). Nothing departs from the law but the
 /// constants of the digits: every probability of the vector is within `exp(N 2^-97)` times what it should be
-/// (`Geometric`), which [`Gaussian`](crate::mechanism::Gaussian) pays for.
+/// (`Geometric`), which [`Gaussian`](crate::mechanism::gaussian::Gaussian) pays for.
 ///
 /// # How
 ///

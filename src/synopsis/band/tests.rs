@@ -3,9 +3,9 @@ use super::*;
 use crate::synopsis::bernstein::{Bases, Operator};
 use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::laplace;
-use crate::targets::cells::CellDensity;
+use crate::targets::cell_kernel::CellKernel;
 use crate::targets::cholesky::dot;
-use crate::targets::{KernelBasis, PointKernel, Target, machine};
+use crate::targets::{CellBasis, KernelBasis, PointKernel, machine};
 use crate::window::histogram::Spline;
 
 const LAPLACE: NoiseDistribution = NoiseDistribution::DiscreteLaplace;
@@ -174,18 +174,19 @@ fn bands_of_kernel_functions_cover_and_are_not_wide() {
 }
 
 /// Counts of cells read by a kernel of these widths, any two axes of which are correlated so much.
-fn cells(widths: &[f64], correlation: f64, spline: Spline, steps: &[u32]) -> CellDensity {
+fn cells(widths: &[f64], correlation: f64, spline: Spline, steps: &[u32]) -> CellBasis {
     let entry = |(i, a): (usize, &f64)| {
         widths.iter().enumerate().map(|(j, b)| a * b * if i == j { 1.0 } else { correlation }).collect()
     };
     let matrix: Vec<Vec<f64>> = widths.iter().enumerate().map(entry).collect();
-    match widths.len() {
-        1 => CellDensity::diagonal(widths, spline, steps).unwrap(),
-        _ => CellDensity::covariance(&matrix, spline, steps).unwrap(),
-    }
+    let kernel = match widths.len() {
+        1 => CellKernel::diagonal(widths, spline, steps),
+        _ => CellKernel::covariance(&matrix, spline, steps),
+    };
+    kernel.unwrap().basis().clone()
 }
 
-fn slanted_cells() -> [CellDensity; 6] {
+fn slanted_cells() -> [CellBasis; 6] {
     [
         cells(&[0.15, 0.15], 0.5, Spline::Quadratic, &[12, 12]),
         cells(&[0.2, 0.1], -0.8, Spline::Linear, &[12, 20]),
@@ -197,12 +198,12 @@ fn slanted_cells() -> [CellDensity; 6] {
 }
 
 /// The kernels of all nodes on an even grid of the cube, ends included.
-fn kernels_on_a_grid(density: &CellDensity, steps: u32) -> Vec<Vec<f64>> {
+fn kernels_on_a_grid(cells: &CellBasis, steps: u32) -> Vec<Vec<f64>> {
     let axis: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
-    let places = (0..density.basis().steps.len()).fold(vec![vec![]], |places: Vec<Vec<f64>>, _| {
+    let places = (0..cells.steps.len()).fold(vec![vec![]], |places: Vec<Vec<f64>>, _| {
         places.into_iter().flat_map(|p| axis.iter().map(move |y| [p.clone(), vec![*y]].concat())).collect()
     });
-    places.iter().map(|y| density.basis().at(y)).collect()
+    places.iter().map(|y| cells.at(y)).collect()
 }
 
 fn largest(rows: &[Vec<f64>], z: &[f64]) -> f64 {
@@ -213,21 +214,21 @@ fn largest(rows: &[Vec<f64>], z: &[f64]) -> f64 {
 #[test]
 fn no_noise_of_cells_exceeds_its_bound_between_the_points() {
     let mut missed = 0;
-    for density in slanted_cells() {
-        let rows = kernels_on_a_grid(&density, if density.basis().steps.len() == 2 { 160 } else { 32 });
-        let plan = cells::Plan::new(density.basis(), LAPLACE);
+    for cell_basis in slanted_cells() {
+        let rows = kernels_on_a_grid(&cell_basis, if cell_basis.steps.len() == 2 { 160 } else { 32 });
+        let plan = cells::Plan::new(&cell_basis, LAPLACE);
         let mut most = 0.0_f64;
         for draw in 0..12 {
             let mut rng = ChaCha12Rng::seed_from_u64(31);
             rng.set_stream(u64::from(draw));
-            let found = largest(&rows, &unit_noise(LAPLACE, density.basis().count(), &mut rng));
+            let found = largest(&rows, &unit_noise(LAPLACE, cell_basis.count(), &mut rng));
             let bound = plan.sup(31, draw);
-            assert!(bound.weighted >= found, "{:?}: {} {found}", density.basis(), bound.weighted);
+            assert!(bound.weighted >= found, "{:?}: {} {found}", cell_basis, bound.weighted);
             missed += u32::from(bound.plain < found);
             most = most.max(bound.weighted / found);
         }
-        println!("{:?}: at most {most:.3} times what is found", density.basis().steps);
-        assert!(most < 1.12, "{:?}: {most}", density.basis());
+        println!("{:?}: at most {most:.3} times what is found", cell_basis.steps);
+        assert!(most < 1.12, "{:?}: {most}", cell_basis);
     }
     assert!(missed > 0);
 }
@@ -236,20 +237,21 @@ fn no_noise_of_cells_exceeds_its_bound_between_the_points() {
 fn bands_of_slanted_cells_cover_and_are_not_wide() {
     let gaussian = NoiseDistribution::DiscreteGaussian;
     let [_, plane, _, oblique, cube, _] = slanted_cells();
-    for (density, law, fine) in [(plane, LAPLACE, 50), (oblique, gaussian, 50), (cube, LAPLACE, 16)] {
-        let rows = kernels_on_a_grid(&density, fine);
-        let band = Band::simulate(&density.shape(), law, 1);
+    for (cell_basis, law, fine) in [(plane, LAPLACE, 50), (oblique, gaussian, 50), (cube, LAPLACE, 16)] {
+        let rows = kernels_on_a_grid(&cell_basis, fine);
+        let shape = Shape { dimensions: cell_basis.steps.len(), degree: 1, basis: Basis::Cells(cell_basis.clone()) };
+        let band = Band::simulate(&shape, law, 1);
         let mut rng = ChaCha12Rng::seed_from_u64(98);
-        let sup = |_| largest(&rows, &unit_noise(law, density.basis().count(), &mut rng));
+        let sup = |_| largest(&rows, &unit_noise(law, cell_basis.count(), &mut rng));
         let mut sups: Vec<f64> = (0..1_000).map(sup).collect();
         sups.sort_by(f64::total_cmp);
         let covered = sups.partition_point(|sup| *sup <= band.half_width);
         let width = band.half_width / sups[950];
-        println!("{:?} {law}: covers {covered} of 1,000, {width:.3} times the quantile", density.basis().steps);
+        println!("{:?} {law}: covers {covered} of 1,000, {width:.3} times the quantile", cell_basis.steps);
         // Three deviations of a count of 950; the quantile of 1,000 draws is itself off by 2 % or so.
-        assert!(covered > 929 && width < 1.1, "{law} {:?}: {covered} {width}", density.basis());
+        assert!(covered > 929 && width < 1.1, "{law} {:?}: {covered} {width}", cell_basis);
         let louder = sups.partition_point(|sup| 1.15 * sup <= band.half_width);
-        assert!(louder < 929, "{law} {:?}: {louder}", density.basis());
+        assert!(louder < 929, "{law} {:?}: {louder}", cell_basis);
     }
 }
 

@@ -28,7 +28,7 @@ pub struct NoiseError {
 pub(crate) fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
     match law {
         NoiseDistribution::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
-        // Uniform in a cube whose radius has the Gamma law of N + 1 ([`crate::mechanism::noise::DiscreteCube`]).
+        // Uniform in a cube whose radius has the Gamma law of N + 1 (`DiscreteCube`).
         NoiseDistribution::DiscreteCube => {
             let radius = gamma(count as f64 + 1.0, rng);
             (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
