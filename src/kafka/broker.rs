@@ -52,8 +52,11 @@ pub(crate) fn close_client<C: Send + 'static>(client: C) {
 
 /// Whether it is about connections: the client tries to connect again by itself.
 fn is_unanswered(error: &KafkaError) -> bool {
-    use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
-    matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure | OperationTimedOut))
+    use RDKafkaErrorCode::{AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL};
+    matches!(
+        error.rdkafka_error_code(),
+        Some(AllBrokersDown | Authentication | BrokerTransportFailure | OperationTimedOut | SSL)
+    )
 }
 
 /// Whether it is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
@@ -174,10 +177,14 @@ impl Broker {
             let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
             match answer.as_ref().err() {
                 Some(error) if is_unanswered(error) => self.drain(client),
-                _ => return answer,
+                None => {
+                    self.hear_answer();
+                    return answer;
+                }
+                Some(_) => return answer,
             }
             let is_over = started.elapsed() >= timeout;
-            if is_over || self.is_denied() {
+            if is_over || self.recent.is_permanent() {
                 return answer;
             }
             attempt *= 3;
@@ -195,15 +202,19 @@ impl Broker {
         loop {
             match client.poll(deadline.saturating_duration_since(Instant::now()))? {
                 Err(error) if is_of_group(&error) => {}
-                Err(error) if is_unanswered(&error) && !self.is_denied() => {}
-                polled => return Some(polled),
+                Err(error) if is_unanswered(&error) && !self.recent.is_permanent() => {}
+                Ok(message) => {
+                    self.hear_answer();
+                    return Some(Ok(message));
+                }
+                failed => return Some(failed),
             }
         }
     }
 
-    /// Whether brokers cannot be reached for a reason that no waiting mends.
-    fn is_denied(&self) -> bool {
-        self.recent.latest().is_some_and(|failure| failure.is_permanent())
+    /// Notes that a request was answered: what rejects a client then is one broker among others.
+    pub(super) fn hear_answer(&self) {
+        self.recent.answer();
     }
 
     /// The error of a failed request about `topic`.
@@ -220,7 +231,6 @@ impl Broker {
                 RDKafkaErrorCode::TopicAuthorizationFailed
                 | RDKafkaErrorCode::ClusterAuthorizationFailed
                 | RDKafkaErrorCode::SaslAuthenticationFailed
-                | RDKafkaErrorCode::Authentication
                 | RDKafkaErrorCode::TopicAlreadyExists
                 | RDKafkaErrorCode::InvalidTopic
                 | RDKafkaErrorCode::InvalidConfig
@@ -251,11 +261,67 @@ impl Broker {
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
         match self.recent.latest() {
-            Some(failure) if failure.is_permanent() => {
+            Some(failure) if self.recent.is_permanent() => {
                 Error::Denied { why: failure.explain(&servers, &self.security), servers }
             }
             Some(failure) => Error::Unavailable { why: failure.explain(&servers, &self.security), servers },
             None => Error::Unavailable { why: why.to_owned(), servers },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientContext;
+    use rdkafka::consumer::Consumer;
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+    use crate::kafka::producer::{Producer, Record};
+    use crate::kafka::{MetadataClient, offsets, topic};
+
+    /// What a client logs and gets of a broker that rejects its password.
+    fn reject(broker: &Broker) -> Error {
+        let line =
+            "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
+        broker.error_context().log(RDKafkaLogLevel::Error, "FAIL", line);
+        broker.failed("topic", &KafkaError::MessageConsumption(RDKafkaErrorCode::Authentication))
+    }
+
+    fn describe(broker: &Broker) {
+        let client = broker.consumer(&[]).unwrap();
+        topic::partitions(broker, &client, "topic").unwrap();
+    }
+
+    fn inspect(broker: &Broker) {
+        let inspector = MetadataClient::new(broker, "topic").unwrap();
+        inspector.ask(|client, timeout| client.fetch_watermarks("topic", 0, timeout)).unwrap();
+    }
+
+    fn write(broker: &Broker) {
+        let mut producer = Producer::new(broker.clone(), "topic".to_owned());
+        producer.send(Record { partition: Some(0), payload: b"record", ..Record::default() }).unwrap();
+    }
+
+    fn read(broker: &Broker) {
+        let client = broker.consumer(&[("group.id", "test")]).unwrap();
+        offsets::assign("topic", &client, 0).unwrap();
+        broker.poll(&client, REQUEST_TIMEOUT).unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_broker_that_rejects_whom_another_one_answers_is_waited_for() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("topic", 1, 1).unwrap();
+        for ask in [describe, inspect, write, read] {
+            let broker = Broker::mock(cluster.bootstrap_servers());
+            assert!(matches!(reject(&broker), Error::Denied { .. }), "nobody has answered");
+            // Each of its clients speaks for all.
+            ask(&broker.clone());
+            let silent = broker.failed("topic", &KafkaError::MetadataFetch(RDKafkaErrorCode::AllBrokersDown));
+            assert!(silent.is_transient(), "{silent}");
+            let rejected = reject(&broker);
+            assert!(rejected.is_transient() && rejected.to_string().contains("Authentication failed"), "{rejected}");
         }
     }
 }

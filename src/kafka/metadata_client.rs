@@ -93,6 +93,9 @@ impl MetadataClient {
 
     /// Remembers how a client has answered, unless somebody else has replaced it.
     fn settle(&self, client: &Arc<BaseConsumer<ErrorContext>>, has_failed: bool, took: Duration) {
+        if !has_failed {
+            self.broker.hear_answer();
+        }
         let mut kept = self.lock();
         if Arc::ptr_eq(&kept.client, client) {
             kept.has_failed = has_failed;

@@ -136,6 +136,7 @@ impl Producer {
         while failure.is_none() && left > 0 {
             match reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok((place, Ok(time))) => {
+                    self.broker.hear_answer();
                     newest = time;
                     left -= 1;
                     is_delivered.get_mut(place).into_iter().for_each(|is_delivered| *is_delivered = true);
