@@ -152,13 +152,15 @@ impl ScaleTopic {
         }
     }
 
-    /// A client that begins behind everything that was read, or at what is new where nothing was.
+    /// A client that begins behind everything that was read, or where this one began where nothing was.
     fn consumer_from_here(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
-        let list = self.consumer.assignment()?;
         let read = self.read_to();
-        for mut element in list.elements_for_topic(&self.name) {
-            let at = read.0.get(&element.partition()).map_or(Offset::End, |at| Offset::Offset(*at));
-            element.set_offset(at)?;
+        // A list that another client has given would take that one's partitions along.
+        let mut list = TopicPartitionList::new();
+        for begun in self.consumer.assignment()?.elements() {
+            let number = begun.partition();
+            let at = read.0.get(&number).map_or(begun.offset(), |at| Offset::Offset(*at));
+            list.add_partition_offset(&self.name, number, at)?;
         }
         let new = self.broker.consumer(&SETTINGS_OF_CLIENT)?;
         new.assign(&list)?;
@@ -308,8 +310,44 @@ pub fn too_small(topic: &Topic) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use rdkafka::mocking::MockCluster;
+
     use super::*;
     use crate::kafka::sealing::Secret;
+
+    #[test]
+    fn what_comes_before_a_client_is_replaced_is_read_by_the_next() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("scale", 2, 1).unwrap();
+        let broker = Broker::mock(cluster.bootstrap_servers());
+        let params = Params {
+            topic: "scale".to_owned(),
+            key_file: PathBuf::new(),
+            group: String::new(),
+            deadline: Duration::ZERO,
+            most: 0,
+            is_for_operators: false,
+        };
+        let keys = Keys::new(&Secret::new([1; 32]));
+        let mut topic = ScaleTopic::of_worker(&params, &broker, "scale", keys.clone()).unwrap();
+        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
+        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        let mut producer = Producer::new(broker, params.topic);
+        let mut send = || producer.send(Record { partition: Some(1), payload: &piece, ..Record::default() }).unwrap();
+        send();
+        // The first two are lost before anything comes from them.
+        for _ in 0..2 {
+            topic.consumer = topic.consumer_from_here().unwrap();
+        }
+        let until = Instant::now() + REQUEST_TIMEOUT;
+        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        send();
+        topic.consumer = topic.consumer_from_here().unwrap();
+        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        assert_eq!(topic.read_to(), Positions([(1, 2)].into()), "nothing is read again");
+    }
 
     #[test]
     fn that_a_partial_is_too_long_is_told_to_operators_only() {
