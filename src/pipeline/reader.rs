@@ -14,7 +14,7 @@ use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
 use crate::clock::Reminder;
-use crate::source::Told;
+use crate::source::{Told, UnknownTopic};
 use crate::{kafka, source};
 
 /// The pause before a transient failure is retried.
@@ -41,9 +41,14 @@ pub(super) trait Reader<'a> {
 ///
 /// A failure that retrying cannot mend.
 pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, stop: &Stop) -> Result<(), Error> {
+    let mut unknown = UnknownTopic::default();
     while !stop.asked() && !reader.is_over() {
         reader.seen().health.beat();
-        match (reader.step(), &shares) {
+        let read = reader.step();
+        if read.is_ok() {
+            unknown.is_known();
+        }
+        match (read, &shares) {
             (Ok(Some(share)), Some(shares)) => {
                 // Another loop ends early only if it failed, and then it returns the error.
                 if !shares.give(share, &reader.seen().health, stop) {
@@ -51,7 +56,7 @@ pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, sto
                 }
             }
             (Ok(_), _) => {}
-            (Err(error), _) if error.is_transient() => {
+            (Err(error), _) if unknown.may_pass(&error, Instant::now()) => {
                 reader.seen().fails(Unread::of(&error), &format!("cannot read the input: {error}; trying again"));
                 stop.wait(RETRY);
             }
@@ -199,5 +204,39 @@ impl<'a> Seen<'a> {
                  in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a topic that brokers do not know at first.
+    struct Late<'a> {
+        failures: u32,
+        seen: Seen<'a>,
+    }
+
+    impl<'a> Reader<'a> for Late<'a> {
+        fn seen(&mut self) -> &mut Seen<'a> {
+            &mut self.seen
+        }
+
+        fn is_over(&self) -> bool {
+            self.failures == 0
+        }
+
+        fn step(&mut self) -> Result<Option<Share>, source::Error> {
+            self.failures -= 1;
+            let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+            Err(kafka::Error::NoTopic { topic, servers }.into())
+        }
+    }
+
+    #[test]
+    fn a_topic_that_is_known_again_after_an_outage_is_read_on() {
+        let (outage, health) = (CommonOutage::default(), Health::default());
+        let seen = Seen::new(&outage, Arc::default(), &health, false);
+        run(Late { failures: 3, seen }, None, &Stop::default()).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use super::pulse::Pulse;
 use super::topic::ScaleTopic;
 use super::wire::{Keys, Message};
 use crate::source::kafka::{self, Stretches};
-use crate::source::{Columns, Error, Told};
+use crate::source::{Columns, Error, Told, UnknownTopic};
 use crate::window::{Form, Rules, VERSION};
 
 /// The longest wait for records or announcements.
@@ -111,6 +111,7 @@ impl Absorber {
     ///
     /// A failure that retrying cannot mend. Nothing is lost by it.
     pub fn run(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+        let mut unknown = UnknownTopic::default();
         while !is_over() {
             self.pulse.beat();
             if let Some(assigned) = self.membership.changed()? {
@@ -130,6 +131,7 @@ impl Absorber {
             }
             match self.absorbing.step(POLL) {
                 Ok(step) => {
+                    unknown.is_known();
                     self.answer(step);
                     self.pulse.reads(true);
                 }
@@ -139,7 +141,7 @@ impl Absorber {
                     warn!("{why}; partition {partition} is left to the worker");
                     self.absorbing.give_up(partition);
                 }
-                Err(failure) if failure.is_transient() => {
+                Err(failure) if unknown.may_pass(&failure, Instant::now()) => {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");
                     }

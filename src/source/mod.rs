@@ -27,6 +27,8 @@ mod text;
 mod times;
 #[cfg(feature = "worker")]
 pub mod told;
+#[cfg(feature = "worker")]
+mod unknown;
 
 #[cfg(feature = "worker")]
 use std::time::Duration;
@@ -43,6 +45,8 @@ pub use self::text::Text;
 pub use self::times::TimeFormat;
 #[cfg(feature = "worker")]
 pub use self::told::Told;
+#[cfg(feature = "worker")]
+pub use self::unknown::UnknownTopic;
 #[cfg(feature = "worker")]
 use crate::clock::{ScheduleClock, Timestamp};
 
