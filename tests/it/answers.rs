@@ -31,9 +31,10 @@ fn explain_begins_with_the_error_in_the_units_of_the_release() {
     let folder = folder(&named);
     let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!((lines[0], lines[2]), ("In short", "Price and error"), "{said}");
+    assert_eq!((lines[0], lines[3]), ("In short", "Price and error"), "{said}");
     let first = "  At epsilon = 0.1, 95 % of curves are within ± ";
     assert!(lines[1].starts_with(first) && lines[1].contains(" answers per millisecond"), "{said}");
+    assert!(lines[2].contains("where the file says `expected_records`, it is told here"), "{said}");
     assert!(!said.contains("grid units") && !said.contains("Sensitivity"), "{said}");
     let (all, _) = bernstream(folder.path(), &["explain", "c.toml", "--verbose"]);
     assert!(all.starts_with(said.split("Note\n").next().expect("text")) && all.contains("Grid units"), "{all}");

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::{Plan, named};
-use crate::cli::explain::visibility::{CurveScale, CurveVisibility, ExpectedCurve};
+use crate::cli::explain::visibility::{CurveScale, CurveVisibility, ExpectedCurve, without_verdict};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
@@ -150,25 +150,21 @@ impl Accuracy {
                 three_digits(within)
             ));
         }
-        match &self.curve {
-            Some(Within { within, quantity }) => {
-                let (many, of_label) = match &plan.release.function.about {
-                    Target::Cells(Cells { label: Some(_) }) => {
-                        ("most windows", ", where the expected records are spread evenly; where there are fewer it grows in proportion")
-                    }
-                    _ => ("at least 9 of 10 windows, even of the roughest", ""),
-                };
-                lines.push(format!(
-                    "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {many}{of_label}.",
-                    three_digits(*within)
-                ));
-            }
-            None if self.what == What::Counts => lines.push(
-                "How far the curve that is read off the counts is off depends on how many records lie under its kernel: where the file \
-                 leaves `spline` or `step` to \"auto\" and says `expected_records`, it is predicted here."
-                    .to_owned(),
-            ),
-            None => {}
+        if let Some(Within { within, quantity }) = &self.curve {
+            let (many, of_label) = match &plan.release.function.about {
+                Target::Cells(Cells { label: Some(_) }) => (
+                    "most windows",
+                    ", where the expected records are spread evenly; where there are fewer it grows in proportion",
+                ),
+                _ => ("at least 9 of 10 windows, even of the roughest", ""),
+            };
+            lines.push(format!(
+                "The curve that is read off the counts, counting noise and form: within ± {} {quantity} in {many}{of_label}.",
+                three_digits(*within)
+            ));
+        }
+        if self.visibility.is_none() {
+            lines.push(without_verdict(plan.release).to_owned());
         }
         lines.extend(self.visibility_in_words());
         lines

@@ -10,7 +10,7 @@ use crate::clock;
 use crate::config::{Release, Settings};
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
-use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::synopsis::description::{Cells, Density, Smoothing, Target};
 
 /// How many times its error a mean height is of whose band that of half or one and a half of it stays clear; and half of a range, where the
 /// bands of its middle and of a value a quarter of it away do.
@@ -127,6 +127,44 @@ impl CurveVisibility {
         };
         let needs = self.shape_needs.as_ref().map(ShapeNeeds::in_words);
         std::iter::once(verdict).chain(needs).collect()
+    }
+}
+
+/// Why it is not told whether readers of a release will see anything, and what to look at instead.
+pub(super) fn without_verdict(release: &Release) -> &'static str {
+    if release.private_order.is_some() || release.private_bandwidths.is_some() {
+        return "Whether anything will be seen is not told: which noise a private choice leads to is not known before. Compare the error of \
+                each candidate, written into the file by itself, with what you expect.";
+    }
+    if release.is_sum_of_panes() {
+        return "Whether anything will be seen is not told: from one sum to the next its records grow, and its noise. Compare the error above, \
+                and by how much it grows (Sums, below), with what you expect of a whole sum.";
+    }
+    match &release.function.about {
+        Target::Cells(_) if release.auto.is_none() => {
+            "How far the curve that is read off the counts is off depends on how many records lie under its kernel: where the file \
+             leaves `spline` or `step` to \"auto\" and says `expected_records`, it is predicted here."
+        }
+        Target::Density(_) | Target::Cells(Cells { label: None }) => {
+            "Whether the shape will be seen depends on how many records a window and key has: where the file says `expected_records`, it is \
+             told here."
+        }
+        Target::Cells(Cells { label: Some(_) }) => {
+            "Whether anything will be seen is not told: how far apart the values are depends on how frequent each class is. Compare the error \
+             above with the differences that matter to you."
+        }
+        Target::Moments(_) => {
+            "Whether anything will be seen is not told: how large a moment is depends on where the records are. Compare the error above with \
+             the number of records that you expect, which is the first moment and the largest that any can be."
+        }
+        Target::Sum(_) => {
+            "Whether anything will be seen is not told: how large the sum is depends on the records. Compare the error above with the sum that \
+             you expect."
+        }
+        Target::Regression(_) | Target::Classifier(_) | Target::Probability(_) => {
+            "Whether anything will be seen is not told: what is fitted is drawn towards nothing, and how much of its range is left depends on \
+             the records. Compare the error above with the differences that matter to you."
+        }
     }
 }
 
