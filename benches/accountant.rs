@@ -1,9 +1,10 @@
 //! The cost of accounting for a declared plan.
 
-use bernstream::accountant::gaussian::Drawn;
-use bernstream::accountant::plan::{Class, Plan, longest};
-use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
-use bernstream::targets::Sensitivity;
+use bernstream_noise::accountant::gaussian::Drawn;
+use bernstream_noise::accountant::plan::{Class, Plan, longest};
+use bernstream_noise::calibrate::Scale;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn plans(c: &mut Criterion) {

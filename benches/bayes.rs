@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use bernstream::targets::Target;
-use bernstream::targets::bayes::gaussian::GaussianBayes;
-use bernstream::targets::bayes::kernel::KernelBayes;
-use bernstream::window::accumulator::Record;
+use bernstream_functions::bayes::gaussian::GaussianBayes;
+use bernstream_functions::bayes::kernel::KernelBayes;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

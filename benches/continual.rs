@@ -1,10 +1,12 @@
 //! The cost of a pane in a running sum, with noise correlated over panes, compared with a single release.
 
-use bernstream::mechanism::continual::{Series, WindowKind};
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::{Exact, Sensitivity};
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::continual::{Series, WindowKind};
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::price::Price;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const VALUES: usize = 441;
@@ -31,7 +33,7 @@ fn panes(c: &mut Criterion) {
                 b.iter(|| series.step(&pane, &mut state, &mut generator));
             });
             group.bench_function(BenchmarkId::new(format!("{name}, state written and read"), law), |b| {
-                b.iter(|| bernstream::mechanism::continual::State::from_bytes(&series, &state.to_bytes(&series)));
+                b.iter(|| bernstream_noise::continual::State::from_bytes(&series, &state.to_bytes(&series)));
             });
         }
     }

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use bernstream::targets::Target;
-use bernstream::targets::covariance::CovarianceDensity;
+use bernstream_functions::covariance::CovarianceDensity;
+use bernstream_release::Target;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// The same bandwidth on all axes, and the same correlation between all pairs.

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use bernstream::targets::density::Density;
-use bernstream::window::histogram::Histogram;
+use bernstream_functions::density::Density;
+use bernstream_synopsis::histogram::Histogram;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

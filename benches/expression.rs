@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use bernstream::targets::Target;
-use bernstream::targets::expression::{Formula, Variable};
-use bernstream::window::accumulator::{AccumulatorSpec, Record};
+use bernstream_functions::expression::{Formula, Variable};
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 const KERNEL: &str = "exp(-((x - at.x)/0.1)^2/2)";

@@ -13,12 +13,16 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::clock::Timestamp;
-use bernstream::source::decode::ArrowDecoder;
-use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream::source::record::avro::{Schema, Schemas};
-use bernstream::source::record::{Declared, Format, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
-use bernstream::source::{Columns, Event, Recorded, Source};
+use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
+use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::record::{
+    Declared, Format, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
+};
+use bernstream_kafka::source::{Event, Source};
+use bernstream_release::source::Columns;
+use bernstream_release::source::decode::ArrowDecoder;
+use bernstream_synopsis::Recorded;
+use bernstream_synopsis::clock::Timestamp;
 use harness::kafka;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};

@@ -3,7 +3,7 @@
 #[path = "../tests/harness/mod.rs"]
 mod harness;
 
-use bernstream::ledger::Ledger;
+use bernstream_ledger::Ledger;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use harness::ledger::{closing, folder, of_years, params};
 

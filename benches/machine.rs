@@ -10,9 +10,10 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use bernstream::targets::Target;
-use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::window::accumulator::{Accumulator, Record};
+use bernstream_functions::machine::{Machine, Settings};
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::{Accumulator, Record};
+use bernstream_synopsis::machine::{Kernel, Loss};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

@@ -1,7 +1,7 @@
 //! The cost of an exact draw, compared with its random words alone.
 
-use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const DRAWS: usize = 10_000;

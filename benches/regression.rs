@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use bernstream::targets::Target;
-use bernstream::targets::regression::Regression;
+use bernstream_functions::regression::Regression;
+use bernstream_release::Target;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

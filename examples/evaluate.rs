@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::{env, fs, str};
 
-use bernstream::synopsis::Synopsis;
+use bernstream_synopsis::Synopsis;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);

@@ -6,18 +6,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::feed::{Feed, Origin, follow};
-use bernstream::ledger::witness::Claim;
-use bernstream::serve::dashboard::serve;
-use bernstream::serve::listen;
-use bernstream::source::Columns;
-use bernstream::source::decode::ArrowDecoder;
-use bernstream::source::record::avro::{Schema, Schemas};
-use bernstream::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::query::{Query, example};
+use bernstream_config::Settings;
+use bernstream_kafka::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
+use bernstream_ledger::witness::Claim;
+use bernstream_release::source::Columns;
+use bernstream_release::source::decode::ArrowDecoder;
+use bernstream_server::feed::{Feed, Origin, follow};
+use bernstream_server::serve::dashboard::serve;
+use bernstream_server::serve::listen;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::query::{Query, example};
 
 /// A Kafka message: an Arrow IPC stream.
 pub fn message(bytes: &[u8]) {

@@ -79,34 +79,4 @@
     )
 )]
 
-pub mod clock;
-#[cfg(feature = "worker")]
-pub mod kafka;
-pub mod source;
-pub mod window;
-pub mod targets;
-pub mod mechanism;
-pub mod accountant;
-pub mod synopsis;
-#[cfg(feature = "worker")]
-pub mod ledger;
-#[cfg(feature = "worker")]
-pub mod sink;
-#[cfg(feature = "worker")]
-pub mod feed;
-#[cfg(feature = "worker")]
-pub mod metrics;
-#[cfg(feature = "worker")]
-pub mod scale;
-#[cfg(feature = "worker")]
-pub mod pipeline;
-#[cfg(feature = "worker")]
-pub mod audit;
-#[cfg(feature = "worker")]
-pub mod config;
-#[cfg(feature = "worker")]
-pub mod serve;
-#[cfg(feature = "worker")]
-pub mod telemetry;
-#[cfg(feature = "worker")]
 pub mod cli;

@@ -6,7 +6,7 @@
 //   synopsis.halfWidth(75);                        // how far the noise can have moved it
 //
 // All of this is post-processing of released values and costs no privacy. It follows the evaluator of the Rust crate
-// (`src/synopsis` there), line by line where numerics matter, and agrees with it to about 1e-12.
+// (`crates/synopsis/src` there), line by line where numerics matter, and agrees with it to about 1e-12.
 
 /** The version of the format that this module reads. */
 export const FORMAT = 1;

@@ -3,29 +3,34 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use bernstream::mechanism::price::Price;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{
-    self, Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh,
+use bernstream_functions::bayes::gaussian::GaussianBayes;
+use bernstream_functions::bayes::kernel::KernelBayes;
+use bernstream_functions::cells::CellDensity;
+use bernstream_functions::covariance::CovarianceDensity;
+use bernstream_functions::density::Density as Intensity;
+use bernstream_functions::expression;
+use bernstream_functions::expression::{Formula, Variable};
+use bernstream_functions::logistic::{Logistic, Score};
+use bernstream_functions::machine;
+use bernstream_functions::machine::{KernelMachine, Machine};
+use bernstream_functions::moments::Moments as Cosines;
+use bernstream_functions::regression::Regression as PriestleyChao;
+use bernstream_functions::tables::CellTables;
+use bernstream_functions::whitened::KernelDensity;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::TableLabel;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{
+    Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh,
     Implied, Method, Moments, NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing,
     Smoothness, Sum, Unit, WindowKind,
 };
-use bernstream::targets::bayes::gaussian::GaussianBayes;
-use bernstream::targets::bayes::kernel::KernelBayes;
-use bernstream::targets::cells::CellDensity;
-use bernstream::targets::covariance::CovarianceDensity;
-use bernstream::targets::density::Density as Intensity;
-use bernstream::targets::expression::{self, Formula, Variable};
-use bernstream::targets::logistic::{Logistic, Score};
-use bernstream::targets::machine::{self, Kernel, KernelMachine, Loss, Machine};
-use bernstream::targets::moments::Moments as Cosines;
-use bernstream::targets::regression::Regression as PriestleyChao;
-use bernstream::targets::tables::CellTables;
-use bernstream::targets::whitened::KernelDensity;
-use bernstream::targets::{Adjacency, Target, sampler};
-use bernstream::window::accumulator::TableLabel;
-use bernstream::window::grid::Span;
-use bernstream::window::histogram::Spline;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Adjacency, sampler};
 
 use super::file::Case;
 use super::release::{AXES, LABEL, LATE, Labelled, Release, domain, time};

@@ -3,10 +3,11 @@
 use std::error::Error;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bernstream::synopsis::description::{Axis, Basis, CellLabel};
-use bernstream::synopsis::query::Query;
-use bernstream::synopsis::tables::{Estimate, Fit, Interval, Reading};
-use bernstream::synopsis::{self, By, Synopsis};
+use bernstream_synopsis as synopsis;
+use bernstream_synopsis::description::{Axis, Basis, CellLabel};
+use bernstream_synopsis::query::Query;
+use bernstream_synopsis::tables::{Estimate, Fit, Interval, Reading};
+use bernstream_synopsis::{By, Synopsis};
 use serde_json::{Value, json};
 
 /// A synopsis and what to evaluate.
@@ -15,7 +16,7 @@ pub struct Case {
     pub synopsis: Synopsis,
     pub orders: Vec<u32>,
     pub queries: Vec<&'static str>,
-    /// Whether to include the readings of [`bernstream::synopsis::proper`].
+    /// Whether to include the readings of [`bernstream_synopsis::proper`].
     pub proper: bool,
 }
 

@@ -3,19 +3,21 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{
-    self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{
+    Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
     Privacy, Sensitivity, Unit,
 };
-use bernstream::synopsis::form_error;
-use bernstream::targets::{Adjacency, Target};
-use bernstream::window::accumulator::Record;
-use bernstream::window::grid::Span;
+use bernstream_synopsis::form_error;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -170,8 +172,8 @@ pub fn domain(axes: usize) -> Vec<Axis> {
     AXES.into_iter().take(axes).map(axis).collect()
 }
 
-pub fn time(text: &str) -> Result<bernstream::clock::Timestamp, String> {
-    bernstream::clock::Timestamp::parse_argument(text)
+pub fn time(text: &str) -> Result<bernstream_synopsis::clock::Timestamp, String> {
+    bernstream_synopsis::clock::Timestamp::parse_argument(text)
 }
 
 fn in_words(price: Price, adjacency: Adjacency) -> String {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use bernstream::synopsis::Synopsis;
+use bernstream_synopsis::Synopsis;
 use serde_json::{Value, json};
 
 const GOOD: &str = r#"{"format":1,"pipeline":"flights","release":"departure-delay","key":"JFK",

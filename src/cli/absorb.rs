@@ -12,13 +12,16 @@ use crate::cli::failure::Failure;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
-use crate::clock::{Reminder, Timestamp};
-use crate::config::{Input, Settings, socket_address};
-use crate::kafka::sealing::Secret;
-use crate::pipeline::{Absorbed, Stop};
-use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic};
-use crate::source::kafka::{self, Kafka, Stretches};
-use crate::{serve, telemetry};
+use bernstream_config::{Input, Settings, socket_address};
+use bernstream_kafka::source::kafka;
+use bernstream_kafka::source::kafka::{Kafka, Stretches};
+use bernstream_ledger::sealing::Secret;
+use bernstream_server::serve;
+use bernstream_synopsis::clock::{Reminder, Timestamp};
+use bernstream_worker::pipeline::{Absorbed, Stop};
+use bernstream_worker::scale;
+use bernstream_worker::scale::{Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic};
+use bernstream_worker::telemetry;
 
 /// The pause before an unavailable service is tried again.
 const RETRY: Duration = Duration::from_secs(1);

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use crate::clock::{micros, show};
-use crate::config::{Input, Settings};
-use crate::kafka::check::{Check, Needed, check_topic, setting};
-use crate::kafka::error::Error;
-use crate::kafka::right::Right;
-use crate::kafka::sealing::Secret;
-use crate::kafka::topic::{self, Topic};
-use crate::scale;
-use crate::source::kafka;
-use crate::source::record::Format;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::check::{Check, Needed, check_topic, setting};
+use bernstream_kafka::error::Error;
+use bernstream_kafka::right::Right;
+use bernstream_kafka::source::kafka;
+use bernstream_kafka::source::record::Format;
+use bernstream_kafka::topic;
+use bernstream_kafka::topic::Topic;
+use bernstream_ledger::sealing::Secret;
+use bernstream_synopsis::clock::{micros, show};
+use bernstream_worker::scale;
 
 /// Rows that one thread is assumed to read in a second: in Arrow, and one a message in other formats. Less than was measured
 /// (docs/benchmarks.md), because machines differ.

@@ -13,19 +13,19 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::audit::samplers;
-use crate::audit::{Deadline, Stamps, Subject};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, note, print};
 use crate::cli::progress::{counting_until, during};
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
-use crate::config::{Input, Settings, guarantee};
-use crate::mechanism::choice::Candidates;
-use crate::mechanism::noise::Generator;
-use crate::pipeline::Stop;
-use crate::synopsis::band::Band;
-use crate::synopsis::description::Definition;
+use bernstream_audit::samplers;
+use bernstream_audit::{Deadline, Stamps, Subject};
+use bernstream_config::{Input, Settings, guarantee};
+use bernstream_noise::noise::Generator;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::Definition;
+use bernstream_worker::pipeline::Stop;
 
 use self::report::Report;
 
@@ -160,7 +160,7 @@ fn audit(
         program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
         configuration,
         digest,
-        audited: crate::clock::Timestamp::now(),
+        audited: bernstream_synopsis::clock::Timestamp::now(),
         seed,
         seconds: 0.0,
         planned_seconds: planned.as_secs_f64(),

@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::cli::failure::Failure;
-use crate::pipeline::Stop;
+use bernstream_worker::pipeline::Stop;
 
 /// How long the end of the program waits for an answer that a thread waits for.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -9,13 +9,13 @@ use crate::cli::failure::Failure;
 use crate::cli::ledger::{claim, recognised};
 use crate::cli::print::{line, print, section};
 use crate::cli::{settings, shares};
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::ledger::Ledger;
-use crate::ledger::budget::entry::BlockGrid;
-use crate::ledger::budget::fold::{Held, Shares};
-use crate::mechanism::Fraction;
-use crate::mechanism::price::Price;
+use bernstream_config::Settings;
+use bernstream_ledger::Ledger;
+use bernstream_ledger::budget::entry::BlockGrid;
+use bernstream_ledger::budget::fold::{Held, Shares};
+use bernstream_synopsis::Fraction;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::price::Price;
 
 #[derive(Debug, Args)]
 pub struct Arguments {

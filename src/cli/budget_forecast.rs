@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::accountant::policy::{Policy, number};
-use crate::accountant::{self, Charged};
-use crate::clock::Timestamp;
-use crate::config::{Period, Release, Settings, Unit, WindowKind, guarantee};
-use crate::mechanism::price::Price;
-use crate::pipeline::PriceSchedule;
-use crate::window::grid::{Grid, Span};
+use bernstream_config::{Period, Release, Settings, Unit, WindowKind, guarantee};
+use bernstream_noise::accountant;
+use bernstream_noise::accountant::Charged;
+use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::price::Price;
+use bernstream_worker::pipeline::PriceSchedule;
 
 /// The most windows of a forecast; a longer block is cut off here.
 const MOST_WINDOWS: usize = 100_000;
@@ -48,7 +49,7 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             let mut lines = vec![format!(
                 "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
                  overlaps",
-                crate::clock::show(*length),
+                bernstream_synopsis::clock::show(*length),
                 kept_back(settings),
                 what_it_costs(settings),
             )];
@@ -116,7 +117,7 @@ fn ever(settings: &Settings, paid: Option<u64>) -> String {
         _ => format!(
             "pays for {count} windows, {} from the first window of the ledger on: if that is the one at \
              windows.origin, the window of {end} is the first that is withheld",
-            crate::clock::show(length)
+            bernstream_synopsis::clock::show(length)
         ),
     }
 }

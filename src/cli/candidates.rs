@@ -3,12 +3,13 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::{settings, units};
-use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
-use crate::mechanism::choice::Candidates;
-use crate::synopsis::band::Band;
-use crate::synopsis::description::{Basis, Cells, Recommended, Target};
-use crate::synopsis::predict::{self, Expected};
-use crate::synopsis::rough::Kind;
+use bernstream_config::{Candidate, Coordinates, Release, Selection, Settings};
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Basis, Cells, Recommended, Target};
+use bernstream_synopsis::predict;
+use bernstream_synopsis::predict::Expected;
+use bernstream_synopsis::rough::Kind;
 
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {

@@ -16,19 +16,20 @@ use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
 use crate::cli::shares::{self, Beginner};
 use crate::cli::{alone, explain, newest_schema, older_stamps, sampled, settings};
-use crate::clock::Timestamp;
-use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
-use crate::kafka::check::{Check, Needed, check_topic, setting};
-use crate::kafka::right::Right;
-use crate::kafka::topic::Topic;
-use crate::kafka::{broker_clock, ordered, replica_lag};
-use crate::ledger;
-use crate::ledger::log::{self, Key};
-use crate::source;
-use crate::source::files::Files;
-use crate::source::folder;
-use crate::source::record::Format;
-use crate::window::grid::Span;
+use bernstream_config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
+use bernstream_kafka::check::{Check, Needed, check_topic, setting};
+use bernstream_kafka::ledger::log;
+use bernstream_kafka::right::Right;
+use bernstream_kafka::source;
+use bernstream_kafka::source::files::Files;
+use bernstream_kafka::source::folder;
+use bernstream_kafka::source::record::Format;
+use bernstream_kafka::topic::Topic;
+use bernstream_kafka::{broker_clock, ordered, replica_lag};
+use bernstream_ledger as ledger;
+use bernstream_ledger::log::Key;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -199,7 +200,7 @@ fn message(settings: &Settings, release: &Release) -> String {
 
 fn schedule(settings: &Settings) -> Vec<String> {
     let rules = &settings.windows;
-    let span = crate::clock::show;
+    let span = bernstream_synopsis::clock::show;
     let origin = rules.grid.origin();
     let until = match (rules.end, windows_in_all(settings)) {
         (Some(end), Some(count)) => format!("to {end}: {count} windows"),
@@ -404,7 +405,7 @@ fn created_by_init(settings: &Settings, checks: &mut [Check], from: usize) {
 fn key_check(path: &Path) -> Check {
     let why = match Key::load(path) {
         Ok(_) => None,
-        Err(log::Error::KeyFile { why, .. }) => Some(why),
+        Err(bernstream_ledger::log::Error::KeyFile { why, .. }) => Some(why),
         Err(error) => Some(error.to_string()),
     };
     Check::new(
@@ -449,11 +450,11 @@ fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
 /// Whether a record can turn up after its window has closed, because a replica may lag by `lag`.
 fn lag_check(kafka: &source::kafka::Params, lag: Option<Duration>) -> Check {
     let setting = replica_lag::SETTING;
-    let slack = crate::clock::show(kafka.clock_slack);
+    let slack = bernstream_synopsis::clock::show(kafka.clock_slack);
     let Some(lag) = lag else {
         return Check::passed(format!("the brokers do not tell {setting}; clock_slack, {slack}, must be longer"));
     };
-    let longest = crate::clock::show(lag);
+    let longest = bernstream_synopsis::clock::show(lag);
     Check::new(
         format!("input.kafka.clock_slack is longer than {setting} of the brokers, {longest}"),
         kafka.clock_slack > lag,

@@ -6,8 +6,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::cli::failure::Failure;
 use crate::cli::print;
-use crate::kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
-use crate::kafka::{Broker, addresses};
+use bernstream_kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
+use bernstream_kafka::{Broker, addresses};
 
 /// Bootstrap servers, TLS and SASL. A command that takes them must let one of its own arguments require `brokers`: clap leaves
 /// a group that contains groups empty.

@@ -16,10 +16,10 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
 use crate::cli::print::section;
 use crate::cli::progress::{counting, during};
-use crate::config::{Release, Settings};
-use crate::mechanism::price::Price;
-use crate::synopsis::description::{Axis, Method, Target};
-use crate::window::Label;
+use bernstream_config::{Release, Settings};
+use bernstream_release::window::Label;
+use bernstream_synopsis::description::{Axis, Method, Target};
+use bernstream_synopsis::price::Price;
 
 /// Most records of a window that is simulated.
 const MOST_RECORDS: u64 = 100_000;

@@ -9,21 +9,23 @@ pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::refused;
 use crate::cli::rebuilt;
 use crate::cli::shares::{self, Beginner};
-use crate::clock::{self, Timestamp};
-use crate::config::{Input, Settings, canonical, diff};
-use crate::kafka::broker_clock::BrokerClock;
-use crate::kafka::topic;
-use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::log::open_log;
-use crate::ledger::witness::Witness;
-use crate::ledger::{self, Genesis, Ledger, Wanted};
-use crate::metrics::Detail;
-use crate::pipeline::NoiseSeries;
-use crate::sink::Sink;
-use crate::source::Source;
-use crate::source::files::Files;
-use crate::source::folder;
-use crate::source::kafka::Kafka;
+use bernstream_config::{Input, Settings, canonical, diff};
+use bernstream_kafka::broker_clock::BrokerClock;
+use bernstream_kafka::ledger::log::open_log;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::source::Source;
+use bernstream_kafka::source::files::Files;
+use bernstream_kafka::source::folder;
+use bernstream_kafka::source::kafka::Kafka;
+use bernstream_kafka::topic;
+use bernstream_ledger as ledger;
+use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Genesis, Ledger, Wanted};
+use bernstream_synopsis::clock;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::metrics::Detail;
+use bernstream_worker::pipeline::NoiseSeries;
 
 /// What a worker knows of the settings in its ledger for as long as its process lives, however often it builds that again.
 #[derive(Debug, Default)]

@@ -13,13 +13,18 @@ use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::clock::Timestamp;
-use crate::config::{self, socket_address};
-use crate::feed::topic::{self, History};
-use crate::feed::{self, Feed, FeedReader, Origin};
-use crate::pipeline::Stop;
-use crate::sink::{Location, Output, files};
-use crate::{kafka, serve, telemetry};
+use bernstream_config as config;
+use bernstream_config::socket_address;
+use bernstream_kafka as kafka;
+use bernstream_kafka::sink::{Location, Output, files};
+use bernstream_server::feed;
+use bernstream_server::feed::topic;
+use bernstream_server::feed::topic::History;
+use bernstream_server::feed::{Feed, FeedReader, Origin};
+use bernstream_server::serve;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::pipeline::Stop;
+use bernstream_worker::telemetry;
 
 /// The default address of the page.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);

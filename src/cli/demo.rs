@@ -24,12 +24,13 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
 use crate::cli::run::{self, Origin};
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, socket_address};
-use crate::kafka::Broker;
-use crate::pipeline::Stop;
-use crate::serve;
-use crate::synopsis::{self, Synopsis};
+use bernstream_config::{Input, Output, Settings, socket_address};
+use bernstream_kafka::Broker;
+use bernstream_server::serve;
+use bernstream_synopsis as synopsis;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::pipeline::Stop;
 
 const CONFIGURATION: &str = include_str!("../../config/demo.toml");
 /// Records per message, and the pause between messages.

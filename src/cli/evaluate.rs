@@ -18,8 +18,8 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, note};
 use crate::cli::progress::{counting, during};
 use crate::cli::reading::Reading;
-use crate::sink::files;
-use crate::synopsis::Synopsis;
+use bernstream_kafka::sink::files;
+use bernstream_synopsis::Synopsis;
 
 /// Prints the table, the description or the whole synopsis.
 ///
@@ -103,9 +103,9 @@ mod tests {
 
     use super::*;
     use crate::cli::figures::three_digits;
-    use crate::synopsis;
-    use crate::synopsis::description::Description;
-    use crate::synopsis::description::Smoothness;
+    use bernstream_synopsis as synopsis;
+    use bernstream_synopsis::description::Description;
+    use bernstream_synopsis::description::Smoothness;
 
     #[derive(Parser)]
     struct Command {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn example() -> Description {
-        serde_json::from_str(include_str!("../synopsis/example.json")).unwrap()
+        serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap()
     }
 
     fn printed(line: &str, values: [f64; 3]) -> Result<String, Error> {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::accountant::policy::Policy;
 use crate::cli::budget_forecast::budget;
 use crate::cli::cap::CapLoss;
 use crate::cli::components::other_promise;
@@ -22,10 +21,11 @@ use crate::cli::left::Left;
 use crate::cli::print::{as_json, line, note, print, section, warning};
 use crate::cli::progress::during;
 use crate::cli::{candidates, comparison, settings};
-use crate::config::{Release, Settings, Unit, guarantee};
-use crate::ledger::Ledger;
-use crate::mechanism::price::Price;
-use crate::targets::Basis;
+use bernstream_config::{Release, Settings, Unit, guarantee};
+use bernstream_ledger::Ledger;
+use bernstream_noise::accountant::policy::Policy;
+use bernstream_synopsis::Basis;
+use bernstream_synopsis::price::Price;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

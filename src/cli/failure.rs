@@ -1,10 +1,13 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::cli::style;
-use crate::config::Settings;
-use crate::ledger::{budget, log, witness};
-use crate::sink::{self, deliver, output};
-use crate::{config, kafka, ledger, pipeline, source};
+use bernstream_config::Settings;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::{deliver, output};
+use bernstream_kafka::source;
+use bernstream_ledger::{budget, log, witness};
+use bernstream_worker::pipeline;
+use {bernstream_config as config, bernstream_kafka as kafka, bernstream_ledger as ledger};
 
 /// Why a command failed, grouped by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]

@@ -5,12 +5,14 @@ use crate::cli::components::{
 };
 use crate::cli::open_error::{OpenError, refused};
 use crate::cli::rebuilt::no_claims;
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::ledger::bootstrap::{PriorState, bootstrap};
-use crate::ledger::log::{LedgerLog, open_log};
-use crate::ledger::witness::Claim;
-use crate::ledger::{self, Error, Ledger};
+use bernstream_config::Settings;
+use bernstream_kafka::ledger::log::open_log;
+use bernstream_ledger as ledger;
+use bernstream_ledger::bootstrap::{PriorState, bootstrap};
+use bernstream_ledger::log::LedgerLog;
+use bernstream_ledger::witness::Claim;
+use bernstream_ledger::{Error, Ledger};
+use bernstream_synopsis::clock::Timestamp;
 
 /// How a ledger that its witness does not know calls a witness that a worker would make.
 const MADE_ANEW: &str = "new, because there is none and the output is empty";

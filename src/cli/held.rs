@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use crate::clock::Reminder;
-use crate::ledger::{Error, Ledger};
-use crate::pipeline::{Health, Stop};
+use bernstream_ledger::{Error, Ledger};
+use bernstream_synopsis::clock::Reminder;
+use bernstream_worker::pipeline::{Health, Stop};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -5,11 +5,11 @@ use serde::Serialize;
 use crate::cli::budget_forecast::{kept_back, windows_to_come};
 use crate::cli::components::other_promise;
 use crate::cli::figures::counted;
-use crate::clock::Timestamp;
-use crate::config::{Settings, Unit, canonical, diff};
-use crate::ledger::{Glance, Ledger, exists};
-use crate::mechanism::price::Price;
-use crate::window::grid::{Blocks, Span};
+use bernstream_config::{Settings, Unit, canonical, diff};
+use bernstream_ledger::{Glance, Ledger, exists};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Blocks, Span};
+use bernstream_synopsis::price::Price;
 
 /// The most windows of a block that are looked at.
 const MOST_WINDOWS: usize = 100_000;

@@ -17,7 +17,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod evaluate;
 pub mod explain;
-mod failure;
+pub mod failure;
 mod figures;
 mod foreseen;
 mod held;

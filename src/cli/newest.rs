@@ -9,12 +9,13 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::failure::Failure;
 use crate::cli::progress::{Progress, part};
-use crate::clock::Timestamp;
-use crate::feed;
-use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::kafka::{self, topic};
-use crate::kafka::{Broker, ErrorContext};
-use crate::synopsis::Synopsis;
+use bernstream_kafka as kafka;
+use bernstream_kafka::broker::REQUEST_TIMEOUT;
+use bernstream_kafka::topic;
+use bernstream_kafka::{Broker, ErrorContext};
+use bernstream_server::feed;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
 
 /// How many releases and keys an error names.
 const NAMED: usize = 10;
@@ -173,8 +174,8 @@ mod tests {
 
     use super::*;
     use crate::cli::cluster::Cluster;
-    use crate::synopsis::description::Description;
-    use crate::window::grid::Span;
+    use bernstream_synopsis::description::Description;
+    use bernstream_synopsis::grid::Span;
 
     #[derive(Parser)]
     struct Command {
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_newest_matching_synopsis_is_read_from_a_topic() {
-        let example: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
+        let example: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         let cluster = MockCluster::new(1).unwrap();
         let brokers = cluster.bootstrap_servers();
         cluster.create_topic("synopses", 2, 1).unwrap();

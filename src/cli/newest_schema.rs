@@ -7,10 +7,10 @@ use tracing::{info, warn};
 
 use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
-use crate::kafka::check::Check;
-use crate::metrics::Metrics;
-use crate::pipeline::Stop;
-use crate::source::registry::{NewestSchema, RegistryFailure, SchemaRegistry};
+use bernstream_kafka::check::Check;
+use bernstream_kafka::source::registry::{NewestSchema, RegistryFailure, SchemaRegistry};
+use bernstream_worker::metrics::Metrics;
+use bernstream_worker::pipeline::Stop;
 
 /// How often a registry is asked.
 const INTERVAL: Duration = Duration::from_secs(60);

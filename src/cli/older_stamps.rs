@@ -1,12 +1,13 @@
 //! Messages from before the brokers stamped them, where a worker would read them.
 
 use crate::cli::failure::Failure;
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::kafka::check::Check;
-use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::{self, Ledger};
-use crate::source::kafka::{OlderStamps, Params, older_stamps};
+use bernstream_config::Settings;
+use bernstream_kafka::check::Check;
+use bernstream_kafka::source::kafka::{OlderStamps, Params, older_stamps};
+use bernstream_ledger as ledger;
+use bernstream_ledger::Ledger;
+use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_synopsis::clock::Timestamp;
 
 /// Looks where a worker would begin that starts now; nothing where that is not known.
 pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {

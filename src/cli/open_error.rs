@@ -1,9 +1,11 @@
 //! Why something that a worker needs could not be opened, and whether to try again.
 
 use crate::cli::failure::Failure;
-use crate::ledger::{self, budget, log, witness};
-use crate::sink::output;
-use crate::{kafka, source};
+use bernstream_kafka as kafka;
+use bernstream_kafka::sink::output;
+use bernstream_kafka::source;
+use bernstream_ledger as ledger;
+use bernstream_ledger::{budget, log, witness};
 
 /// Why the components could not be opened, and whether to try again.
 #[derive(Debug)]

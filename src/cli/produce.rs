@@ -21,9 +21,9 @@ use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::cli::produce_lines::LineMessages;
 use crate::cli::progress::{Progress, part};
-use crate::kafka::topic;
-use crate::kafka::{Broker, ErrorContext};
-use crate::source::cells::times;
+use bernstream_kafka::topic;
+use bernstream_kafka::{Broker, ErrorContext};
+use bernstream_release::source::cells::times;
 
 /// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::cli::failure::Failure;
-use crate::clock::Timestamp;
-use crate::source::Columns;
-use crate::source::lines::Lines;
-use crate::source::record::{Declared, RecordForm, RecordReader, split};
+use bernstream_kafka::source::lines::Lines;
+use bernstream_kafka::source::record::{Declared, RecordForm, RecordReader, split};
+use bernstream_release::source::Columns;
+use bernstream_synopsis::clock::Timestamp;
 
 /// A message, and the event time in it.
 type Timed = (Vec<u8>, Option<Timestamp>);

@@ -9,10 +9,12 @@ use crate::cli::figures::{above_noise, ten_digits, two_digits};
 use crate::cli::newest::Topic;
 use crate::cli::print::{line, print};
 use crate::cli::progress::during;
-use crate::synopsis::description::{Axis, Basis, Density, Description, Smoothing, Target};
-use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
-use crate::synopsis::tables::{self, Estimate, Interval, Questions, Sides};
-use crate::synopsis::{self, Synopsis};
+use bernstream_synopsis as synopsis;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::{Axis, Basis, Density, Description, Smoothing, Target};
+use bernstream_synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
+use bernstream_synopsis::tables;
+use bernstream_synopsis::tables::{Estimate, Interval, Questions, Sides};
 
 /// Estimates, from one synopsis, sums and means of functions over the records (moments), counts, shares, means and quantiles
 /// (tables of cells), or counts of ranges (other densities).
@@ -204,7 +206,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::synopsis::query;
+    use bernstream_synopsis::query;
 
     #[derive(Parser)]
     struct Command {
@@ -259,7 +261,7 @@ mod tests {
             "{}",
             says("1 / (dep_delay - 75)")
         );
-        let function: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
+        let function: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
         let refused = ask(&function, "dep_delay", &arguments(&["x"])).unwrap_err().to_string();
         assert!(refused.contains("use `bernstream evaluate`"), "{refused}");

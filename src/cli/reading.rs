@@ -1,10 +1,10 @@
 //! The ways to turn released values into a function, and the bounds of each.
 
-use crate::synopsis::band::Band;
-use crate::synopsis::description::{Basis, Description};
-use crate::synopsis::pointwise::{Pointwise, pointwise_value};
-use crate::synopsis::tables::Fit;
-use crate::synopsis::{By, Error, Evaluator, Synopsis};
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Basis, Description};
+use bernstream_synopsis::pointwise::{Pointwise, pointwise_value};
+use bernstream_synopsis::tables::Fit;
+use bernstream_synopsis::{By, Error, Evaluator, Synopsis};
 
 /// How released values become a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

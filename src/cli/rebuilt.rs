@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tracing::{info, warn};
 
 use crate::cli::open_error::{OpenError, refused};
-use crate::clock::Timestamp;
-use crate::config::{Settings, canonical, diff};
-use crate::ledger::log::{self, Apart, LedgerLog};
-use crate::ledger::witness::Witness;
-use crate::ledger::{self, Error, Evidence, Head, Ledger, PublishedMessage, Standing};
-use crate::sink::{Sink, Tail, output};
-use crate::synopsis::description::Definition;
+use bernstream_config::{Settings, canonical, diff};
+use bernstream_kafka::sink::{Sink, Tail, output};
+use bernstream_ledger as ledger;
+use bernstream_ledger::log;
+use bernstream_ledger::log::{Apart, LedgerLog};
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Error, Evidence, Head, Ledger, PublishedMessage, Standing};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Definition;
 
 /// The ledger of the disk, `existing`, if the witness follows it; otherwise that is built from `log` and takes its place. `None` where
 /// nothing was ever claimed: a new pipeline begins.

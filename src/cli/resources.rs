@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
-use crate::clock::{micros, show};
-use crate::config::{Input, Settings, synopsis_bytes};
-use crate::window::bytes_held;
+use bernstream_config::{Input, Settings, synopsis_bytes};
+use bernstream_release::window::bytes_held;
+use bernstream_synopsis::clock::{micros, show};
 
 /// A worker with empty windows: program, clients, ledger, bands. Measured: 28 MB, and 40 to 54 of a program that is not optimized.
 const BASE: u64 = 48 << 20;
@@ -131,13 +131,14 @@ fn least(settings: &Settings) -> u64 {
 
 /// What is kept of the records of a window and key.
 fn bytes_of_each(settings: &Settings) -> u64 {
-    let kept = |release: &crate::config::Release| bytes_held(&release.function.target.accumulator(), settings.groups());
+    let kept =
+        |release: &bernstream_config::Release| bytes_held(&release.function.target.accumulator(), settings.groups());
     settings.releases.iter().map(kept).fold(0, u64::saturating_add)
 }
 
 /// What is kept of the messages of a window and key while the window is released: they are paid for in one transaction.
 fn of_messages(settings: &Settings) -> u64 {
-    let one = |release: &crate::config::Release| {
+    let one = |release: &bernstream_config::Release| {
         let values = release.shape().values();
         let state = settings.series(release).ok().flatten().map_or(0, |series| series.state_bytes(values) as u64);
         // A state is read, continued, and written.
@@ -156,7 +157,7 @@ pub fn disk(settings: &Settings) -> Vec<String> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let groups = settings.groups() as u64;
     let messages = groups.saturating_mul(settings.releases.len() as u64);
-    let size = |release: &crate::config::Release| synopsis_bytes(&release.shape()) as u64;
+    let size = |release: &bernstream_config::Release| synopsis_bytes(&release.shape()) as u64;
     let window = settings.releases.iter().map(size).fold(0, u64::saturating_add).saturating_mul(groups);
     let rows = messages.saturating_mul(MESSAGE_ROW).saturating_add(WINDOW_ROW);
     let windows =
@@ -288,7 +289,7 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::guarantee;
+    use bernstream_config::guarantee;
 
     fn settings(text: &str) -> Settings {
         with_readers(1, text)
@@ -326,8 +327,8 @@ mod tests {
             for second in 0..20_000 {
                 let now = rules.grid.origin().plus(Duration::from_secs(second * 7));
                 let end = rules.end.unwrap();
-                let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
-                let is_open = |window: &crate::window::grid::Span| {
+                let all = rules.grid.spans_meeting(bernstream_synopsis::grid::Span { start: rules.grid.origin(), end });
+                let is_open = |window: &bernstream_synopsis::grid::Span| {
                     let over = rules.cutoff(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
                     window.start <= now.plus(rules.max_future_skew) && now <= over
                 };

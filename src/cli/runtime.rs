@@ -4,7 +4,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
 use crate::cli::failure::Failure;
-use crate::pipeline::Stop;
+use bernstream_worker::pipeline::Stop;
 
 /// The runtime that serves the endpoints and handles signals; the loops of the worker are plain threads.
 ///

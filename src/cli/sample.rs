@@ -8,8 +8,8 @@ use std::thread;
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, print};
 use crate::cli::progress::{WorkDone, counting};
-use crate::config::Study;
-use crate::targets::sampled::{Neighbours, SampledChange};
+use bernstream_config::Study;
+use bernstream_functions::sampled::{Neighbours, SampledChange};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

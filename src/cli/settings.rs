@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::config::{Faults, Release, Settings};
-use crate::ledger::{Ledger, Pending};
-use crate::synopsis::description::Definition;
+use bernstream_config::{Faults, Release, Settings};
+use bernstream_ledger::{Ledger, Pending};
+use bernstream_synopsis::description::Definition;
 
 /// Reads the file. Where the ledger that it names can be read, the choices of `"auto"` that it has recorded hold until the
 /// file changes, and its total as long as the promise is the same.

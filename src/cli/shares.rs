@@ -3,18 +3,19 @@
 use tracing::{info, warn};
 
 use crate::cli::open_error::OpenError;
-use crate::clock::Timestamp;
-use crate::config::{Settings, SharedBudget};
-use crate::kafka::topic::NO_ID;
-use crate::kafka::{self, topic};
-use crate::ledger::budget::entry::Shared;
-use crate::ledger::budget::error::Error;
-use crate::ledger::budget::fold::Held;
-use crate::ledger::budget::guard::{GuardedWitness, standing};
-use crate::ledger::budget::join::{Wanted, next};
-use crate::ledger::budget::topic::{BudgetTopic, Params};
-use crate::ledger::witness::Witness;
-use crate::ledger::{Holding, Ledger};
+use bernstream_config::{Settings, SharedBudget};
+use bernstream_kafka as kafka;
+use bernstream_kafka::ledger::budget::guard::{GuardedWitness, standing};
+use bernstream_kafka::ledger::budget::topic::{BudgetTopic, Params};
+use bernstream_kafka::topic;
+use bernstream_kafka::topic::NO_ID;
+use bernstream_ledger::budget::entry::Shared;
+use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::fold::Held;
+use bernstream_ledger::budget::join::{Wanted, next};
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Holding, Ledger};
+use bernstream_synopsis::clock::Timestamp;
 
 /// A pipeline that is to have a new ledger.
 pub struct Beginner<'b> {

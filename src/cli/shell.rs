@@ -4,7 +4,7 @@ use clap_complete::Shell;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
-use crate::config;
+use bernstream_config as config;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

@@ -1,7 +1,7 @@
 //! What the values of a release are counted in, by the names that its file declares.
 
-use crate::config::Release;
-use crate::synopsis::description::{AxisNames, Description, Names, Target};
+use bernstream_config::Release;
+use bernstream_synopsis::description::{AxisNames, Description, Names, Target};
 
 /// What records are called, in the plural: "flights".
 pub fn records(names: Option<&Names>) -> String {
@@ -58,7 +58,7 @@ fn several(noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use bernstream_config::Settings;
 
     #[test]
     fn records_are_told_in_the_plural_of_their_name() {

@@ -9,15 +9,18 @@ use tracing::warn;
 
 use crate::cli::background::BackgroundThread;
 use crate::cli::failure::Failure;
-use crate::config::{Input, Settings};
-use crate::kafka::broker_clock;
-use crate::kafka::check::setting;
-use crate::kafka::topic::{self, Topic};
-use crate::kafka::{Broker, Error};
-use crate::ledger::{budget, witness};
-use crate::pipeline::Stop;
-use crate::sink::{self, Output};
-use crate::source;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::broker_clock;
+use bernstream_kafka::check::setting;
+use bernstream_kafka::ledger::witness;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Output;
+use bernstream_kafka::source;
+use bernstream_kafka::topic;
+use bernstream_kafka::topic::Topic;
+use bernstream_kafka::{Broker, Error};
+use bernstream_ledger::budget;
+use bernstream_worker::pipeline::Stop;
 
 /// How often the topics are looked at.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -143,7 +146,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             broker: witness.broker.clone(),
             name: witness.topic.clone(),
             check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
-            gone: Box::new(move |_| witness::Error::Missing { name: name.clone() }.into()),
+            gone: Box::new(move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into()),
             missed: Missed::default(),
             last: None,
         });
@@ -154,7 +157,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             role: "budget",
             broker: params.broker.clone(),
             name: params.topic.clone(),
-            check: Box::new(move |topic| Ok(budget::topic::check(&params, topic)?)),
+            check: Box::new(move |topic| Ok(bernstream_kafka::ledger::budget::topic::check(&params, topic)?)),
             gone: Box::new(move |gone| match gone {
                 Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
                 Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
@@ -240,7 +243,7 @@ fn is_unclean(key: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kafka::right::Right;
+    use bernstream_kafka::right::Right;
 
     #[test]
     fn only_the_second_time_in_a_row_something_is_missing() {

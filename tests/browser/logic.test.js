@@ -12,7 +12,7 @@ import { given } from "./support/server.js";
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "bernstream-logic-"));
 after(() => rmSync(folder, { recursive: true }));
-for (const name of readdirSync(here("../../src/serve/page"))) copyFileSync(here(`../../src/serve/page/${name}`), join(folder, name));
+for (const name of readdirSync(here("../../crates/server/src/serve/page"))) copyFileSync(here(`../../crates/server/src/serve/page/${name}`), join(folder, name));
 copyFileSync(here("../../clients/javascript/bernstream.js"), join(folder, "bernstream.js"));
 writeFileSync(join(folder, "package.json"), '{"type": "module"}');
 const module_ = (name) => import(pathToFileURL(join(folder, name)));

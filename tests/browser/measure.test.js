@@ -13,7 +13,7 @@ before(async () => { browser = await launch(); });
 after(() => browser.close());
 
 test("the page is light, and fetches nothing from elsewhere", async (t) => {
-  const folder = fileURLToPath(new URL("../../src/serve/page", import.meta.url));
+  const folder = fileURLToPath(new URL("../../crates/server/src/serve/page", import.meta.url));
   const files = [...readdirSync(folder).map((name) => `${folder}/${name}`), fileURLToPath(new URL("../../clients/javascript/bernstream.js", import.meta.url))];
   const texts = files.map((file) => readFileSync(file));
   const bytes = texts.reduce((sum, text) => sum + text.length, 0);

@@ -1,9 +1,10 @@
 //! Exact values, which the crate shows to nobody outside its mechanisms.
 
-use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::Exact;
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::NoiseDistribution;
 
 pub trait Opened {
     /// The values themselves: whoever freezes a generator can draw its noise again and subtract it.

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bernstream::kafka::Broker;
-use bernstream::kafka::topic::create;
+use bernstream_kafka::Broker;
+use bernstream_kafka::topic::create;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataTopic;
 use tempfile::TempDir;

@@ -7,20 +7,25 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::ledger::witness::{self, Claim, Witness, fold};
-use bernstream::ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
-use bernstream::mechanism::calibrate::{Epsilon, Scale};
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::sink::{self, Sink};
-use bernstream::source::Positions;
-use bernstream::synopsis::Encoded;
-use bernstream::synopsis::description::Description;
-use bernstream::targets::density::Density;
-use bernstream::targets::{Dequantized, Exact, Sealed, ValueScaling};
-use bernstream::window::grid::Span;
+use bernstream_functions::density::Density;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness, fold};
+use bernstream_ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::Generator;
+use bernstream_release::{Dequantized, Sealed, ValueScaling};
+use bernstream_synopsis::Encoded;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
 use sha2::{Digest as _, Sha256};
 
 /// A temporary folder, in memory where the system has such a place: the tests are about order, not about a disk's patience.
@@ -84,7 +89,7 @@ pub fn padded(window: Span, key: &str, draw: u64, bytes: usize) -> Sealed {
 /// A message with another description.
 pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> Sealed {
     static EXAMPLE: LazyLock<(Density, Description)> = LazyLock::new(|| {
-        let about = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+        let about = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         (Density::new(&[0.1], 2).unwrap(), about)
     });
     let (density, example) = &*EXAMPLE;

@@ -1,9 +1,9 @@
 //! The plan of settings, its bands taken for 1: for what does not look at bands, which take their time.
 
-use bernstream::config::Settings;
-use bernstream::mechanism::choice::Candidates;
-use bernstream::pipeline::Plan;
-use bernstream::synopsis::band::Band;
+use bernstream_config::Settings;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::band::Band;
+use bernstream_worker::pipeline::Plan;
 
 pub fn plan(settings: &Settings) -> Plan {
     let band = Band {

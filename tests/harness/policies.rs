@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::config::Settings;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::Description;
+use bernstream_config::Settings;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::Description;
 
 pub const HOUR: i64 = 3_600_000_000;
 /// 2026-01-01T00:00:00Z.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Command, ExitStatus};
 
-use bernstream::clock::Timestamp;
+use bernstream_synopsis::clock::Timestamp;
 
 use super::http;
 use super::setup::Setup;

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Absorbed, Worker};
+use bernstream_config::Settings;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Absorbed, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bernstream::metrics::{Detail, Metrics};
+use bernstream_worker::metrics::{Detail, Metrics};
 
 use crate::absorbers::{NEVER, absorber, with_scale};
 use crate::harness::kafka;

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::config::{Input, Settings};
-use bernstream::kafka::producer::{Producer, Record};
-use bernstream::kafka::sealing::Secret;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
-use bernstream::source::Positions;
-use bernstream::source::kafka::Stretches;
-use bernstream::window::VERSION;
-use bernstream::window::grid::Span;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::producer::{Producer, Record};
+use bernstream_kafka::source::kafka::Stretches;
+use bernstream_ledger::sealing::Secret;
+use bernstream_release::window::VERSION;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::absorbers::{Scene, absorber, with_scale};

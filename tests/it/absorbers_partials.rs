@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bernstream::clock::Timestamp;
-use bernstream::config::{Input, Settings};
-use bernstream::scale::{Absorbing, Announcement, Partial, Step};
-use bernstream::source::Positions;
-use bernstream::source::kafka::Stretches;
-use bernstream::window::Form;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::source::kafka::Stretches;
+use bernstream_release::window::Form;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::scale::{Absorbing, Announcement, Partial, Step};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream::config::{Settings, canonical};
-use bernstream::metrics::{Detail, Metrics};
+use bernstream_config::{Settings, canonical};
+use bernstream_worker::metrics::{Detail, Metrics};
 use serde_json::{Value, json};
 
 use crate::absorbers::{NEVER, absorber, with_scale};

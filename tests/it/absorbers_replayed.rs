@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::clock::Timestamp;
-use bernstream::config::{Input, Settings};
-use bernstream::kafka::producer::{Producer, Record};
-use bernstream::kafka::sealing::Secret;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces};
-use bernstream::source::Positions;
-use bernstream::source::kafka::Stretches;
-use bernstream::window::VERSION;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::producer::{Producer, Record};
+use bernstream_kafka::source::kafka::Stretches;
+use bernstream_ledger::sealing::Secret;
+use bernstream_release::window::VERSION;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces};
 use rdkafka::consumer::Consumer;
 
 use crate::absorbers::{NEVER, Scene, absorber, with_scale};

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::Description;
-use bernstream::synopsis::query::Query;
-use bernstream::synopsis::tables::{Kind, Questions, in_context};
+use bernstream_config::Settings;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
+use bernstream_synopsis::query::Query;
+use bernstream_synopsis::tables::{Kind, Questions, in_context};
 use flate2::read::GzDecoder;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
@@ -366,7 +366,7 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
 
 /// A synopsis of two values, whose words are as given.
 fn example(key: &str, sequence: u64) -> Synopsis {
-    let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).expect("it");
+    let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).expect("it");
     about.key = Some(key.to_owned());
     about.ledger.sequence = sequence;
     about.window.end = about.window.end.plus(Duration::from_secs(sequence));

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use bernstream::audit::trade_off::{Attack, Neighbours};
-use bernstream::audit::{self, Attacked, Deadline, Stamps, Subject, Test, neighbours};
-use bernstream::config::Settings;
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::choice::Candidates;
-use bernstream::pipeline::{Plan, Release, ReleaseVariant, Stop};
-use bernstream::synopsis::band::Band;
-use bernstream::targets::Sensitivity;
+use bernstream_audit as audit;
+use bernstream_audit::trade_off::{Attack, Neighbours};
+use bernstream_audit::{Attacked, Deadline, Stamps, Subject, Test, neighbours};
+use bernstream_config::Settings;
+use bernstream_noise::Mechanism;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::band::Band;
+use bernstream_worker::pipeline::{Plan, Release, ReleaseVariant, Stop};
 
 /// The probability with which a test may fail a correct program.
 const ALARM: f64 = 1e-9;

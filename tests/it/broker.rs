@@ -5,8 +5,9 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::kafka::ordered::{self, OrderedTopic, Params, PowerLoss};
+use bernstream_kafka::ordered;
+use bernstream_kafka::ordered::{OrderedTopic, Params, PowerLoss};
+use bernstream_synopsis::clock::Timestamp;
 
 use crate::harness::kafka::{self, Own};
 use crate::harness::running::Running;

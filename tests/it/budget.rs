@@ -7,15 +7,15 @@ use std::num::NonZeroU64;
 use std::process::Command;
 use std::time::Duration;
 
-use bernstream::accountant;
-use bernstream::accountant::plan::{Class, Plan};
-use bernstream::accountant::policy::{Policy, number};
-use bernstream::ledger::{Closing, Genesis, Ledger, Outcome, Row};
-use bernstream::mechanism::calibrate::{Delta, Epsilon};
-use bernstream::mechanism::price::Price;
-use bernstream::source::Positions;
-use bernstream::synopsis::Synopsis;
-use bernstream::window::grid::{Blocks, Grid, Span};
+use bernstream_ledger::{Closing, Genesis, Ledger, Outcome, Row};
+use bernstream_noise::accountant;
+use bernstream_noise::accountant::plan::{Class, Plan};
+use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::calibrate::{Delta, Epsilon};
+use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,12 +1,12 @@
 //! What noise is made for, as the configuration says it: our bound, the paper's to compare with, or a clip's.
 use std::process::{Command, Output};
 
-use bernstream::config::Settings;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Calibrated, Definition};
-use bernstream::targets::Adjacency;
+use bernstream_config::Settings;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Calibrated, Definition};
 
-const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
+const FLIGHTS: &str = include_str!("../data/lattice.toml");
 
 fn bernstream(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().unwrap()

@@ -1,7 +1,7 @@
 //! What a public export shows to whoever has nothing but it: the whole chain, and no count of messages.
 
-use bernstream::ledger::{Closing, Error, Ledger, Row, Stored};
-use bernstream::source::Positions;
+use bernstream_ledger::{Closing, Error, Ledger, Row, Stored};
+use bernstream_synopsis::Positions;
 
 use crate::harness::ledger::{at, closing, commitment, folder, format_4, genesis, link, link_whole, params, rechain};
 use crate::ledger::sample;

@@ -8,14 +8,14 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream::cli::components::Components;
-use bernstream::clock::Timestamp;
-use bernstream::config::{Input, Settings};
-use bernstream::mechanism::noise::Generator;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
-use bernstream::source::Source;
-use bernstream::source::kafka::Kafka;
-use bernstream::synopsis::Synopsis;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::source::Source;
+use bernstream_kafka::source::kafka::Kafka;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Health, Stop, Worker};
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::preload::Clock;

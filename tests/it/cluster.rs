@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::clock::Timestamp;
+use bernstream_synopsis::clock::Timestamp;
 
 use crate::clock::{counted, send_live};
 use crate::harness::cluster::{self, Inside};

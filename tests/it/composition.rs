@@ -3,17 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream::accountant::{concentrated, plan};
 use bernstream::cli::components;
-use bernstream::clock::Timestamp;
-use bernstream::config::{Calibration, Payment, Settings, canonical};
-use bernstream::ledger::Ledger;
-use bernstream::ledger::bootstrap::StartMode;
-use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
-use bernstream::mechanism::concentrated::rho_of_ball;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::Sensitivity;
+use bernstream_config::{Calibration, Payment, Settings, canonical};
+use bernstream_ledger::Ledger;
+use bernstream_ledger::bootstrap::StartMode;
+use bernstream_noise::Mechanism;
+use bernstream_noise::accountant::{concentrated, plan};
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::concentrated::rho_of_ball;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::price::Price;
 
 use crate::harness::policies::{ORIGIN, bernstream, command, configuration, faults, hours, read, records, run};
 

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::source::record::IdType;
-use bernstream::synopsis::Synopsis;
-use bernstream::window::grid::{Blocks, Grid};
+use bernstream_config::{Output as To, Period, Settings, Unit, synopsis_bytes};
+use bernstream_kafka::source::record::IdType;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::grid::{Blocks, Grid};
 
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
@@ -18,7 +19,7 @@ use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDesc
 
 use crate::harness::plan::plan;
 
-const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
+const FLIGHTS: &str = include_str!("../data/lattice.toml");
 const FILES: &str = include_str!("../../config/files.toml");
 const USERS: &str = include_str!("../../config/users.toml");
 const WRONG: &str = include_str!("../data/wrong.toml");
@@ -213,7 +214,7 @@ fn a_step_of_cells_stands_for_their_bandwidth() {
 #[test]
 fn the_reference_shows_every_key() {
     let reference = include_str!("../../config/reference.toml");
-    for (path, _) in bernstream::config::KEYS.iter() {
+    for (path, _) in bernstream_config::KEYS.iter() {
         let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
         let is_key = |at: usize| {
             let (before, after) = (&reference[..at], &reference[at + key.len()..]);
@@ -1021,7 +1022,7 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
     };
     let notes = |standby: &str, delay: &str| {
         let settings = log(standby, delay).expect("it is sound");
-        (settings.standby, bernstream::config::guarantee::notes(&settings).join("\n"))
+        (settings.standby, bernstream_config::guarantee::notes(&settings).join("\n"))
     };
     // The slack is ten seconds; the standby, and a second and a half.
     let (standby, told) = notes("", "21s");

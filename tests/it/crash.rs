@@ -8,13 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use bernstream::cli::components::Components;
-use bernstream::config::Settings;
-use bernstream::ledger::Paid;
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::mechanism::noise::Generator;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
-use bernstream::sink::{self, Sink};
+use bernstream_config::Settings;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_ledger::Paid;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_noise::noise::Generator;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Health, Stop, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

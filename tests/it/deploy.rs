@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bernstream::config::Settings;
+use bernstream_config::Settings;
 
 #[test]
 fn the_manifests_hold_sound_configurations() {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::clock::Timestamp;
-use bernstream::kafka::topic;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::Description;
+use bernstream_kafka::topic;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;

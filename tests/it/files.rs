@@ -12,10 +12,12 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use bernstream::clock::Timestamp;
-use bernstream::source::files::{Files, Params};
-use bernstream::source::record::{Declared, IdType, TimeFormat};
-use bernstream::source::{Batch, Columns, Error, Event, Recorded, Source};
+use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::source::record::{Declared, IdType, TimeFormat};
+use bernstream_kafka::source::{Error, Event, Source};
+use bernstream_release::source::{Batch, Columns};
+use bernstream_synopsis::Recorded;
+use bernstream_synopsis::clock::Timestamp;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel};
 use parquet::file::properties::WriterProperties;

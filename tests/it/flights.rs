@@ -9,11 +9,11 @@ use std::time::Duration;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type, TimestampMicrosecondType};
-use bernstream::clock::Timestamp;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{Axis, Basis};
-use bernstream::targets::Target;
-use bernstream::targets::cells::CellDensity;
+use bernstream_functions::cells::CellDensity;
+use bernstream_release::Target;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Axis, Basis};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 

@@ -9,10 +9,10 @@ use std::process::Command;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, TimestampMicrosecondType};
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::mechanism::noise::Generator;
-use bernstream::synopsis::Synopsis;
+use bernstream_config::Settings;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::harness::exact::Opened as _;
@@ -347,7 +347,7 @@ fn moments_answer_questions_about_delays() {
     let mut flights = flights_of(&settings, "EWR");
     let records = flights.remove(&about.window.start).expect("a window");
     let clamped = |row: &Row| {
-        let natural = |(x, axis): (&f64, &bernstream::synopsis::description::Axis)| x.clamp(axis.min, axis.max);
+        let natural = |(x, axis): (&f64, &bernstream_synopsis::description::Axis)| x.clamp(axis.min, axis.max);
         row.iter().zip(&about.domain).map(natural).collect::<Vec<f64>>()
     };
     let exact: f64 = records.iter().map(clamped).map(|x| (-(x[0] / 30.0).powi(2)).exp() * x[1]).sum();

@@ -14,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bernstream::synopsis::query::Query;
-use bernstream::synopsis::{By, Synopsis, form_error};
+use bernstream_synopsis::query::Query;
+use bernstream_synopsis::{By, Synopsis, form_error};
 use serde_json::{Map, Value};
 
 fn folder() -> PathBuf {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use bernstream::ledger::{Configuration, Ledger, Params, Row};
+use bernstream_ledger::{Configuration, Ledger, Params, Row};
 use serde_json::Value;
 
 use crate::harness::policies::{bernstream, read, records};
@@ -140,7 +140,7 @@ fn the_digest_of_a_choice_is_that_of_the_same_values_written_down() {
         edit(&folder, "degree = \"auto\"\norder = \"auto\"\nexpected_records = 60", "degree = 23\norder = 5");
         let (out, _) = bernstream(folder.path(), &["check", "--offline", "c.toml"]);
         let text = fs::read_to_string(folder.path().join("c.toml")).expect("a file");
-        let settings = bernstream::config::Settings::parse(&text, "c").expect("settings");
+        let settings = bernstream_config::Settings::parse(&text, "c").expect("settings");
         let written: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!out.contains("goes on with"));
         assert_eq!(kept, written);

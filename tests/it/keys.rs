@@ -6,16 +6,19 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
-use bernstream::kafka::ordered::PowerLoss;
-use bernstream::ledger::witness::file::FileWitness;
-use bernstream::ledger::witness::kafka::KafkaWitness;
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{Ledger, Paid};
-use bernstream::sink::deliver::{self, step};
-use bernstream::sink::files::FolderSink;
-use bernstream::sink::kafka::KafkaSink;
-use bernstream::sink::{self, Sink};
-use bernstream::synopsis::Encoded;
+use bernstream_kafka::ledger::witness::kafka::KafkaWitness;
+use bernstream_kafka::ordered::PowerLoss;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::step;
+use bernstream_kafka::sink::files::FolderSink;
+use bernstream_kafka::sink::kafka::KafkaSink;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::file::FileWitness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Ledger, Paid};
+use bernstream_synopsis::Encoded;
 
 use crate::harness::kafka;
 use crate::harness::ledger::{at, closing, folder, genesis, params};
@@ -222,9 +225,9 @@ fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
     assert_eq!(Ledger::open(&params(ledger_folder.path())).unwrap().unpublished().unwrap(), 0);
 }
 
-fn witness_params(servers: &str) -> witness::kafka::Params {
+fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::Params {
     let broker = kafka::at(servers);
-    let params = witness::kafka::Params {
+    let params = bernstream_kafka::ledger::witness::kafka::Params {
         broker,
         topic: kafka::fresh_name("witness"),
         min_insync_replicas: 1,

@@ -97,7 +97,7 @@ const PLACES: [(&str, &str); 69] = [
 ];
 
 /// What functions make stands where only mechanisms can open it, in a file that imports nothing.
-const EXACT: &str = "src/mechanism/exact.rs";
+const EXACT: &str = "crates/noise/src/exact.rs";
 
 /// Who may use what; a package that is not listed is free.
 const PACKAGES: [(&str, &[&str]); 7] = [

@@ -8,15 +8,18 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{Closing, Configuration, Error, Ledger, Paid, Row, exists};
-use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
-use bernstream::mechanism::price::Price;
-use bernstream::sink::deliver::{self, Ahead, step, step_ahead};
-use bernstream::sink::{self, Sink};
-use bernstream::source::Positions;
-use bernstream::window::grid::Span;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::{Ahead, step, step_ahead};
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Closing, Configuration, Error, Ledger, Paid, Row, exists};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
 
 use crate::chain::follow;
 use crate::harness::ledger::{
@@ -158,7 +161,7 @@ fn kinds(first: u64, second: u64) -> [Price; 4] {
 fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
     for (kind, total) in kinds(10, 10).into_iter().enumerate() {
         let folder = folder();
-        let begun = bernstream::ledger::Genesis { total, ..genesis(at(0), "w", None) };
+        let begun = bernstream_ledger::Genesis { total, ..genesis(at(0), "w", None) };
         let mut ledger = Ledger::create(&params(folder.path()), begun).unwrap();
         let paying = |ledger: &Ledger, price| {
             let closing = closing(ledger, &["EWR"], 1, 1);
@@ -322,10 +325,10 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
         if let Row::Genesis(genesis) = row {
             let text = include_str!("../../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
             // What such a ledger is bound to for ever is what this program writes; the rest it takes over in a row.
-            let now = bernstream::config::Settings::parse(&text, "f").unwrap().normalised;
-            assert_eq!(bernstream::config::diff::of_ledger(&genesis.settings, &now), Vec::<String>::new());
+            let now = bernstream_config::Settings::parse(&text, "f").unwrap().normalised;
+            assert_eq!(bernstream_config::diff::of_ledger(&genesis.settings, &now), Vec::<String>::new());
             let other = now.replace(r#""time":"time""#, r#""time":"sent""#);
-            assert_eq!(bernstream::config::diff::of_ledger(&genesis.settings, &other).len(), 1);
+            assert_eq!(bernstream_config::diff::of_ledger(&genesis.settings, &other).len(), 1);
             assert_eq!(genesis.total, price(10));
         }
     }

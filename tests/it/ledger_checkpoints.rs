@@ -8,11 +8,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{self, Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing};
-use bernstream::sink::deliver::{self, Progress, step};
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::{Progress, step};
+use bernstream_ledger as ledger;
+use bernstream_ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing};
+use bernstream_synopsis::clock::Timestamp;
 use rusqlite::Connection;
 
 use crate::harness::ledger::{

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bernstream::config::Settings;
-use bernstream::ledger::witness::Witness;
-use bernstream::ledger::witness::file::FileWitness;
-use bernstream::ledger::{Closing, Ledger, Paid};
-use bernstream::sink::deliver::step;
-use bernstream::sink::{self, Sink};
-use bernstream::window::grid::Span;
+use bernstream_config::Settings;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::sink::deliver::step;
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::witness::file::FileWitness;
+use bernstream_ledger::{Closing, Ledger, Paid};
+use bernstream_synopsis::grid::Span;
 
 use crate::harness::ledger::{at, closing, folder, genesis, params, price, sealed};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bernstream::ledger::{Closing, Configuration, Error, Genesis, Glance, Ledger, Outcome, Pending, Row, Step};
-use bernstream::source::Positions;
+use bernstream_ledger::{Closing, Configuration, Error, Genesis, Glance, Ledger, Outcome, Pending, Row, Step};
+use bernstream_synopsis::Positions;
 
 use crate::harness::ledger::{Told, at, block, closing, folder, format_4, genesis, of_years, params, price, window};
 
@@ -326,7 +326,7 @@ fn a_row_that_could_not_be_read_again_is_refused_before_it_is_written() {
     let folder = folder();
     let mut ledger = grown(folder.path(), 1, 1);
     let next = closing(&ledger, &["k"], 1, 1);
-    let ever = bernstream::window::grid::Span { start: at(0), end: at(i64::MAX / 60_000_000) };
+    let ever = bernstream_synopsis::grid::Span { start: at(0), end: at(i64::MAX / 60_000_000) };
     let refused = ledger.pay(Closing { charges: vec![(ever, price(1))], ..next.clone() });
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
     ledger.pay(next).unwrap();

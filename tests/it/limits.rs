@@ -7,12 +7,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
-use bernstream::{
-    clock::Timestamp,
-    scale::{Added, Announcement, Collected, Partial, pieces},
-    source::Positions,
-    window::grid::Span,
-};
+use bernstream_synopsis::Positions;
+#[cfg(target_os = "linux")]
+use bernstream_synopsis::clock::Timestamp;
+#[cfg(target_os = "linux")]
+use bernstream_synopsis::grid::Span;
+#[cfg(target_os = "linux")]
+use bernstream_worker::scale::{Added, Announcement, Collected, Partial, pieces};
 #[cfg(target_os = "linux")]
 use rand::{Rng as _, SeedableRng as _, rngs::ChaCha20Rng};
 

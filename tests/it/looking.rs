@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::ledger::{Error, Ledger};
+use bernstream_ledger::{Error, Ledger};
 use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::harness::ledger::{folder, format_4, half_written, params};

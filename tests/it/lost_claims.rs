@@ -9,17 +9,19 @@ use std::sync::Mutex;
 
 use bernstream::cli::components::Components;
 use bernstream::cli::run::bands;
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{Closing, Head, Ledger, Paid, PublishedMessage};
-use bernstream::mechanism::noise::Generator;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
-use bernstream::sink::kafka::{KafkaSink, Params};
-use bernstream::sink::{self, Lost, Sink, Tail, Unpublished};
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{Description, Entry};
+use bernstream_config::Settings;
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::kafka::{KafkaSink, Params};
+use bernstream_kafka::sink::{Lost, Sink, Tail, Unpublished};
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Closing, Head, Ledger, Paid, PublishedMessage};
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Description, Entry};
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Health, Stop, Worker};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -466,7 +468,7 @@ impl Sink for Emptied {
             self.stop.ask();
         }
         let (servers, why) = (self.servers.clone(), "for now".to_owned());
-        Err(Unpublished { durable: 0, error: bernstream::kafka::Error::Unavailable { servers, why }.into() })
+        Err(Unpublished { durable: 0, error: bernstream_kafka::Error::Unavailable { servers, why }.into() })
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {

@@ -63,7 +63,7 @@ fn series(text: &str) -> BTreeSet<String> {
 
 /// What the workers show, as the test beside the metrics lists it.
 fn shown() -> BTreeSet<String> {
-    let lines = read("src/metrics.rs");
+    let lines = read("crates/worker/src/metrics.rs");
     let lists = lines.lines().filter(|line| line.starts_with("bernstream_") || line.contains("r\"bernstream_"));
     lists.flat_map(|line| series(line.split('{').next().unwrap_or_default())).collect()
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{AxisNames, Names};
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::{AxisNames, Names};
 
 /// Months of flights; `END`, `NAMES` and `AXIS` are filled in.
 const CONFIGURATION: &str = r#"

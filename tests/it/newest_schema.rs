@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use bernstream::config::Settings;
-use bernstream::source::registry::{RegistryLogin, SchemaRegistry};
+use bernstream_config::Settings;
+use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry};
 
 use crate::harness::http::free_address;
 use crate::harness::kafka;

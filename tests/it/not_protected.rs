@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bernstream::config::Settings;
-use bernstream::config::guarantee::{Exclusion, NOT_PROTECTED, not_protected};
+use bernstream_config::Settings;
+use bernstream_config::guarantee::{Exclusion, NOT_PROTECTED, not_protected};
 
 use crate::book::pages;
 use crate::harness::plan::plan;
@@ -86,7 +86,7 @@ fn assert_generated(file: &str, expected: &str) {
     let committed = fs::read_to_string(file).expect("a page");
     assert!(
         committed == expected,
-        "{file} is not what src/config/guarantee/exclusions/list.rs generates; write it anew with: {WRITE}=1 cargo test --test it \
+        "{file} is not what crates/config/src/guarantee/exclusions/list.rs generates; write it anew with: {WRITE}=1 cargo test --test it \
          not_protected"
     );
 }

@@ -3,13 +3,13 @@
 use std::fs;
 
 use bernstream::cli::components::Components;
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
-use bernstream::synopsis::description::Description;
+use bernstream_config::Settings;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
+use bernstream_synopsis::price::Price;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Health, Stop, Worker};
 
 use crate::harness::plan;
 use crate::harness::policies::{

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use bernstream::cli::Failure;
 use bernstream::cli::produce::{Arguments, run};
-use bernstream::clock::Timestamp;
-use bernstream::kafka::topic;
-use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream::source::record::{Declared, Format, IdType, RecordForm};
-use bernstream::source::{Columns, Event, Positions, Recorded, Source};
+use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
+use bernstream_kafka::source::record::{Declared, Format, IdType, RecordForm};
+use bernstream_kafka::source::{Event, Source};
+use bernstream_kafka::topic;
+use bernstream_release::source::Columns;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::{Positions, Recorded};
 use clap::Parser;
 
 use crate::harness::{PATIENCE, kafka};
@@ -176,7 +178,7 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             match source.next(Some(&ends), Duration::from_millis(100)).unwrap() {
                 Event::Batch(batch) => {
                     assert!(batch.message_time.is_some());
-                    let text = |column: &Option<bernstream::source::Text>, row| {
+                    let text = |column: &Option<bernstream_release::source::Text>, row| {
                         column
                             .as_ref()
                             .and_then(|column| column.get(row))

@@ -12,10 +12,12 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray
 use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::Failure;
 use bernstream::cli::produce::{Arguments, run};
-use bernstream::clock::Timestamp;
-use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream::source::record::{Declared, Format, RecordForm};
-use bernstream::source::{Columns, Event, Positions, Recorded, Source};
+use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
+use bernstream_kafka::source::record::{Declared, Format, RecordForm};
+use bernstream_kafka::source::{Event, Source};
+use bernstream_release::source::Columns;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::{Positions, Recorded};
 use clap::Parser;
 
 use crate::harness::{PATIENCE, kafka};

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bernstream::cli::components::Components;
 use bernstream::cli::run::bands;
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::kafka::topic::create;
-use bernstream::mechanism::noise::Generator;
-use bernstream::metrics::{Detail, Metrics};
-use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream_config::Settings;
+use bernstream_kafka::topic::create;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline::{Health, Stop, Worker};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::PATIENCE;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bernstream::kafka::ordered::{self, PowerLoss};
-use bernstream::kafka::{broker_clock, topic};
+use bernstream_kafka::ordered;
+use bernstream_kafka::ordered::PowerLoss;
+use bernstream_kafka::{broker_clock, topic};
 
 use crate::harness::kafka;
 use crate::harness::running::Running;

@@ -10,18 +10,20 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::ledger::{Closing, Ledger, Params};
-use bernstream::mechanism::NoiseDistribution;
-use bernstream::mechanism::continual::Series;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::source::Positions;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{Panes, WindowKind};
-use bernstream::targets::{Adjacency, Dequantized, Exact, Sealed, Sensitivity};
-use bernstream::window::grid::Span;
+use bernstream_config::Settings;
+use bernstream_ledger::{Closing, Ledger, Params};
+use bernstream_noise::Exact;
+use bernstream_noise::continual::Series;
+use bernstream_noise::noise::Generator;
+use bernstream_release::{Dequantized, Sealed};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Panes, WindowKind};
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Adjacency, Sensitivity};
 
 use crate::harness::wait_for;
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use crate::harness::exact::Opened as _;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::config::Study;
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{Calibrated, Definition, Random};
-use bernstream::targets::Adjacency;
-use bernstream::targets::sampled::{Clipped, Neighbours, SampledChange};
+use bernstream_config::Settings;
+use bernstream_config::Study;
+use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange};
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Calibrated, Definition, Random};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -380,7 +380,7 @@ fn the_sampler_evaluates_the_configured_function_whatever_it_is() {
 }
 
 /// The mechanism of the only release.
-fn mechanism(settings: &Settings) -> bernstream::mechanism::Mechanism {
+fn mechanism(settings: &Settings) -> bernstream_noise::Mechanism {
     let release = &settings.releases[0];
     settings.mechanism_of(release, &release.function).unwrap()
 }

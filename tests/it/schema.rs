@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bernstream::config::{KEYS, schema};
+use bernstream_config::{KEYS, schema};
 use serde_json::{Map, Value};
 
 /// TOML as JSON; dates become texts.

@@ -34,7 +34,7 @@ fn modes(folder: &Path) -> Vec<(String, u32)> {
 fn nobody_else_can_read_a_ledger_whatever_the_umask() {
     let Some(servers) = kafka::broker() else { return };
     let setup = Setup::new(&servers, 3);
-    let until = bernstream::clock::Timestamp::now().plus(Duration::ZERO);
+    let until = bernstream_synopsis::clock::Timestamp::now().plus(Duration::ZERO);
     unmasked(&setup, &format!("ledger init \"$1\" --from {} --backfill-until {until}", setup.origin));
     unmasked(&setup, "run \"$1\"");
     unmasked(&setup, "ledger archive \"$1\"");

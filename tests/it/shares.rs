@@ -3,18 +3,18 @@
 use std::fs;
 use std::process::Output;
 
-use bernstream::clock::Timestamp;
-use bernstream::config::Settings;
-use bernstream::kafka::ordered::PowerLoss;
-use bernstream::kafka::topic;
-use bernstream::ledger::budget::entry::{BlockGrid, Holder, Shared};
-use bernstream::ledger::budget::guard::GuardedWitness;
-use bernstream::ledger::budget::join::Wanted;
-use bernstream::ledger::budget::topic::{BudgetTopic, Params};
-use bernstream::ledger::witness::kafka::KafkaWitness;
-use bernstream::ledger::witness::{Claim, Witness};
-use bernstream::ledger::{Closed, Digest, Head, Ledger, Outcome, Row};
-use bernstream::mechanism::price::Price;
+use bernstream_config::Settings;
+use bernstream_kafka::ledger::budget::guard::GuardedWitness;
+use bernstream_kafka::ledger::budget::topic::{BudgetTopic, Params};
+use bernstream_kafka::ledger::witness::kafka::KafkaWitness;
+use bernstream_kafka::ordered::PowerLoss;
+use bernstream_kafka::topic;
+use bernstream_ledger::budget::entry::{BlockGrid, Holder, Shared};
+use bernstream_ledger::budget::join::Wanted;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Closed, Digest, Head, Ledger, Outcome, Row};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::price::Price;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use serde_json::json;
@@ -104,7 +104,7 @@ pub fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> 
                         *sums.entry(block.start).or_default() += price.parts()[0];
                     }
                 }
-                Ok::<(), bernstream::ledger::Error>(())
+                Ok::<(), bernstream_ledger::Error>(())
             })
             .expect("its rows");
     }
@@ -333,7 +333,7 @@ pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
         topic: params.topic.clone(),
         owner: owner.to_owned(),
         pipeline: owner.to_owned(),
-        share: bernstream::mechanism::Fraction::from_millionths(millionths).expect("a share"),
+        share: bernstream_synopsis::Fraction::from_millionths(millionths).expect("a share"),
         of: Shared {
             fields: None,
             input: "i".into(),

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use bernstream::kafka::Broker;
-use bernstream::ledger::Ledger;
-use bernstream::ledger::budget::entry::{End, Record};
-use bernstream::ledger::budget::fold::Void;
-use bernstream::ledger::budget::topic::BudgetTopic;
+use bernstream_kafka::Broker;
+use bernstream_kafka::ledger::budget::topic::BudgetTopic;
+use bernstream_ledger::Ledger;
+use bernstream_ledger::budget::entry::{End, Record};
+use bernstream_ledger::budget::fold::Void;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use crate::harness::kafka;
@@ -129,7 +129,7 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
     let until = topic.end(&holder, from).expect("it ends");
     again();
     let left = topic.read().expect("it can be read").left_from(until);
-    assert_eq!(left, bernstream::mechanism::Fraction::ALL, "the share was not taken again");
+    assert_eq!(left, bernstream_synopsis::Fraction::ALL, "the share was not taken again");
     let void: Vec<Void> = topic.void().iter().map(|(_, why)| why.clone()).collect();
     assert_eq!(void, [Void::Again, Void::Again]);
     assert!(topic.join(&wanted(&params, "b", 1_000_000)).is_ok());

@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bernstream::clock::Timestamp;
-use bernstream::ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
-use bernstream::ledger::budget::error::Error;
-use bernstream::ledger::budget::fold::{Shares, Void};
-use bernstream::ledger::budget::join::{Next, Wanted, next};
-use bernstream::mechanism::Fraction;
-use bernstream::mechanism::price::Price;
-use bernstream::window::grid::{Blocks, Grid};
+use bernstream_ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
+use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::fold::{Shares, Void};
+use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_synopsis::Fraction;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Blocks, Grid};
+use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::clock::Timestamp;
-use bernstream::kafka::Broker;
-use bernstream::kafka::topic;
-use bernstream::source::kafka::{Kafka, Lost, OnBadMessage, Params};
-use bernstream::source::record::Format;
-use bernstream::source::{Batch, Columns, Error, Event, Positions, Recorded, Source};
+use bernstream_kafka::Broker;
+use bernstream_kafka::source::kafka::{Kafka, Lost, OnBadMessage, Params};
+use bernstream_kafka::source::record::Format;
+use bernstream_kafka::source::{Error, Event, Source};
+use bernstream_kafka::topic;
+use bernstream_release::source::{Batch, Columns};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::{Positions, Recorded};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
@@ -788,7 +790,7 @@ fn asking_for_a_topic_does_not_create_it() {
     let (broker, name) = (kafka::at(&servers), kafka::fresh_name("never"));
     for _ in 0..2 {
         let error = topic::describe(&broker, &name).unwrap_err();
-        assert!(matches!(error, bernstream::kafka::Error::NoTopic { .. }), "{error}");
+        assert!(matches!(error, bernstream_kafka::Error::NoTopic { .. }), "{error}");
     }
     topic::create(&broker, &name, 1, 1, &[]).unwrap();
     let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();

@@ -8,9 +8,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::clock::Timestamp;
-use bernstream::ledger::{self, Ledger};
-use bernstream::synopsis::Synopsis;
+use bernstream_ledger as ledger;
+use bernstream_ledger::Ledger;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::producer::{BaseRecord, Producer};

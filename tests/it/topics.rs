@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bernstream::kafka::ordered::{FLUSH, SETTINGS};
-use bernstream::kafka::topic;
+use bernstream_kafka::ordered::{FLUSH, SETTINGS};
+use bernstream_kafka::topic;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;

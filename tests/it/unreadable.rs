@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use bernstream::synopsis::Synopsis;
+use bernstream_synopsis::Synopsis;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::kafka::{self, Own};
@@ -158,7 +158,7 @@ fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up()
     file.write_all_at(&[segment[place] ^ 0x10], place as u64).expect("it is written");
     own.ask("restart");
     wait_for("the broker", String::new, || {
-        bernstream::kafka::topic::describe(&kafka::at(&own.servers), &setup.input).ok()
+        bernstream_kafka::topic::describe(&kafka::at(&own.servers), &setup.input).ok()
     });
     stops_there_and_goes_on(&setup, first, last, 3000.0);
 }

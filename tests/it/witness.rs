@@ -9,18 +9,21 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
-use bernstream::kafka::ordered::{FLUSH, PowerLoss};
-use bernstream::kafka::topic;
-use bernstream::ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
-use bernstream::ledger::witness::file::FileWitness;
-use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
-use bernstream::ledger::witness::{self, Claim, Witness};
-use bernstream::ledger::{Error, Ledger, exists};
-use bernstream::mechanism::price::Price;
-use bernstream::sink::deliver::{self, step};
-use bernstream::sink::{self, kafka::KafkaSink};
-use bernstream::window::grid::{Grid, Span};
+use bernstream_kafka::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
+use bernstream_kafka::ordered::{FLUSH, PowerLoss};
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::step;
+use bernstream_kafka::sink::kafka::KafkaSink;
+use bernstream_kafka::topic;
+use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::file::FileWitness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Error, Ledger, exists};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::price::Price;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -692,7 +695,7 @@ fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_r
         fs::create_dir(file).unwrap();
     }
     let error = Ledger::open(&ledger).unwrap_err();
-    assert!(matches!(&error, bernstream::ledger::Error::Disk { path, .. } if *path == instance), "{error}");
+    assert!(matches!(&error, bernstream_ledger::Error::Disk { path, .. } if *path == instance), "{error}");
     let error = FileWitness::open_remembering(&witness, &memory).unwrap_err().to_string();
     assert!(
         error.contains("remembers what it had accepted, cannot be read") && error.contains("do not delete it"),
@@ -731,7 +734,7 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
 /// The file in which a worker remembers its place.
 fn remember(path: &Path, place: &serde_json::Value) {
     let place = place.to_string();
-    let digest = bernstream::ledger::Digest::of(place.as_bytes());
+    let digest = bernstream_ledger::Digest::of(place.as_bytes());
     fs::write(path, format!("{digest}\n{place}")).unwrap();
 }
 

@@ -221,7 +221,7 @@ def test_dev_makes_the_topics_that_the_worker_needs():
     assert tuple(lines) == wanted
     assert "message.timestamp.type=LogAppendTime" in lines[wanted[0]] & lines[clock]
     # The settings without which the worker refuses a witness.
-    source = (ROOT / "src/kafka/ordered.rs").read_text()
+    source = (ROOT / "crates/kafka/src/ordered.rs").read_text()
     needed = re.findall(r'\("([a-z.]+)", "([^"]+)"\)', source.split("const SETTINGS")[1].split("];")[0])
     needed += re.findall(r'FLUSH: .*\("([a-z.]+)", "([^"]+)"\);', source)
     assert len(needed) == 6

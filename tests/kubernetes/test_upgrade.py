@@ -41,7 +41,7 @@ def bernstream(place, *arguments):
 
 
 def test_there_is_a_ledger_of_this_format_and_of_the_one_before():
-    newest = int((ROOT / "src/ledger/store.rs").read_text().split("const FORMAT: i64 = ")[1].split(";")[0])
+    newest = int((ROOT / "crates/ledger/src/store.rs").read_text().split("const FORMAT: i64 = ")[1].split(";")[0])
     assert FORMATS == [f"format-{number}" for number in (newest - 1, newest)], "a new format needs a ledger of it here"
 
 

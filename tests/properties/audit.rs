@@ -7,13 +7,13 @@
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 #[allow(dead_code)]
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::calibrate::Epsilon;
-use bernstream::mechanism::noise::Generator;
-use bernstream::targets::Target;
-use bernstream::targets::density::Density;
-use bernstream::targets::{Adjacency, Sensitivity};
-use bernstream::window::{Rules, Windows};
+use bernstream_functions::density::Density;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_release::window::{Rules, Windows};
+use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::{Adjacency, Sensitivity};
 
 /// How often a right program is taken for a wrong one, over seeds.
 const ALARM: f64 = 1e-6;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use arrow_array::{BinaryArray, Float64Array, Int64Array};
-use bernstream::clock::Timestamp;
-use bernstream::source::Batch;
-use bernstream::window::accumulator::AccumulatorSpec;
-use bernstream::window::grid::Grid;
-use bernstream::window::{Axis, Cap, Form, Outside, Rules};
+use bernstream_release::source::Batch;
+use bernstream_release::window::accumulator::AccumulatorSpec;
+use bernstream_release::window::{Axis, Cap, Form, Outside, Rules};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Grid;
 
 /// One record, with every way in which it can be odd.
 #[derive(Clone, Debug)]

@@ -3,10 +3,12 @@
 
 use std::f64::consts::PI;
 
-use bernstream::targets::bayes::gaussian::GaussianBayes;
-use bernstream::targets::bayes::kernel::KernelBayes;
-use bernstream::targets::{Adjacency, Exact, Target};
-use bernstream::window::accumulator::{Accumulator, AccumulatorSpec, Record};
+use bernstream_functions::bayes::gaussian::GaussianBayes;
+use bernstream_functions::bayes::kernel::KernelBayes;
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
@@ -316,7 +318,7 @@ fn degenerate_windows_give_finite_scores_of_the_same_shape() {
 
 #[test]
 fn what_cannot_be_built_is_refused_in_words() {
-    let says = |result: Result<Box<dyn Target>, bernstream::targets::Error>, words: &str| {
+    let says = |result: Result<Box<dyn Target>, bernstream_release::Error>, words: &str| {
         let message = result.expect_err(words).to_string();
         assert!(message.contains(words), "{message}");
     };

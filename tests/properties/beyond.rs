@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use bernstream::config::{Settings, Study};
-use bernstream::targets::Adjacency;
+use bernstream_config::{Settings, Study};
+use bernstream_synopsis::Adjacency;
 
 use crate::absent::black_boxes;
 use crate::configurations::{row, text};

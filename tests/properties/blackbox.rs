@@ -1,8 +1,10 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
-use bernstream::targets::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
-use bernstream::targets::{Adjacency, Exact, Target};
-use bernstream::window::accumulator::Record;
+use bernstream_functions::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -2,14 +2,16 @@
 //! nearly do; the norm of Sobolev's space.
 
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::blackbox::Function;
-use bernstream::targets::machine::Kernel;
-use bernstream::targets::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
-use bernstream::targets::{Adjacency, PointKernel, Sensitivity, Target};
-use bernstream::window::accumulator::Record;
+use bernstream_functions::blackbox::Function;
+use bernstream_functions::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::machine::Kernel;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Adjacency, PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

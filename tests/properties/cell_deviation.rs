@@ -7,12 +7,12 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use bernstream::config::{Release, Settings};
-use bernstream::mechanism::choice::Candidates;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::{Synopsis, cell_error};
-use bernstream::targets::Basis;
-use bernstream::window::histogram::Spline;
+use bernstream_config::{Release, Settings};
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::Basis;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::{Synopsis, cell_error};
 
 use crate::harness::plan::plan;
 

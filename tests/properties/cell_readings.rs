@@ -3,13 +3,13 @@
 use std::f64::consts::PI;
 
 use crate::harness::exact::Opened as _;
-use bernstream::synopsis::description::{
+use bernstream_functions::cells::CellDensity;
+use bernstream_release::Target;
+use bernstream_synopsis::description::{
     Axis, Basis, Density, Description, Noise, NoiseDistribution, Smoothing, Target as Function,
 };
-use bernstream::synopsis::{By, Error, Synopsis};
-use bernstream::targets::Target;
-use bernstream::targets::cells::CellDensity;
-use bernstream::window::histogram::Spline;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::{By, Error, Synopsis};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -88,7 +88,7 @@ impl Window<'_> {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut laplace = || rng.sample::<f64, _>(Exp1) * if rng.random() { scale } else { -scale };
         let values = exact.opened().iter().map(|count| *count as f64 * target.unit() + record * laplace()).collect();
-        let example = include_str!("../../src/synopsis/example.json");
+        let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
         let axis = |i: usize| Axis { column: format!("x{i}"), min: 0.0, max: 1.0 };
         about.domain = (0..steps.len()).map(axis).collect();

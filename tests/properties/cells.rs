@@ -1,17 +1,19 @@
 //! Noise on cells: what neighbours change, what the form of the function does to a record, and how large the noise is.
 
 use crate::harness::exact::Opened as _;
-use bernstream::config::{Release, Settings};
-use bernstream::mechanism::calibrate::Epsilon;
-use bernstream::mechanism::choice::Candidates;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::{Synopsis, cell_error, predict};
-use bernstream::targets::cells::CellDensity;
-use bernstream::targets::{Adjacency, Basis, CellBasis, Target};
-use bernstream::window::histogram::Spline;
+use bernstream_config::{Release, Settings};
+use bernstream_functions::cells::CellDensity;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Adjacency, Basis, CellBasis};
+use bernstream_synopsis::{Synopsis, cell_error, predict};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,7 +1,9 @@
 //! How far two exact results are apart, and what a target claims of neighbours: 1-norm, sup norm, 2-norm.
 
 use crate::harness::exact::Opened as _;
-use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
 
 /// The 2-norm is rounded up: it exceeds a whole claim if it did before.
 pub fn norms(one: &[i128], other: &[i128]) -> [u128; 3] {

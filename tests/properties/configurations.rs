@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use bernstream::config::Settings;
+use bernstream_config::Settings;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

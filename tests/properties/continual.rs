@@ -3,13 +3,15 @@
 
 use std::fmt::Write as _;
 
-use bernstream::mechanism::continual::blt::Blt;
-use bernstream::mechanism::continual::fir::Fir;
-use bernstream::mechanism::continual::{Correlation, Error, Memory, Series, State, WindowKind};
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution, Noisy};
-use bernstream::targets::{Exact, Sensitivity};
+use bernstream_noise::Exact;
+use bernstream_noise::continual::blt::Blt;
+use bernstream_noise::continual::fir::Fir;
+use bernstream_noise::continual::{Correlation, Error, Memory, Series, State, WindowKind};
+use bernstream_noise::noise::Generator;
+use bernstream_noise::{Mechanism, Noisy};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::price::Price;
 use sha2::{Digest as _, Sha256};
 
 use crate::statistics::{TWO_SIDED, chi_square_quantile};

@@ -3,8 +3,10 @@
 
 use std::f64::consts::PI;
 
-use bernstream::targets::covariance::{CovarianceDensity, lattice_sum};
-use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream_functions::covariance::{CovarianceDensity, lattice_sum};
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -14,10 +14,10 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, i256};
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
-use bernstream::clock::Timestamp;
-use bernstream::source::decode::{ArrowDecoder, decode};
-use bernstream::source::record::{IdType, TimeFormat};
-use bernstream::source::{Batch, Broken, Columns};
+use bernstream_kafka::source::record::{IdType, TimeFormat};
+use bernstream_release::source::decode::{ArrowDecoder, decode};
+use bernstream_release::source::{Batch, Broken, Columns};
+use bernstream_synopsis::clock::Timestamp;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -66,7 +66,7 @@ fn sound(other: Vec<(&str, ArrayRef)>) -> RecordBatch {
     table(columns)
 }
 
-fn texts(batch: &Batch, text: Option<&bernstream::source::Text>) -> Vec<Option<Vec<u8>>> {
+fn texts(batch: &Batch, text: Option<&bernstream_release::source::Text>) -> Vec<Option<Vec<u8>>> {
     let text = text.unwrap();
     assert!(text.get(batch.times.len()).is_none());
     (0..batch.times.len()).map(|row| text.get(row).map(<[u8]>::to_vec)).collect()

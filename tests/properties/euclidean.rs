@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
-use bernstream::mechanism::calibrate::{Epsilon, Scale};
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::{Exact, Sensitivity};
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::price::Price;
 
 use crate::statistics::{TWO_SIDED, chi_square, exponential_mean_range};
 

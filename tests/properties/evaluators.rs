@@ -1,15 +1,17 @@
 //! One synopsis read in several ways: what smoothing gains and what it rests on, pointwise bands, densities that are densities.
 
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::synopsis::description::{
+use bernstream_functions::whitened::KernelDensity;
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target as _;
+use bernstream_synopsis::description::{
     Axis, Basis, Density, Description, KernelBasis, Noise, NoiseDistribution, PointKernel, Smoothing, Smoothness,
     Target,
 };
-use bernstream::synopsis::{By, Error, Synopsis};
-use bernstream::targets::whitened::KernelDensity;
-use bernstream::targets::{Adjacency, Exact, Sensitivity, Target as _};
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Adjacency, Sensitivity};
+use bernstream_synopsis::{By, Error, Synopsis};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -39,7 +41,7 @@ impl Window {
 
     /// On a lattice of degree 40, at order 2, for noise of this scale.
     fn about(&self, law: NoiseDistribution, scale: f64) -> Description {
-        let example = include_str!("../../src/synopsis/example.json");
+        let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
         about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }];
         (about.degree, about.order) = (40, 2);

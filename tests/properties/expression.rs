@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use bernstream::targets::expression::{Expression, Formula, Label, Variable};
-use bernstream::targets::{Adjacency, Target};
-use bernstream::window::accumulator::Record;
+use bernstream_functions::expression::{Expression, Formula, Label, Variable};
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

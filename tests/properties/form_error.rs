@@ -3,18 +3,20 @@
 use std::f64::consts::{SQRT_2, TAU};
 
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{
+use bernstream_functions::cells::CellDensity;
+use bernstream_functions::density::Density as Lattice;
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{
     Axis, Density, Description, Noise, NoiseBand, NoiseDistribution, Smoothing, Target as About,
 };
-use bernstream::synopsis::{Synopsis, form_error};
-use bernstream::targets::cells::CellDensity;
-use bernstream::targets::density::Density as Lattice;
-use bernstream::targets::{Adjacency, Exact, Target};
-use bernstream::window::histogram::Spline;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Synopsis, form_error};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -61,7 +63,7 @@ impl Case {
     }
 
     fn about(&self) -> Description {
-        let example = include_str!("../../src/synopsis/example.json");
+        let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
         let shape = self.target.shape();
         let axis = |column: &str| Axis { column: column.to_owned(), min: 0.0, max: 1.0 };

@@ -7,9 +7,9 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, NullArray, RecordBa
 use arrow_array::{BooleanArray, LargeStringArray, StringViewArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
-use bernstream::source::decode::decode;
-use bernstream::source::record::{IdType, TimeFormat};
-use bernstream::source::{Batch, Columns};
+use bernstream_kafka::source::record::{IdType, TimeFormat};
+use bernstream_release::source::decode::decode;
+use bernstream_release::source::{Batch, Columns};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

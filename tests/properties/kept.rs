@@ -5,10 +5,12 @@ use crate::harness::exact::Opened as _;
 
 use crate::batches::{batch, form, record, rules_for_users, seconds};
 use arrow_array::Float64Array;
-use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::targets::regression::Regression;
-use bernstream::targets::{Adjacency, Target};
-use bernstream::window::{Axis, Form, Label, Outside, Windows};
+use bernstream_functions::machine::{Machine, Settings};
+use bernstream_functions::regression::Regression;
+use bernstream_release::Target;
+use bernstream_release::window::{Axis, Form, Label, Outside, Windows};
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::machine::{Kernel, Loss};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

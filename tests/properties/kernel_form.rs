@@ -4,10 +4,13 @@
 use std::f64::consts::PI;
 
 use crate::harness::exact::Opened as _;
-use bernstream::targets::machine::{Kernel, KernelMachine, Loss, Machine, Settings};
-use bernstream::targets::whitened::KernelDensity;
-use bernstream::targets::{Adjacency, Basis, Error, Exact, Target};
-use bernstream::window::accumulator::Accumulator;
+use bernstream_functions::machine::{KernelMachine, Machine, Settings};
+use bernstream_functions::whitened::KernelDensity;
+use bernstream_noise::Exact;
+use bernstream_release::window::accumulator::Accumulator;
+use bernstream_release::{Error, Target};
+use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::{Adjacency, Basis};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

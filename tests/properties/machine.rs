@@ -1,9 +1,11 @@
 //! How much a record can change a machine or a logistic regression, against searches that try to change it more.
 
-use bernstream::targets::logistic::{Logistic, Score};
-use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::targets::{Adjacency, Error, ShapeError, Target};
-use bernstream::window::accumulator::{Accumulator, Record};
+use bernstream_functions::logistic::{Logistic, Score};
+use bernstream_functions::machine::{Machine, Settings};
+use bernstream_release::window::accumulator::{Accumulator, Record};
+use bernstream_release::{Error, Target};
+use bernstream_synopsis::machine::{Kernel, Loss};
+use bernstream_synopsis::{Adjacency, ShapeError};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -4,8 +4,9 @@
 use std::f64::consts::PI;
 
 use crate::harness::exact::Opened as _;
-use bernstream::targets::moments::Moments;
-use bernstream::targets::{Adjacency, Target};
+use bernstream_functions::moments::Moments;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::audit::compare::{Part, Report, compare};
-use bernstream::audit::messages::Message;
-use bernstream::audit::{Observed, Pair, Stamps, Subject, neighbours, replay, run};
-use bernstream::config::{Input, Settings};
-use bernstream::mechanism::price::Price;
-use bernstream::pipeline::{Plan, Release};
-use bernstream::synopsis::description::Definition;
+use bernstream_audit::compare::{Part, Report, compare};
+use bernstream_audit::messages::Message;
+use bernstream_audit::{Observed, Pair, Stamps, Subject, neighbours, replay, run};
+use bernstream_config::{Input, Settings};
+use bernstream_synopsis::description::Definition;
+use bernstream_synopsis::price::Price;
+use bernstream_worker::pipeline::{Plan, Release};
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -289,8 +289,8 @@ fn noise_for_half_the_sensitivity_is_found() {
     release.variants = release
         .variants
         .try_map(|variant| {
-            let change = bernstream::targets::Sensitivity(variant.change.0 / 2);
-            Ok::<_, std::convert::Infallible>(bernstream::pipeline::ReleaseVariant { change, ..variant.clone() })
+            let change = bernstream_synopsis::Sensitivity(variant.change.0 / 2);
+            Ok::<_, std::convert::Infallible>(bernstream_worker::pipeline::ReleaseVariant { change, ..variant.clone() })
         })
         .unwrap();
     let said = control.said(&pair, &replays);

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Candidates, Mechanism, NoiseDistribution, Selection};
-use bernstream::targets::{Exact, Sensitivity};
+use bernstream_noise::Exact;
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
+use bernstream_noise::{Candidates, Mechanism, Selection};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::price::Price;
 
 use crate::harness::exact::Opened as _;
 use crate::statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
@@ -425,7 +427,7 @@ fn files_that_contain(words: &str) -> Vec<PathBuf> {
 #[test]
 fn nothing_but_tests_freezes_a_generator() {
     // An audit reads streams that it makes up, and nothing of it is published.
-    let is_audit = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("src/audit"));
+    let is_audit = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("crates/audit/src"));
     for opening in ["frozen(", "replayed("] {
         let mut used = files_that_contain(opening);
         used.retain(|path| !is_audit(path));
@@ -437,7 +439,7 @@ fn nothing_but_tests_freezes_a_generator() {
 
 #[test]
 fn noise_is_made_without_floats() {
-    let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mechanism/noise");
+    let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/noise/src/noise");
     let files: Vec<_> = fs::read_dir(room).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() >= 3, "{files:?}");
     for path in files {

@@ -1,11 +1,13 @@
 //! The Gaussian process one point at a time: the law of the batch, one price whatever the points, and what is free.
 
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::online::{Answer, Online};
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::targets::machine::Kernel;
-use bernstream::targets::{Exact, PointKernel, Sensitivity};
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_noise::online::{Answer, Online};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::machine::Kernel;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,9 +1,9 @@
 //! The four samplers against laws that were computed by exact arithmetic elsewhere: `tests/data/noise.py` knows the densities, and
 //! nothing of how they are drawn.
 
-use bernstream::mechanism::NoiseDistribution;
-use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_synopsis::NoiseDistribution;
 
 use crate::statistics::chi_square;
 
@@ -150,7 +150,7 @@ fn what_has_another_law_is_found_out() {
 /// All that is not decided exactly: the probabilities of the binary digits, cut to 192 bits.
 #[test]
 fn the_constants_of_the_samplers_are_those_of_exact_arithmetic() {
-    let source = include_str!("../../src/mechanism/noise/geometric.rs");
+    let source = include_str!("../../crates/noise/src/noise/geometric.rs");
     let written = |hex: &str| {
         let words: Vec<String> = [0, 16, 32].iter().map(|at| format!("0x{}", &hex[*at..at + 16])).collect();
         format!("[{}]", words.join(", "))

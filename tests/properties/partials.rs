@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces};
-use bernstream::source::{Batch, Positions};
-use bernstream::window::accumulator::Accumulator;
-use bernstream::window::grid::Span;
-use bernstream::window::{LONGEST_UNIT, Rules, Window, Windows};
+use bernstream_ledger::sealing::Secret;
+use bernstream_release::source::Batch;
+use bernstream_release::window::accumulator::Accumulator;
+use bernstream_release::window::{LONGEST_UNIT, Rules, Window, Windows};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::scale::{Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -106,7 +107,7 @@ fn the_bytes_of_a_partial_are_those_of_their_version() {
         }
     }
     let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!((bernstream::window::VERSION, digest.as_str()), (2, "e2de800055fb5d48"));
+    assert_eq!((bernstream_release::window::VERSION, digest.as_str()), (2, "e2de800055fb5d48"));
 }
 
 #[test]

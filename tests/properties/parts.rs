@@ -1,9 +1,9 @@
 //! Readers that share the partitions: what they have of a window, joined, is the window of one that reads everything.
 
-use bernstream::source::Batch;
-use bernstream::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream::window::histogram::Nodes;
-use bernstream::window::{Form, Part, Rules, Window, Windows};
+use bernstream_release::source::Batch;
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_release::window::{Form, Part, Rules, Window, Windows};
+use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -3,9 +3,9 @@
 use crate::harness::exact::Opened as _;
 use crate::harness::plan::plan;
 use crate::planner_cases::{Case, Kind, LAWS, Law, density, found, mechanism, sup};
-use bernstream::config::{Candidate, Coordinates};
-use bernstream::mechanism::noise::Generator;
-use bernstream::synopsis::{By, Synopsis, predict};
+use bernstream_config::{Candidate, Coordinates};
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::{By, Synopsis, predict};
 
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -212,7 +212,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let mut found = [0.0; 2];
     for seed in 0..60 {
         let records = case.window(Law::Rough, seed, 60);
-        let filled = |target: &dyn bernstream::targets::Target| {
+        let filled = |target: &dyn bernstream_release::Target| {
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
         let exact: Vec<f64> = filled(&*fine.target).opened().iter().map(|v| *v as f64 * fine.unit()).collect();

@@ -4,16 +4,17 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use crate::harness::exact::Opened as _;
-use bernstream::config::{Candidate, Coordinates, Settings};
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::noise::Generator;
-use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
-use bernstream::targets::{Basis, Target};
+use bernstream_config::{Candidate, Coordinates, Settings};
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_synopsis::Basis;
+use bernstream_synopsis::bernstein::{Operator, basis, evaluate};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 
-const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
+const FLIGHTS: &str = include_str!("../data/lattice.toml");
 /// So many draws of noise for all windows of a law together, and at least one for each.
 const RELEASES: u32 = 256;
 

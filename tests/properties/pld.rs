@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use bernstream::accountant::gaussian::Drawn;
-use bernstream::accountant::loss::{Losses, PrivacyLoss};
-use bernstream::accountant::plan::{Class, Plan, longest};
-use bernstream::accountant::{concentrated, gaussian};
-use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
-use bernstream::mechanism::concentrated::rho_of_laplace;
-use bernstream::mechanism::price::Price;
-use bernstream::targets::Sensitivity;
+use bernstream_noise::accountant::gaussian::Drawn;
+use bernstream_noise::accountant::loss::{Losses, PrivacyLoss};
+use bernstream_noise::accountant::plan::{Class, Plan, longest};
+use bernstream_noise::accountant::{concentrated, gaussian};
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::concentrated::rho_of_laplace;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
+use bernstream_synopsis::price::Price;
 use serde::Deserialize;
 
 /// What may be too much, of a value.

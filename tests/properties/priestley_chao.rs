@@ -1,7 +1,7 @@
 //! The regression of the diffpriv vignette as a caller's function.
 
-use bernstream::targets::blackbox::{Fitted, Function};
-use bernstream::window::accumulator::Record;
+use bernstream_functions::blackbox::{Fitted, Function};
+use bernstream_release::window::accumulator::Record;
 
 #[derive(Clone, Debug)]
 pub struct PriestleyChao {

@@ -5,16 +5,19 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::{Axis, Basis, Description, Noise};
-use bernstream::synopsis::query::{
+use bernstream_functions::moments::Moments;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::{Axis, Basis, Description, Noise};
+use bernstream_synopsis::moments::most_frequencies;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::query::{
     Approximation, Grid, Query, frequencies, gaussian_bump, half_space, papers_frequencies, polynomial,
 };
-use bernstream::targets::moments::{Moments, most_frequencies};
-use bernstream::targets::{Adjacency, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -35,7 +38,7 @@ fn records(axes: usize, count: usize) -> Vec<Record> {
 /// Exact moments of a window, and noise of one law at one price: as many releases as wanted.
 struct Window {
     moments: Moments,
-    exact: bernstream::targets::Exact,
+    exact: bernstream_noise::Exact,
     mechanism: Mechanism,
     law: NoiseDistribution,
 }
@@ -55,7 +58,7 @@ impl Window {
 
     fn synopsis(&self, values: &[i128]) -> Synopsis {
         let shape = self.moments.shape();
-        let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+        let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         about.domain = (0..shape.dimensions)
             .map(|axis| Axis { column: ["x", "y", "z"][axis].into(), min: -1.0, max: 1.0 })
             .collect();

@@ -4,9 +4,11 @@ mod avro;
 mod protobuf;
 
 use arrow_array::Array;
-use bernstream::clock::Timestamp;
-use bernstream::source::record::{Declared, Gather, IdType, LARGEST_RECORD, RecordForm, RecordReader, TimeFormat};
-use bernstream::source::{Batch, Columns};
+use bernstream_kafka::source::record::{
+    Declared, Gather, IdType, LARGEST_RECORD, RecordForm, RecordReader, TimeFormat,
+};
+use bernstream_release::source::{Batch, Columns};
+use bernstream_synopsis::clock::Timestamp;
 use proptest::prelude::*;
 
 use crate::memory::peak_of;
@@ -40,7 +42,7 @@ fn rows(batch: &Batch) -> Vec<Kept> {
     let number = |values: &arrow_array::Float64Array, row| values.is_valid(row).then(|| values.value(row));
     let row = |row| {
         let time = batch.times.is_valid(row).then(|| batch.times.value(row));
-        let text = |column: &Option<bernstream::source::Text>| {
+        let text = |column: &Option<bernstream_release::source::Text>| {
             column.as_ref().and_then(|column| column.get(row)).map(<[u8]>::to_vec)
         };
         Kept(

@@ -3,8 +3,10 @@
 
 use std::f64::consts::PI;
 
-use bernstream::targets::regression::Regression;
-use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream_functions::regression::Regression;
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

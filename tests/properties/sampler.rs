@@ -1,11 +1,14 @@
 //! The sensitivity sampler: its choices are those of the R package, they cover as claimed, and less would not.
 
-use bernstream::targets::Adjacency;
-use bernstream::targets::blackbox::{self, BlackBox, Function};
-use bernstream::targets::sampler::{Plan, Prior, PriorDistribution, Sampled, sample, sample_summand};
-use bernstream::targets::{Target, expression};
-use bernstream::window::accumulator::Record;
-use bernstream::window::{Axis, Label, Outside};
+use bernstream_functions::blackbox;
+use bernstream_functions::blackbox::{BlackBox, Function};
+use bernstream_functions::expression;
+use bernstream_functions::sampler::{Plan, Prior, Sampled, sample, sample_summand};
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::Record;
+use bernstream_release::window::{Axis, Label, Outside};
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::sampler::PriorDistribution;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

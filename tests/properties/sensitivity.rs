@@ -3,9 +3,11 @@
 
 use std::f64::consts::PI;
 
-use bernstream::targets::density::Density;
-use bernstream::targets::{Adjacency, Exact, Target};
-use bernstream::window::histogram::Histogram;
+use bernstream_functions::density::Density;
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::histogram::Histogram;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -1,13 +1,13 @@
 //! A synopsis through its public face: what leaves, what is read back, and what damage does.
 
-use bernstream::mechanism::price::Price;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution};
-use bernstream::synopsis::{Error, Synopsis};
-use bernstream::targets::Shape;
+use bernstream_synopsis::Shape;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution};
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::{Error, Synopsis};
 
 fn description() -> Description {
-    serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap()
+    serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap()
 }
 
 /// A description of a lattice of `degree` on axes `[0, 1], [0, 2], ...`.
@@ -87,7 +87,7 @@ fn headers_are_cloud_events_and_name_the_window_and_its_price() {
 fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
     const IMPLIED: &str = r#"{"epsilon":"1.5","delta":"0.000001"}"#;
     let about = |definition: &str, price: &str| -> Description {
-        let text = include_str!("../../src/synopsis/example.json")
+        let text = bernstream_synopsis::EXAMPLE
             .replace("\"pure epsilon\"", definition)
             .replace(r#""price": "0.5""#, &format!(r#""implies": {IMPLIED}, "price": {price}"#))
             .replace(r#""spent": "0.5", "total": "1""#, &format!(r#""spent": {price}, "total": {price}"#));
@@ -140,14 +140,14 @@ fn without_a_key_neither_message_key_nor_subject_has_one() {
 
 #[test]
 fn readers_ignore_fields_that_they_do_not_know() {
-    let text = include_str!("../../src/synopsis/example.json").replacen('{', r#"{ "added_later": [1],"#, 1);
+    let text = bernstream_synopsis::EXAMPLE.replacen('{', r#"{ "added_later": [1],"#, 1);
     assert_eq!(serde_json::from_str::<Description>(&text).unwrap(), description());
 }
 
 #[test]
 fn the_document_is_written_as_it_is_documented() {
     let written = serde_json::to_value(description()).unwrap();
-    let documented: serde_json::Value = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+    let documented: serde_json::Value = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
     assert_eq!(written, documented);
 }
 

@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::NoiseDistribution;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function};
-use bernstream::synopsis::tables::{Fit, Interval, Kernel, Reading};
-use bernstream::synopsis::{Error, Synopsis};
-use bernstream::targets::Target;
-use bernstream::targets::tables::CellTables;
-use bernstream::window::accumulator::TableLabel;
-use bernstream::window::histogram::Spline;
+use bernstream_functions::tables::CellTables;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::TableLabel;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function};
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::tables::{Fit, Interval, Kernel, Reading};
+use bernstream_synopsis::{Error, Synopsis};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -73,7 +73,7 @@ impl Setting {
     }
 
     fn description(&self, law: NoiseDistribution) -> Description {
-        let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+        let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         about.domain = (0..self.axes).map(|i| Axis { column: format!("x{i}"), min: 0.0, max: 1.0 }).collect();
         (about.degree, about.order, about.basis) = (1, 1, self.target().shape().basis);
         let label = CellLabel::Classes { column: "y".to_owned(), values: vec![1.0, 2.0, 3.0] };

@@ -1,18 +1,20 @@
 //! Tables of cells: what neighbours change, and whether what is read from them is as near to the truth as its intervals say.
 
 use crate::harness::exact::Opened as _;
-use bernstream::mechanism::calibrate::Epsilon;
-use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Mechanism, NoiseDistribution};
-use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, CellLabel, Cells, Description, Target as Function};
-use bernstream::synopsis::tables::{Fit, Interval, Tables};
-use bernstream::targets::tables::CellTables;
-use bernstream::targets::{Adjacency, Target};
-use bernstream::window::accumulator::{Record, TableLabel};
-use bernstream::window::histogram::Spline;
+use bernstream_functions::tables::CellTables;
+use bernstream_noise::Mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::{Record, TableLabel};
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::calibrate::Epsilon;
+use bernstream_synopsis::description::{Axis, Basis, CellLabel, Cells, Description, Target as Function};
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::tables::{Fit, Interval, Tables};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -205,7 +207,7 @@ impl Law {
     }
 
     fn description(&self, law: NoiseDistribution) -> Description {
-        let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
+        let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }];
         (about.degree, about.order, about.basis) = (1, 1, self.target().shape().basis);
         let label = CellLabel::Number { column: "y".to_owned(), min: -1.0, max: 1.0 };
@@ -245,7 +247,7 @@ fn holds(interval: Option<Interval>, value: f64) -> bool {
     interval.is_none_or(|Interval { lower, upper }| (lower - 1e-9..=upper + 1e-9).contains(&value))
 }
 
-fn readings(tables: &Tables, wider: f64, x: f64) -> [bernstream::synopsis::tables::Reading; 3] {
+fn readings(tables: &Tables, wider: f64, x: f64) -> [bernstream_synopsis::tables::Reading; 3] {
     let bandwidths: Vec<f64> = tables.bandwidths().iter().map(|b| b * wider).collect();
     let kernel = tables.kernel(Some(&bandwidths)).unwrap();
     [

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use bernstream::targets::{Adjacency, Exact, Target};
-use bernstream::window::accumulator::{AccumulatorSpec, Record};
+use bernstream_noise::Exact;
+use bernstream_release::Target;
+use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
+use bernstream_synopsis::Adjacency;
 
 use crate::absent::{RECORDS, norms, targets};
 

@@ -1,9 +1,9 @@
 //! What a record can change: its own fate only.
 
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
-use bernstream::window::accumulator::AccumulatorSpec;
-use bernstream::window::histogram::Nodes;
-use bernstream::window::{Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows};
+use bernstream_release::window::accumulator::AccumulatorSpec;
+use bernstream_release::window::{Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows};
+use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bernstream::ledger::{Error, exists};
+use bernstream_ledger::{Error, exists};
 
 use crate::harness::files::{Files, command, ended};
 use crate::harness::ledger::params;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
+use bernstream_synopsis::clock::Timestamp;
 
 use crate::harness::setup::Setup;
 

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, TimestampMicrosecondType};
 use arrow_ipc::reader::StreamReader;
-use bernstream::synopsis::Synopsis;
+use bernstream_synopsis::Synopsis;
 
 use super::topics::Message;
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use bernstream::clock::Timestamp;
+use bernstream_synopsis::clock::Timestamp;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};

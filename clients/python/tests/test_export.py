@@ -28,7 +28,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def test_the_digests_are_those_of_the_program() -> None:
-    # Of src/ledger/chain.rs.
+    # Of crates/ledger/src/chain.rs.
     number, salt, text = (1).to_bytes(8, "big"), b"\7" * 32, b"{}"
     older = digest(b"bernstream ledger row 1\n", bytes(32), number, salt, text)
     assert older.hex() == "abc0b6ec0e9d0dbeacf7a40fcc0a374140e1cf9aea9f2fa56b3b2098e2bce315"

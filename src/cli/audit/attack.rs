@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use super::replay::{Change, Replayed};
-use crate::audit::trade_off::{self, Attack, Neighbours};
-use crate::audit::{self, Attacked, Deadline, Pair, Subject, batches};
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
+use bernstream_audit as audit;
+use bernstream_audit::trade_off;
+use bernstream_audit::trade_off::{Attack, Neighbours};
+use bernstream_audit::{Attacked, Deadline, Pair, Subject, batches};
 
 /// What an attack on one release found, or why there was none.
 #[derive(Clone, Debug, Serialize)]

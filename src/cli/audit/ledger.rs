@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::audit::Deadline;
 use crate::cli::failure::Failure;
 use crate::cli::ledger;
-use crate::config::Settings;
-use crate::ledger::{Ledger, Pending, exists};
+use bernstream_audit::Deadline;
+use bernstream_config::Settings;
+use bernstream_ledger::{Ledger, Pending, exists};
 
 /// What `ledger verify` says.
 #[derive(Clone, Debug, Serialize)]
@@ -91,7 +91,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::ledger::Error;
+    use bernstream_ledger::Error;
 
     #[test]
     fn a_ledger_that_cannot_be_looked_at_is_not_taken_for_one_that_is_wrong() {

@@ -2,13 +2,13 @@
 
 use super::attack::Outcome;
 use super::replay::Replayed;
-use crate::accountant::policy::Policy;
-use crate::audit::samplers::Sampled;
 use crate::cli::figures::three_digits;
-use crate::config::{Input, Settings};
-use crate::source::record::Format;
-use crate::synopsis::description::Definition;
-use crate::targets::Target;
+use bernstream_audit::samplers::Sampled;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::source::record::Format;
+use bernstream_noise::accountant::policy::Policy;
+use bernstream_release::Target;
+use bernstream_synopsis::description::Definition;
 
 /// A sentence each: what a fault must look like to stay unseen.
 pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled], attacks: &[Outcome]) -> Vec<String> {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::attack::Outcome;
 use super::pictures;
 use super::report::{Report, drawn, part_of, shown, verdict_of};
-use crate::audit::Test;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
+use bernstream_audit::Test;
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;color:#222;max-width:60em;margin:2em auto;padding:0 1em}\
 h1,h2,h3{font-weight:600}h2{margin-top:2em;border-bottom:1px solid #ddd}li{margin:.2em 0}\

@@ -3,10 +3,10 @@
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::audit::samplers::Sampled;
-use crate::audit::{Attacked, Point};
 use crate::cli::failure::Failure;
-use crate::mechanism::NoiseDistribution;
+use bernstream_audit::samplers::Sampled;
+use bernstream_audit::{Attacked, Point};
+use bernstream_synopsis::NoiseDistribution;
 
 const DARK: RGBColor = RGBColor(68, 68, 68);
 const SKY: RGBColor = RGBColor(43, 108, 176);

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use crate::audit::compare::Part;
-use crate::audit::{self, Deadline, Pair, Subject, neighbours};
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
+use bernstream_audit as audit;
+use bernstream_audit::compare::Part;
+use bernstream_audit::{Deadline, Pair, Subject, neighbours};
 
 /// What the replays found.
 #[derive(Clone, Debug, Serialize)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::attack::Outcome;
 use super::ledger::{State, Verified};
 use super::replay::{Change, Replayed};
-use crate::audit::samplers::Sampled;
-use crate::audit::{Attacked, Test, Verdict};
 use crate::cli::figures::three_digits;
 use crate::cli::print::section;
-use crate::clock::Timestamp;
+use bernstream_audit::samplers::Sampled;
+use bernstream_audit::{Attacked, Test, Verdict};
+use bernstream_synopsis::clock::Timestamp;
 
 /// The report of an audit; the names of its fields are those of `--json`, which `docs/reference/audit.schema.json` describes.
 #[derive(Clone, Debug, Serialize)]

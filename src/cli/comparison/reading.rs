@@ -1,11 +1,11 @@
 //! How the synopses of a comparison are read, and how far what they tell is from what is true.
 
 use crate::cli::comparison::world::Truth;
-use crate::synopsis::description::{Axis, Basis, CellLabel, Classifier, Method, Regression, Target};
-use crate::synopsis::tables::{Fit, Kernel, Tables};
-use crate::synopsis::{By, Error, Evaluator, Synopsis};
-use crate::targets::machine::Loss;
-use crate::window::Label;
+use bernstream_release::window::Label;
+use bernstream_synopsis::description::{Axis, Basis, CellLabel, Classifier, Method, Regression, Target};
+use bernstream_synopsis::machine::Loss;
+use bernstream_synopsis::tables::{Fit, Kernel, Tables};
+use bernstream_synopsis::{By, Error, Evaluator, Synopsis};
 
 /// A probability counts as at least this much, and as at most one less this much: one of 0 would be infinitely wrong.
 pub const LEAST: f64 = 0.001;

@@ -6,15 +6,15 @@ use std::thread;
 use crate::cli::comparison::reading::{Off, Reading, off};
 use crate::cli::comparison::world::World;
 use crate::cli::failure::Failure;
-use crate::config::{Payment, Release, Settings};
-use crate::mechanism::calibrate::{Epsilon, Rho};
-use crate::mechanism::choice::Candidates;
-use crate::mechanism::noise::Generator;
-use crate::mechanism::price::Price;
-use crate::pipeline::ReleaseVariant;
-use crate::synopsis::Synopsis;
-use crate::synopsis::band::Band;
-use crate::targets::Exact;
+use bernstream_config::{Payment, Release, Settings};
+use bernstream_noise::Exact;
+use bernstream_noise::noise::Generator;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::calibrate::{Epsilon, Rho};
+use bernstream_synopsis::price::Price;
+use bernstream_worker::pipeline::ReleaseVariant;
 
 /// Draws of noise for each window.
 pub const DRAWS: usize = 8;
@@ -146,7 +146,7 @@ fn released(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure
     Synopsis::new(variant.descriptions.first().clone(), variant.dequantize(&noisy).into_values()).map_err(unreadable)
 }
 
-fn unreadable(error: crate::synopsis::Error) -> Failure {
+fn unreadable(error: bernstream_synopsis::Error) -> Failure {
     Failure::Other(error.to_string())
 }
 

@@ -9,15 +9,16 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 
 use crate::cli::failure::Failure;
-use crate::config::{Release, Settings};
-use crate::source::files::{Files, Params};
-use crate::source::record::Declared;
-use crate::source::{Columns, Event, Source};
-use crate::synopsis::rough::{Kind, Rough, Sum};
-use crate::targets::PointKernel;
-use crate::targets::machine::Kernel;
-use crate::window::Label;
-use crate::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_config::{Release, Settings};
+use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::source::record::Declared;
+use bernstream_kafka::source::{Event, Source};
+use bernstream_release::source::Columns;
+use bernstream_release::window::Label;
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_synopsis::PointKernel;
+use bernstream_synopsis::machine::Kernel;
+use bernstream_synopsis::rough::{Kind, Rough, Sum};
 
 /// How wide the bends of a curve are, as parts of an axis: a law each.
 pub const BENDS: [f64; 4] = [0.5, 0.3, 0.2, 0.1];
@@ -112,7 +113,7 @@ pub struct Row {
 ///
 /// If it cannot be read, lacks a column, or has too few rows to tell anything.
 pub fn rows(path: &Path, settings: &Settings, release: &Release, label: &Label) -> Result<Vec<Row>, Failure> {
-    let unavailable = |error: crate::source::Error| Failure::Unavailable(error.to_string());
+    let unavailable = |error: bernstream_kafka::source::Error| Failure::Unavailable(error.to_string());
     let columns = Columns { key: None, unit: None, values: release.columns.clone(), ..settings.columns.clone() };
     let params = Params { path: path.to_owned(), declared: Declared::default() };
     let mut files = Files::open(&params, columns).map_err(unavailable)?;

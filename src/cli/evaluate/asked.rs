@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     pub(super) points: Option<u32>,
     /// Order of the Bernstein operator [default: what the synopsis recommends]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::synopsis::bernstein::MAX_ORDER)))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(bernstream_synopsis::bernstein::MAX_ORDER)))]
     pub(super) order: Option<u32>,
     /// How the released values become a function
     #[arg(long, value_enum, default_value_t = Reading::Bernstein)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::failure::Failure;
 use crate::cli::newest;
 use crate::cli::print::unprinted;
-use crate::synopsis;
+use bernstream_synopsis as synopsis;
 
 /// Why nothing, or not everything, was printed.
 #[derive(Debug, thiserror::Error)]

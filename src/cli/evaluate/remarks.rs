@@ -3,7 +3,7 @@
 use super::table::Divisor;
 use crate::cli::reading::Width;
 use crate::cli::units;
-use crate::synopsis::description::{Choice, Definition, Description};
+use bernstream_synopsis::description::{Choice, Definition, Description};
 
 pub(super) fn what(about: &Description, divisor: Divisor) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();

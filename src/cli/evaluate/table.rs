@@ -6,10 +6,11 @@ use super::asked::Arguments;
 use super::error::Error;
 use crate::cli::figures::{above_noise, ten_digits, three_digits};
 use crate::cli::reading::{LabelFit, Reading, Width};
-use crate::synopsis::approximation::ApproximationBand;
-use crate::synopsis::description::{Axis, Classifier, Density, Description, Target};
-use crate::synopsis::tables::Interval;
-use crate::synopsis::{self, Evaluator, Synopsis};
+use bernstream_synopsis as synopsis;
+use bernstream_synopsis::approximation::ApproximationBand;
+use bernstream_synopsis::description::{Axis, Classifier, Density, Description, Target};
+use bernstream_synopsis::tables::Interval;
+use bernstream_synopsis::{Evaluator, Synopsis};
 
 const DEFAULT_POINTS: u32 = 25;
 

@@ -3,9 +3,10 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use crate::config::{self, Release, Settings};
-use crate::synopsis::description::{Density, Smoothing, Target};
-use crate::targets::marginals::BINS;
+use bernstream_config as config;
+use bernstream_config::{Release, Settings};
+use bernstream_release::marginals::BINS;
+use bernstream_synopsis::description::{Density, Smoothing, Target};
 
 /// What each window and key chooses privately from its own records, and how accurately.
 pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {

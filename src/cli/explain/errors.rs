@@ -7,12 +7,12 @@ use crate::cli::explain::visibility::{CurveScale, CurveVisibility, ExpectedCurve
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use crate::config::{Release, Selection, Settings};
-use crate::mechanism::calibrate::{Epsilon, Rho};
-use crate::mechanism::price::Price;
-use crate::synopsis::description::{CellLabel, Cells, Target};
-use crate::synopsis::rough::Kind;
-use crate::targets::Basis;
+use bernstream_config::{Release, Selection, Settings};
+use bernstream_synopsis::Basis;
+use bernstream_synopsis::calibrate::{Epsilon, Rho};
+use bernstream_synopsis::description::{CellLabel, Cells, Target};
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::rough::Kind;
 
 /// How accurate a release is, and would be at other prices. Computed from public quantities alone.
 #[derive(Debug, Serialize)]

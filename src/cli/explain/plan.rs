@@ -3,16 +3,17 @@
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
-use crate::config::{Release, Settings, WindowKind};
-use crate::mechanism::Norm;
-use crate::mechanism::continual::Series;
-use crate::mechanism::price::Price;
-use crate::synopsis::band::Band;
-use crate::synopsis::description::{Definition, Density, Smoothing, Target};
-use crate::synopsis::{bernstein, cell_error, predict};
-use crate::targets::whitened::Points;
-use crate::targets::{self, Adjacency, Basis, Sensitivity, Shape};
-use crate::window::histogram::Spline;
+use bernstream_config::{Release, Settings, WindowKind};
+use bernstream_noise::continual::Series;
+use bernstream_release as targets;
+use bernstream_synopsis::Norm;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{Definition, Density, Smoothing, Target};
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::whitened::Points;
+use bernstream_synopsis::{Adjacency, Basis, Sensitivity, Shape};
+use bernstream_synopsis::{bernstein, cell_error, predict};
 
 /// The most synopses of a running sum that are examined one by one.
 const MOST_STEPS: u64 = 100_000;

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::cli::explain::plan::named;
 use crate::cli::figures::{three_digits, two_digits};
-use crate::clock;
-use crate::config::{Release, Settings};
-use crate::mechanism::calibrate::{Epsilon, Rho};
-use crate::mechanism::price::Price;
-use crate::synopsis::description::{Cells, Density, Smoothing, Target};
+use bernstream_config::{Release, Settings};
+use bernstream_synopsis::calibrate::{Epsilon, Rho};
+use bernstream_synopsis::clock;
+use bernstream_synopsis::description::{Cells, Density, Smoothing, Target};
+use bernstream_synopsis::price::Price;
 
 /// How many times its error a mean height is of whose band that of half or one and a half of it stays clear; and half of a range, where the
 /// bands of its middle and of a value a quarter of it away do.

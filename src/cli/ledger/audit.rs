@@ -2,13 +2,13 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{report, section};
-use crate::ledger::Digest;
-use crate::ledger::audit::{Audit, Missing, Statement};
-use crate::sink::Output;
-use crate::sink::output::Location;
-use crate::synopsis::Synopsis;
-use crate::synopsis::description::Unit;
-use crate::window::grid::Span;
+use bernstream_kafka::sink::Output;
+use bernstream_kafka::sink::output::Location;
+use bernstream_ledger::Digest;
+use bernstream_ledger::audit::{Audit, Missing, Statement};
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::description::Unit;
+use bernstream_synopsis::grid::Span;
 
 /// How many lines of each kind are shown.
 const SHOWN: usize = 10;

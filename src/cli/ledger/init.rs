@@ -7,14 +7,17 @@ use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
 use crate::cli::print::line;
 use crate::cli::shares::{self, Beginner};
-use crate::clock::{self, Timestamp};
-use crate::config::{Input, Period, Settings, Unit};
-use crate::kafka::{broker_clock, topic};
-use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::log::{Error, Params, open_log};
-use crate::ledger::witness::Claim;
-use crate::ledger::{self, Ledger};
-use crate::source::kafka;
+use bernstream_config::{Input, Period, Settings, Unit};
+use bernstream_kafka::ledger::log::{Params, open_log};
+use bernstream_kafka::source::kafka;
+use bernstream_kafka::{broker_clock, topic};
+use bernstream_ledger as ledger;
+use bernstream_ledger::Ledger;
+use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream_ledger::log::Error;
+use bernstream_ledger::witness::Claim;
+use bernstream_synopsis::clock;
+use bernstream_synopsis::clock::Timestamp;
 
 /// Whether the new ledger may take over from another one.
 #[derive(Clone, Copy, Debug)]

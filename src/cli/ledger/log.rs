@@ -3,12 +3,13 @@
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::progress::{counting, during};
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::kafka;
-use crate::kafka::topic;
-use crate::ledger::log::{KafkaLog, Params, open_log};
-use crate::ledger::{self, Error, Head, Ledger};
+use bernstream_config::Settings;
+use bernstream_kafka as kafka;
+use bernstream_kafka::ledger::log::{KafkaLog, Params, open_log};
+use bernstream_kafka::topic;
+use bernstream_ledger as ledger;
+use bernstream_ledger::{Error, Head, Ledger};
+use bernstream_synopsis::clock::Timestamp;
 
 /// How many rows are named.
 const NAMED: usize = 5;

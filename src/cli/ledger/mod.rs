@@ -25,11 +25,11 @@ use crate::cli::figures::counted;
 use crate::cli::ledger::spending::By;
 use crate::cli::print::{as_json, line, note, report, unprinted};
 use crate::cli::progress::counting;
-use crate::clock::Timestamp;
-use crate::config::{Input, Settings};
-use crate::ledger::bootstrap::StartMode;
-use crate::ledger::{Head, Ledger, Paid, Step};
-use crate::sink::deliver;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::sink::deliver;
+use bernstream_ledger::bootstrap::StartMode;
+use bernstream_ledger::{Head, Ledger, Paid, Step};
+use bernstream_synopsis::clock::Timestamp;
 
 /// What `ledger archive` says where it has nothing to do.
 const NOTHING_TO_MOVE: &str =

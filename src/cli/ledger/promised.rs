@@ -1,8 +1,8 @@
 //! What a ledger has promised, in words.
 
-use crate::config::{canonical, guarantee};
-use crate::ledger::Genesis;
-use crate::mechanism::price::Price;
+use bernstream_config::{canonical, guarantee};
+use bernstream_ledger::Genesis;
+use bernstream_synopsis::price::Price;
 
 /// The privacy definition of the ledger itself, whatever the configuration says now.
 pub(super) fn promised(genesis: &Genesis) -> String {

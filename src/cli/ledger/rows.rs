@@ -2,8 +2,8 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::progress::counting;
-use crate::config::Settings;
-use crate::ledger::{Error, Ledger, Stored};
+use bernstream_config::Settings;
+use bernstream_ledger::{Error, Ledger, Stored};
 
 /// The ledger, once all of it is verified.
 ///

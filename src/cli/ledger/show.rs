@@ -7,11 +7,11 @@ use super::rows;
 use crate::cli::failure::Failure;
 use crate::cli::left::Left;
 use crate::cli::print::{as_json, line, print, section};
-use crate::clock::Timestamp;
-use crate::config::{Settings, SharedBudget};
-use crate::ledger::{Closed, Head, Missing, Outcome, Row};
-use crate::mechanism::price::Price;
-use crate::window::grid::Span;
+use bernstream_config::{Settings, SharedBudget};
+use bernstream_ledger::{Closed, Head, Missing, Outcome, Row};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
 
 /// How many blocks are listed.
 const SHOWN: usize = 10;

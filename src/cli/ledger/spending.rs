@@ -12,11 +12,11 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
 use crate::cli::left::Left;
 use crate::cli::print::{print, section};
-use crate::clock::Timestamp;
-use crate::config::{Settings, paid};
-use crate::ledger::{Closed, Ledger, Outcome, Row};
-use crate::mechanism::price::Price;
-use crate::window::grid::{Grid, Span};
+use bernstream_config::{Settings, paid};
+use bernstream_ledger::{Closed, Ledger, Outcome, Row};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Grid, Span};
+use bernstream_synopsis::price::Price;
 
 /// How many days or blocks are listed, the newest ones.
 const SHOWN: usize = 30;

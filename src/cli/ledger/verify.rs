@@ -10,11 +10,11 @@ use super::witnessed::recognised_or_behind;
 use crate::cli::failure::Failure;
 use crate::cli::progress::counting;
 use crate::cli::shares;
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
-use crate::sink::output::Extent;
-use crate::sink::{PaidMessages, Published, Tail};
+use bernstream_config::Settings;
+use bernstream_kafka::sink::output::Extent;
+use bernstream_kafka::sink::{PaidMessages, Published, Tail};
+use bernstream_ledger::{Closed, Evidence, Head, Ledger, Missing, Outcome, Row, Standing};
+use bernstream_synopsis::clock::Timestamp;
 
 /// What was found, and nothing was wrong.
 #[derive(Debug, Serialize)]

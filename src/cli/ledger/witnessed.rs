@@ -1,10 +1,10 @@
 //! A ledger and its witness: what a command claims and recognises.
 
 use crate::cli::failure::Failure;
-use crate::config::Settings;
-use crate::ledger::log::open_log;
-use crate::ledger::witness::Witness;
-use crate::ledger::{Error, Head, Ledger};
+use bernstream_config::Settings;
+use bernstream_kafka::ledger::log::open_log;
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Error, Head, Ledger};
 
 /// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
 /// there is a log, it holds the row before.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use arrow_array::Array;
 
 use crate::cli::figures::counted;
-use crate::kafka::check::Check;
-use crate::source::{Batch, Columns, FoundColumn, FoundColumns};
+use bernstream_kafka::check::Check;
+use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 
 /// How many records lack which of the columns that are read: the event time, the key, the user, the values.
 pub struct ColumnTally<'a> {

@@ -14,9 +14,9 @@ use self::of_cap::CapTally;
 use self::tally::Tally;
 pub use self::trial::Trial;
 use crate::cli::progress::counting;
-use crate::config::{Input, Settings};
-use crate::kafka::check::Check;
-use crate::source::Batch;
+use bernstream_config::{Input, Settings};
+use bernstream_kafka::check::Check;
+use bernstream_release::source::Batch;
 
 /// Reads records of the input: what was found, and what is wrong with it.
 pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {

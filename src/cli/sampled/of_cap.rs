@@ -7,11 +7,11 @@ use arrow_array::Array;
 use super::tally::{has_user, is_listed};
 use crate::cli::cap::CapLoss;
 use crate::cli::progress::part;
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::kafka::check::Check;
-use crate::source::Batch;
-use crate::window::{Cap, Rules};
+use bernstream_config::Settings;
+use bernstream_kafka::check::Check;
+use bernstream_release::source::Batch;
+use bernstream_release::window::{Cap, Rules};
+use bernstream_synopsis::clock::Timestamp;
 
 /// How many users are followed, each of their windows counting as one. Records of others are not looked at.
 const MOST_USER_WINDOWS: usize = 1_000_000;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::share::Share;
 use super::trial::Trial;
 use crate::cli::progress::WorkDone;
-use crate::kafka::check::Check;
-use crate::source::files::{Files, Params};
-use crate::source::lines::BrokenLines;
-use crate::source::{Batch, Columns, Event, Source as _, folder};
+use bernstream_kafka::check::Check;
+use bernstream_kafka::source::files::{Files, Params};
+use bernstream_kafka::source::lines::BrokenLines;
+use bernstream_kafka::source::{Event, Source as _, folder};
+use bernstream_release::source::{Batch, Columns};
 
 /// How many lines are listed that cannot be read.
 const MOST_LISTED: usize = 5;

@@ -4,10 +4,10 @@ use super::columns::TypeTally;
 use super::share::Share;
 use super::trial::Trial;
 use crate::cli::progress::WorkDone;
-use crate::kafka::check::Check;
-use crate::source::kafka::{OnBadMessage, Params, Sample, sample};
-use crate::source::record::Format;
-use crate::source::{Batch, Columns};
+use bernstream_kafka::check::Check;
+use bernstream_kafka::source::kafka::{OnBadMessage, Params, Sample, sample};
+use bernstream_kafka::source::record::Format;
+use bernstream_release::source::{Batch, Columns};
 
 /// Reads messages and hands their records to `take`.
 pub fn checks(

@@ -2,8 +2,8 @@
 
 use super::share::Share;
 use super::tally::{ReleaseTally, Tally, UnlistedKey};
-use crate::kafka::check::Check;
-use crate::window::{Label, Outside};
+use bernstream_kafka::check::Check;
+use bernstream_release::window::{Label, Outside};
 
 /// How many keys are named that are not listed, and how much of each.
 const MOST_NAMED: usize = 5;

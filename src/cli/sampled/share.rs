@@ -1,6 +1,6 @@
 //! Whether enough records of a sample are of use.
 
-use crate::kafka::check::Check;
+use bernstream_kafka::check::Check;
 
 /// Below this share of records, in percent, something is worth a look.
 const USUAL: u64 = 90;

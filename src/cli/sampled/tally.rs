@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use arrow_array::Array;
 
-use crate::clock::Timestamp;
-use crate::config::Settings;
-use crate::source::Batch;
-use crate::window::{Form, LONGEST_UNIT, Label, Rules};
+use bernstream_config::Settings;
+use bernstream_release::source::Batch;
+use bernstream_release::window::{Form, LONGEST_UNIT, Label, Rules};
+use bernstream_synopsis::clock::Timestamp;
 
 /// How many different keys are counted that are not listed. Those that come later are none of the commonest, most often.
 const MOST_KEYS: usize = 10_000;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { spendingOf } from "./spending.js";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const PAGE = here("../../../src/serve/page");
+const PAGE = here("../../../crates/server/src/serve/page");
 const MODULE = here("../../../clients/javascript/bernstream.js");
 const KINDS = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

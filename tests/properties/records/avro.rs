@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bernstream::source::record::RecordForm;
-use bernstream::source::record::avro::{Schema, Schemas};
+use bernstream_kafka::source::record::RecordForm;
+use bernstream_kafka::source::record::avro::{Schema, Schemas};
 use proptest::prelude::*;
 
 use super::{Kept, dropped, has, memory_of, plain, read};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bernstream::source::Columns;
-use bernstream::source::record::{
+use bernstream_kafka::source::record::{
     Declared, Gather, IdType, LARGEST_RECORD, MessageType, RecordForm, RecordReader, TimeFormat,
 };
+use bernstream_release::source::Columns;
 use proptest::prelude::*;
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};

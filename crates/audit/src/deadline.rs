@@ -1,0 +1,42 @@
+//! When a part of an audit has to end.
+
+use std::time::{Duration, Instant};
+
+use bernstream_worker::pipeline::Stop;
+
+/// A time, or a request to stop, whichever comes first.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    end: Instant,
+    stop: Stop,
+}
+
+impl Deadline {
+    pub fn new(end: Instant, stop: &Stop) -> Self {
+        Deadline { end, stop: stop.clone() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_stopped() || Instant::now() >= self.end
+    }
+
+    /// Whether somebody asked for an end: nothing more is begun.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.asked()
+    }
+
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// How much time is left.
+    pub fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    /// The deadline of something that has this part of the time that is left.
+    #[must_use]
+    pub fn part(&self, part: f64) -> Self {
+        Deadline { end: Instant::now() + self.left().mul_f64(part), stop: self.stop.clone() }
+    }
+}

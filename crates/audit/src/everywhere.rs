@@ -1,0 +1,98 @@
+//! What the records of every promise get: any event time, any place in the stream, any message timestamp, any form of text, any cut
+//! into messages, any producer that infers types.
+
+use super::cuts::cuts;
+use super::edit::Edit;
+use super::messages::Row;
+use super::pair::Pair;
+use super::stage::{Stage, TICK};
+use super::subject::Stamps;
+use super::way::Way;
+use crate::odd;
+use crate::way;
+use bernstream_synopsis::clock::Timestamp;
+
+/// The name of a row in which nothing is odd.
+const PLAIN: &str = "a plain row";
+
+/// Pairs that differ at `plain`, a row in the full window, by event time, place, message timestamp, form, cut and inferred types.
+pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 6] {
+    [
+        times(stage, edit, plain),
+        at_each(way::places(stage), edit, plain),
+        at_each(way::stamps(stage), edit, plain),
+        forms(stage, edit, plain),
+        at_each(cuts(stage), edit, plain),
+        types(stage, edit, plain),
+    ]
+}
+
+fn at_each(ways: Vec<Way<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    ways.iter().flat_map(|way| edit.pairs(way, PLAIN, plain)).collect()
+}
+
+/// A row that decides, by what it has or lacks, which types the columns of its message have.
+fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    let lacking = [
+        (PLAIN, plain.clone()),
+        ("a row without values", Row { values: vec![None; plain.values.len()], ..plain.clone() }),
+        ("a row without a key", Row { key: None, ..plain.clone() }),
+        ("a row without a unit", Row { unit: None, ..plain.clone() }),
+        ("a row without a time", Row { time: None, ..plain.clone() }),
+    ];
+    let ways = way::types(stage);
+    lacking.iter().flat_map(|(name, row)| ways.iter().flat_map(|way| edit.pairs(way, name, row))).collect()
+}
+
+/// Event times of every kind, each beside others and in a message of its own.
+fn times(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    let (beside, stamp) = (Way::beside(stage), Stage::time(stage.full(), 0.6));
+    let alone = Way::message("in a message of its own", stage, 1, stamp);
+    let mut pairs = ahead(stage, edit, plain);
+    for (name, row) in odd::times(plain, stage, stamp) {
+        pairs.extend(edit.pairs(&alone, name, &row));
+        pairs.extend(edit.pairs(&beside, name, &row));
+    }
+    pairs
+}
+
+/// In every partition as far ahead of its message timestamp as is allowed, just before others send records that are late: whoever
+/// closed windows by the newest event time would lose those.
+fn ahead(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    let stamp = stage.late(stage.full()).minus(TICK);
+    let time = match stage.subject.stamps {
+        Stamps::None => Stage::time(stage.empty(), 0.9),
+        Stamps::Broker { .. } | Stamps::Producers => stamp.plus(stage.subject.plan.rules.max_future_skew),
+    };
+    let way = Way::messages("just before late ones of others", stage, &[0, 1], stamp);
+    edit.pairs(&way, "as far ahead as allowed", &Row { time: Some(time), ..plain.clone() })
+}
+
+/// In every form in which text can be written: a plain row, and in several batches rows whose texts are odd.
+fn forms(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    const ODD: [&str; 4] = ["null", "empty", "not text", "64 KiB"];
+    let [several, one] = [24, 1].map(|batches| way::forms(stage, plain, batches));
+    let mut pairs: Vec<Pair> = several.iter().chain(&one).flat_map(|way| edit.pairs(way, PLAIN, plain)).collect();
+    for (name, row) in texts(stage, plain).iter().filter(|(name, _)| ODD.iter().any(|kind| name.contains(kind))) {
+        pairs.extend(several.iter().flat_map(|way| edit.pairs(way, name, row)));
+    }
+    pairs
+}
+
+/// Rows whose key or unit is odd.
+pub(super) fn texts(stage: &Stage<'_>, row: &Row) -> Vec<(String, Row)> {
+    let mut all = Vec::new();
+    if stage.subject.columns.unit.is_some() {
+        all.extend(odd::units(row));
+    }
+    if stage.subject.columns.key.is_some() {
+        all.extend(odd::keys(row));
+    }
+    all
+}
+
+/// The row so many ticks later, so that the order of several is plain.
+pub(super) fn later(row: &Row, ticks: usize) -> Row {
+    let later = |time: Timestamp| time.plus(TICK * u32::try_from(ticks).unwrap_or(u32::MAX));
+    Row { time: row.time.map(later), ..row.clone() }
+}

@@ -1,0 +1,76 @@
+//! What the promise says of one unit more or less, held against the program that keeps it.
+//!
+//! Neighbouring streams, replayed: [`neighbours::pairs`] makes pairs of streams that differ by one unit, from the words of the
+//! promise and not from the code that keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with
+//! random numbers that a seed fixes. [`compare`] says whether anything but the released values differs (messages, schedule, ledger,
+//! metrics, log), and how far those move in the norm that the noise is made for, against what was declared.
+//!
+//! The noise: [`samplers`] tests every mechanism of a plan at the scale in use, and [`trade_off`] what the best attacker learns
+//! from a released window about which of two neighbouring streams it was released from.
+//!
+//! Nothing here is random but by a seed, and no real record is read.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+mod attacker;
+mod cuts;
+mod edit;
+mod encode;
+mod everywhere;
+mod gamma;
+mod law;
+mod log;
+mod looks;
+mod low_bits;
+mod movers;
+mod odd;
+mod opened;
+mod promise;
+mod records;
+mod rows;
+mod scene;
+mod shift;
+mod stage;
+mod stream;
+mod tally;
+mod threads;
+mod users;
+mod values;
+mod watch;
+mod way;
+pub mod attacked;
+pub mod batches;
+pub mod compare;
+pub mod deadline;
+pub mod error;
+pub mod evidence;
+pub mod messages;
+pub mod neighbours;
+pub mod observed;
+pub mod pair;
+pub mod replay;
+pub mod run;
+pub mod samplers;
+pub mod subject;
+pub mod trade_off;
+
+pub use self::attacked::{Attacked, Detectable, Point};
+pub use self::batches::batches;
+pub use self::deadline::Deadline;
+pub use self::error::Error;
+pub use self::evidence::{Test, Verdict};
+pub use self::observed::{Drawn, Evaluation, Observed, Published};
+pub use self::pair::Pair;
+pub use self::run::run;
+pub use self::stream::Asked;
+pub use self::subject::{Stamps, Subject};

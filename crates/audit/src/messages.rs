@@ -1,0 +1,64 @@
+//! Rows and messages as a producer sends them.
+
+use std::sync::Arc;
+
+use bernstream_synopsis::clock::Timestamp;
+
+/// One row of a message. Anything can be missing or wrong in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    pub time: Option<Timestamp>,
+    pub key: Option<Arc<[u8]>>,
+    pub unit: Option<Arc<[u8]>>,
+    /// One a column of values, in the order of [`Columns::values`](bernstream_release::source::Columns::values).
+    pub values: Vec<Option<f64>>,
+}
+
+/// A message in its place on the topic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub partition: i32,
+    /// The message timestamp.
+    pub stamp: Timestamp,
+    /// Record batches of rows. A message without any has no schema either: no worker can read it.
+    pub batches: Vec<Vec<Row>>,
+    pub texts: Texts,
+    pub types: Types,
+}
+
+/// Who says which types the columns of a message have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Types {
+    /// A schema: the same for every message.
+    #[default]
+    Declared,
+    /// Its rows, as pyarrow and Polars infer them: a column of nulls has no type, and one of whole numbers is of integers.
+    Inferred,
+    /// Its rows, as pandas infers them: the same, but whole numbers and a null are floats.
+    InferredByPandas,
+}
+
+/// How keys and units are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Texts {
+    #[default]
+    Plain,
+    /// Each value once, and an index for each row.
+    Dictionary,
+    /// Each value by its place in a buffer.
+    Views,
+    /// With offsets of 64 bits.
+    Large,
+}
+
+impl Message {
+    /// One batch of rows, plainly encoded.
+    pub fn of(partition: i32, stamp: Timestamp, rows: Vec<Row>) -> Self {
+        Message { partition, stamp, batches: vec![rows], texts: Texts::Plain, types: Types::Declared }
+    }
+
+    /// Its rows, of all batches.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.batches.iter().flatten()
+    }
+}

@@ -1,0 +1,127 @@
+//! Records that move a function most: found by trying public places, one record at a time.
+
+use super::shift::size;
+use bernstream_noise::Exact;
+use bernstream_release::window::accumulator::{AccumulatorSpec, Record};
+use bernstream_release::window::{Axis, Label};
+use bernstream_worker::pipeline::{Release, ReleaseVariant};
+
+/// A record of one release, in natural units: one value an axis, then the label.
+pub(super) type Values = Vec<f64>;
+
+/// Where a function is asked what a record changes.
+pub(super) struct Context<'a> {
+    pub release: &'a Release,
+    /// The records of others in the window and key.
+    pub others: &'a [Values],
+}
+
+/// How many places are tried where a function is a sum, and where it is solved for.
+const TRIED: [usize; 2] = [64, 10];
+
+impl Context<'_> {
+    /// The `most` records that change the values most when they are added, the first of all first.
+    pub fn added(&self, most: usize) -> Vec<Values> {
+        let variant = self.release.variants.first();
+        let before = self.with(None);
+        let mut tried: Vec<(f64, Values)> = self
+            .places()
+            .into_iter()
+            .map(|place| (size(variant, &[(&self.with(Some(&place)), &before)]), place))
+            .collect();
+        tried.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        tried.into_iter().take(most).map(|(_, place)| place).collect()
+    }
+
+    /// The `most` pairs of records that change the values most when one takes the place of the other.
+    pub fn replaced(&self, most: usize) -> Vec<[Values; 2]> {
+        let variant = self.release.variants.first();
+        let tried: Vec<(Exact, Values)> =
+            self.places().into_iter().map(|place| (self.with(Some(&place)), place)).collect();
+        let mut pairs = Vec::new();
+        for (at, (one, from)) in tried.iter().enumerate() {
+            for (other, to) in tried.iter().skip(at + 1) {
+                pairs.push((size(variant, &[(one, other)]), [from, to]));
+            }
+        }
+        pairs.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        pairs.into_iter().take(most).map(|(_, pair)| pair.map(Clone::clone)).collect()
+    }
+
+    /// The values with one record more.
+    fn with(&self, more: Option<&Values>) -> Exact {
+        let ReleaseVariant { target, .. } = self.release.variants.first();
+        let spec = target.accumulator();
+        let all = self.others.iter().chain(more).filter_map(|values| self.record(&spec, values));
+        let most = if let AccumulatorSpec::Records { most } = spec { most as usize } else { usize::MAX };
+        target.evaluate(&spec.filled(all.take(most)))
+    }
+
+    fn record(&self, spec: &AccumulatorSpec, values: &Values) -> Option<Record> {
+        let axes = &self.release.form.axes;
+        let x = axes.iter().zip(values).map(|(axis, value)| axis.unit(*value)).collect::<Option<Vec<f64>>>()?;
+        let label = match (&self.release.form.label, values.get(axes.len())) {
+            (Some(label), Some(value)) => label.of(*value)?,
+            _ => 0.0,
+        };
+        Some(spec.record(&x, label))
+    }
+
+    /// Ends, lattice points and points between them, with every label that is extreme.
+    fn places(&self) -> Vec<Values> {
+        let shape = self.release.variants.first().target.shape();
+        let axes = &self.release.form.axes;
+        let parts = parts(shape.degree, axes.len());
+        let mut all: Vec<Values> = vec![Vec::new()];
+        for axis in axes {
+            all = product(&all, &parts.iter().map(|part| at(axis, *part)).collect::<Vec<_>>());
+        }
+        if let Some(label) = &self.release.form.label {
+            all = product(&all, &labels(label));
+        }
+        let is_sum = !matches!(self.release.form.accumulator, AccumulatorSpec::Records { .. });
+        let tried = if is_sum { TRIED[0] } else { TRIED[1] };
+        // Spread over all of them.
+        let step = all.len().div_ceil(tried).max(1);
+        let last = all.last().cloned();
+        all.into_iter().step_by(step).chain(last).collect()
+    }
+}
+
+/// Parts of an axis: fewer where there are more axes.
+fn parts(degree: u32, axes: usize) -> Vec<f64> {
+    let lattice = f64::from(degree.max(1));
+    let of_lattice = |at: u32| f64::from(at) / lattice;
+    let mut parts = vec![0.0, 1.0, 0.5];
+    match axes {
+        1 => parts.extend((0..=degree.min(40)).flat_map(|at| [of_lattice(at), of_lattice(at) + 0.5 / lattice])),
+        2 => parts.extend([0.25, of_lattice(degree / 2), of_lattice(degree / 3) + 0.5 / lattice]),
+        _ => {}
+    }
+    parts.retain(|part| *part <= 1.0);
+    parts.sort_by(f64::total_cmp);
+    parts.dedup();
+    parts
+}
+
+/// The value at a part of an axis.
+pub(super) fn at(axis: &Axis, part: f64) -> f64 {
+    (axis.min + part * (axis.max - axis.min)).clamp(axis.min, axis.max)
+}
+
+/// The labels that move most: the ends, and the middle.
+pub(super) fn labels(label: &Label) -> Vec<f64> {
+    match label {
+        Label::Number(axis) => [0.0, 0.5, 1.0].map(|part| at(axis, part)).to_vec(),
+        Label::Above(threshold) => vec![threshold - 1.0, threshold + 1.0],
+        Label::Classes(values) => values.clone(),
+    }
+}
+
+fn product(all: &[Values], more: &[f64]) -> Vec<Values> {
+    let with = |values: &Values| {
+        let values = values.clone();
+        more.iter().map(move |value| values.iter().copied().chain([*value]).collect::<Values>()).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(with).collect()
+}

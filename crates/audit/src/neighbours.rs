@@ -1,0 +1,36 @@
+//! Pairs of neighbouring streams, from the words of the promise.
+//!
+//! "One record more or less", "other values in one record, which may also make it invalid, or valid", "all records of one user (in one
+//! period) more or less": any row, however odd, in a message with others, in ones of its own, before or after others, at any time and
+//! in every form that a producer can write it in; of a user any number of rows, wherever they are. Every other row keeps its message
+//! timestamp and its place relative to the others. How the program keeps the promise is not looked at, but for the values that move a
+//! function most: those are found by trying.
+
+use super::pair::Pair;
+use super::stage::Stage;
+use super::subject::Subject;
+use crate::{records, users, values};
+use bernstream_synopsis::Adjacency;
+
+/// All pairs for a subject; of each kind the most telling one comes first, then of each kind the next.
+pub fn pairs(subject: &Subject<'_>) -> Vec<Pair> {
+    let stage = Stage::new(subject);
+    in_turn(match (&subject.plan.rules.cap, subject.adjacency) {
+        (Some(cap), _) => users::rooms(&stage, cap),
+        (None, Adjacency::AddRemove) => records::rooms(&stage),
+        (None, Adjacency::ReplaceOne) => values::rooms(&stage),
+    })
+}
+
+/// The first of each room, then the second of each, and so on.
+fn in_turn(rooms: Vec<Vec<Pair>>) -> Vec<Pair> {
+    let mut rooms: Vec<_> = rooms.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let known = all.len();
+        all.extend(rooms.iter_mut().filter_map(Iterator::next));
+        if all.len() == known {
+            return all;
+        }
+    }
+}

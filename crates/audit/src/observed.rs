@@ -1,0 +1,62 @@
+//! What a replay shows.
+
+use super::stream::Asked;
+use bernstream_noise::Exact;
+use bernstream_synopsis::clock::Timestamp;
+
+/// All that a worker shows, and the exact values where noise meets them.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// One a window for which noise was drawn.
+    pub windows: Vec<Drawn>,
+    /// One a release, window and key, in the order of the walk.
+    pub evaluations: Vec<Evaluation>,
+    /// In the order in which they left; one an evaluation.
+    pub published: Vec<Published>,
+    /// The metrics of the default level at the end.
+    pub metrics: String,
+    /// The log of the default level, in the order of the alphabet.
+    pub log: Vec<String>,
+    /// The rows of the ledger as `bernstream ledger export` prints them for everybody, without digests that are random or of noisy values.
+    pub rows: Vec<String>,
+    /// What was asked of the source outside of reading.
+    pub asked: Vec<Asked>,
+    /// The sequence of the ledger's newest row, and the end of the last block that it claimed.
+    pub claimed: Option<(u64, Timestamp)>,
+    /// Why the worker stopped before the end of the grid.
+    pub stopped: Option<String>,
+}
+
+/// What was seen of a window when its noise was drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// How many evaluations came before it.
+    pub evaluations: usize,
+    /// How many 32-bit words of randomness it used.
+    pub words: u128,
+    /// The metrics of the default level just before.
+    pub metrics: String,
+}
+
+/// The exact values of one release, window and key. Secret, of a stream that was made up.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// Its place in the plan.
+    pub release: usize,
+    /// The variant that was released; a private choice can select another one.
+    pub variant: usize,
+    /// Of every variant, whichever was released.
+    pub values: Vec<Exact>,
+    /// What the choice of an order compares, of every variant.
+    pub scores: Vec<Option<Exact>>,
+    /// What the choice of a bandwidth is made from.
+    pub counts: Option<Exact>,
+}
+
+/// A message that left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    pub key: String,
+    pub headers: Vec<(String, String)>,
+    pub bytes: Vec<u8>,
+}

@@ -1,0 +1,17 @@
+//! The exact values of records that an audit makes up.
+
+use bernstream_noise::Exact;
+use bernstream_noise::Mechanism;
+use bernstream_noise::calibrate::Scale;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::NoiseDistribution;
+
+/// The values themselves. Nothing outside of `mechanism` can read them, but whoever freezes a generator can draw its noise again
+/// and subtract it: an audit does so with records that nobody sent.
+pub(super) fn opened(exact: &Exact) -> Vec<i128> {
+    let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
+    let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
+    let noisy = drawn(exact);
+    let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
+    noisy.values().iter().zip(noise.values()).map(|(noisy, noise)| noisy.saturating_sub(*noise)).collect()
+}

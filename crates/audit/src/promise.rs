@@ -1,0 +1,146 @@
+//! The curve that a promise allows an attacker.
+
+use super::law::Law;
+use bernstream_noise::accountant::concentrated;
+use bernstream_noise::gaussian::curve;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::calibrate::{Delta, Rho};
+use bernstream_synopsis::description::{Definition, Privacy};
+use bernstream_synopsis::price::Price;
+
+/// The deltas at which a promise of zero-concentrated differential privacy is read, in 10^-18.
+const DELTAS: [u64; 12] = [
+    500_000_000_000_000_000,
+    300_000_000_000_000_000,
+    200_000_000_000_000_000,
+    100_000_000_000_000_000,
+    50_000_000_000_000_000,
+    20_000_000_000_000_000,
+    10_000_000_000_000_000,
+    1_000_000_000_000_000,
+    100_000_000_000_000,
+    10_000_000_000_000,
+    1_000_000_000_000,
+    1_000_000_000,
+];
+
+/// What a change costs, beside what is promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// `epsilon`, `rho`, or the `delta` at the promised epsilon.
+    pub of: &'static str,
+    pub found: f64,
+    pub promised: f64,
+}
+
+/// A promise as (epsilon, delta) pairs, all of which hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise(Vec<(f64, f64)>);
+
+impl Promise {
+    /// That of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
+    /// differential privacy that which holds whatever the records are.
+    pub fn of(privacy: &Privacy) -> Self {
+        let implied = privacy.implies.map(|implied| (implied.epsilon.to_f64(), implied.delta.to_f64()));
+        Promise(match (&privacy.definition, privacy.price) {
+            (Definition::Random(random), _) => vec![(random.epsilon_at_worst, 0.0)],
+            (_, Price::Pure(epsilon)) => vec![(epsilon.to_f64(), 0.0)],
+            (_, Price::Approximate { epsilon, delta }) => vec![(epsilon.to_f64(), delta.to_f64())],
+            (_, Price::Concentrated(rho)) => concentrated(rho),
+            (_, Price::Slots(_)) => implied.into_iter().collect(),
+        })
+    }
+
+    /// The least part of false negatives that is left to an attacker who makes this part of false positives:
+    /// `max(0, 1 - delta - exp(epsilon) a, exp(-epsilon) (1 - delta - a))`, the largest of all pairs (`[DRS22]`, proposition 3).
+    pub fn least(&self, positives: f64) -> f64 {
+        let of_pair = |(epsilon, delta): &(f64, f64)| {
+            let rest = 1.0 - delta - positives;
+            (1.0 - delta - epsilon.exp() * positives).max((-epsilon).exp() * rest)
+        };
+        self.0.iter().map(of_pair).fold(0.0, f64::max)
+    }
+
+    /// What a change costs at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
+    /// where the price says nothing about one window, or nothing that holds for every pair.
+    ///
+    /// `found` is [`Law::distance`], of all keys, and `declared` the same of the declared change; the larger one is held against the
+    /// price, but for pure noise at a price in rho, whose calibration may know more of the declared change than its norm. Noise of pure differential privacy has that epsilon; its rho is that of
+    /// [`bernstream_noise::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
+    /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
+    pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<Cost> {
+        let (is_pure, distance) = (law.noise.is_pure(), found.max(declared));
+        let cost = |of, found, promised| Some(Cost { of, found, promised });
+        match (&privacy.definition, privacy.price) {
+            (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
+            (_, Price::Pure(epsilon)) if is_pure => cost("epsilon", distance, epsilon.to_f64()),
+            (_, Price::Pure(_)) => None,
+            (_, Price::Approximate { epsilon, delta }) => match (is_pure, delta == Delta::ZERO) {
+                (true, true) => cost("epsilon", distance, epsilon.to_f64()),
+                // The Laplace noise of [AR17] with a delta may have a larger epsilon.
+                (true, false) => None,
+                (false, _) => cost("delta", curve(distance, epsilon.to_f64()), delta.to_f64()),
+            },
+            (_, Price::Concentrated(rho)) => {
+                cost("rho", rho_of(law, if is_pure { found } else { distance }), rho.to_f64())
+            }
+        }
+    }
+
+    /// In words.
+    pub fn in_words(privacy: &Privacy) -> String {
+        match (&privacy.definition, privacy.price, privacy.implies) {
+            (Definition::Random(random), ..) => {
+                format!("epsilon {} whatever the records are", random.epsilon_at_worst)
+            }
+            (_, Price::Pure(epsilon), _) => format!("epsilon {epsilon}"),
+            (_, Price::Approximate { epsilon, delta }, _) => format!("epsilon {epsilon}, delta {delta}"),
+            (_, Price::Concentrated(rho), _) => format!("rho {rho}"),
+            (_, Price::Slots(_), Some(implied)) => {
+                format!("epsilon {}, delta {} of the whole plan", implied.epsilon, implied.delta)
+            }
+            (_, Price::Slots(_), None) => "a declared plan".to_owned(),
+        }
+    }
+}
+
+/// In floats; the whole numbers that the noise is made with are a few parts in 10^12 above.
+fn rho_of(law: &Law, t: f64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "at most 2^20 values")]
+    let values = law.values as f64;
+    let of_any = t * (t / 2.0).tanh();
+    match law.noise {
+        NoiseDistribution::DiscreteGaussian => t * t / 2.0,
+        NoiseDistribution::DiscreteLaplace => t + (-t).exp_m1(),
+        NoiseDistribution::Ball => of_any.min(if t <= values { t * t / (2.0 * values) } else { t - values / 2.0 }),
+        NoiseDistribution::DiscreteCube => of_any,
+    }
+}
+
+fn concentrated(rho: Rho) -> Vec<(f64, f64)> {
+    let pair = |delta: &u64| {
+        let delta = Delta::from_quintillionths(*delta);
+        concentrated::epsilon_of(rho, delta).map(|epsilon| (epsilon.to_f64(), delta.to_f64()))
+    };
+    DELTAS.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_is_that_of_the_definition_and_says_little_where_little_is_promised() {
+        let pure = Promise(vec![(1.0, 0.0)]);
+        let e = 1.0_f64.exp();
+        for (positives, least) in [(0.0, 1.0), (0.1, 1.0 - 0.1 * e), (0.5, 0.5 / e), (1.0, 0.0)] {
+            assert!((pure.least(positives) - least).abs() < 1e-12, "{positives}");
+        }
+        // Gaussian noise of mu = 1, which costs rho = 1/2: the attacker's best is less than what rho allows.
+        let rho = Promise(concentrated(Rho::from_trillionths(500_000_000_000)));
+        for (positives, gaussian) in [(0.05, 0.740), (0.158_655, 0.5), (0.5, 0.158_655)] {
+            let least = rho.least(positives);
+            assert!(least <= gaussian && least > 0.4 * gaussian, "{positives}: {least}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! "One record more or less."
+
+use std::sync::Arc;
+
+use super::edit::Edit;
+use super::everywhere::{everywhere, texts};
+use super::messages::{Message, Row};
+use super::pair::Pair;
+use super::scene::Scene;
+use super::stage::Stage;
+use super::way::Way;
+use crate::odd;
+
+/// Rooms of pairs, each with its most telling one first.
+pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
+    let beside = Way::beside(stage);
+    let movers = Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
+    let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
+    let mut rooms: Vec<Vec<Pair>> = movers
+        .iter()
+        .map(|rows| rows.iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, name, row)).collect())
+        .collect();
+    for odd in [texts(stage, &plain), odd::values(&plain, &stage.ends)] {
+        rooms.push(odd.into_iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row)).collect());
+    }
+    rooms.extend(everywhere(stage, &Edit::Add, &plain));
+    rooms.push(of_others(stage, &beside));
+    rooms
+}
+
+/// A record of others less, or twice: the first of a window, one in the middle, the last.
+fn of_others(stage: &Stage<'_>, beside: &Way<'_>) -> Vec<Pair> {
+    let (full, mut pairs) = (stage.full(), Vec::new());
+    let here: Vec<&Row> = stage.rows().filter(|row| row.time.is_some_and(|time| full.contains(time))).collect();
+    for (name, row) in
+        [("the first", here.first()), ("a middle one", here.get(here.len() / 2)), ("the last", here.last())]
+    {
+        let Some(row) = row else { continue };
+        pairs.push(Pair {
+            name: format!("{name} of others less"),
+            with: stage.others.clone(),
+            without: Arc::new(without(&stage.others, |other| other == *row)),
+            times: row.time.into_iter().collect(),
+        });
+        pairs.push(beside.added(&format!("{name} of others twice"), &[(*row).clone()]));
+    }
+    pairs
+}
+
+/// The messages without some rows; a message that loses all of them stays, for another may have been in it.
+pub(super) fn without(messages: &[Message], is_gone: impl Fn(&Row) -> bool) -> Vec<Message> {
+    let mut all = messages.to_vec();
+    let batches = all.iter_mut().flat_map(|message| &mut message.batches);
+    batches.for_each(|rows| rows.retain(|row| !is_gone(row)));
+    all
+}

@@ -1,0 +1,146 @@
+//! The worker itself on a stream, in this process, with the noise frozen.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::encode::encode;
+use super::error::Error;
+use super::log::Log;
+use super::messages::Message;
+use super::observed::{Drawn, Observed};
+use super::rows::rows;
+use super::stream::{Sent, Stream};
+use super::subject::Subject;
+use super::watch::{Kept, Memory, Notes};
+use crate::watch;
+use bernstream_ledger as ledger;
+use bernstream_ledger::{Genesis, Ledger};
+use bernstream_noise::noise::Generator;
+use bernstream_worker::metrics::{Detail, Metrics};
+use bernstream_worker::pipeline;
+use bernstream_worker::pipeline::{Health, Stop, Worker};
+
+/// Lets a worker read `messages`, with noise that `seed` determines.
+///
+/// # Errors
+///
+/// If it cannot be carried out. That the worker stopped because of a message is an observation, not an error.
+pub fn replay(subject: &Subject<'_>, messages: &[Message], seed: u64) -> Result<Observed, Error> {
+    let folder = scratch()?;
+    let sent = |message: &Message| {
+        let bytes = encode(message, subject.columns)?;
+        Ok::<_, Error>(Sent { partition: message.partition, stamp: message.stamp, bytes })
+    };
+    let messages = messages.iter().map(sent).collect::<Result<Vec<_>, _>>()?;
+    let log = Log::default();
+    tracing::dispatcher::with_default(&log.dispatch(), || observe(subject, messages, seed, folder.path()))
+        .map(|observed| Observed { log: log.lines(), ..observed })
+}
+
+/// A folder in memory where there is one: the ledger of a replay holds nothing that must last.
+fn scratch() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()) } else { tempfile::tempdir() }
+}
+
+fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path) -> Result<Observed, Error> {
+    let evaluations = Notes::default();
+    let mut plan = watch::watched(subject.plan, &evaluations);
+    plan.rules.end = Some(subject.end());
+    let description = subject.plan.releases.first().map(|release| release.description());
+    let (pipeline, digest) =
+        description.map_or(("", ""), |about| (about.pipeline.as_str(), about.digests.configuration.as_str()));
+    let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
+    let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
+    let (asked, windows, words) = (Arc::default(), Notes::default(), Notes::default());
+    let (witness, published) = (Memory::default(), Notes::default());
+    let claims = witness.claims.clone();
+    let ended = Worker {
+        plan: &plan,
+        readers: vec![Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked)))],
+        ledger: ledger(subject, &params)?,
+        witness: Box::new(witness),
+        sink: Box::new(Kept(published.clone())),
+        generators: Box::new({
+            let (evaluations, windows, words, metrics) =
+                (evaluations.clone(), windows.clone(), words.clone(), metrics.clone());
+            let mut window: u64 = 0;
+            move || {
+                windows.push((evaluations.len(), steady(&metrics)));
+                window += 1;
+                let mut key = [0; 32];
+                let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
+                key.iter_mut().zip(numbers).for_each(|(key, byte)| *key = byte);
+                let words: Notes<u128> = words.clone();
+                Ok(Generator::replayed(key, move |used| words.push(used)))
+            }
+        }),
+        metrics: metrics.clone(),
+        health: &Health::default(),
+        stop: Stop::default(),
+    }
+    .run();
+    let stopped = match ended {
+        Ok(()) => None,
+        Err(pipeline::Error::Source(error)) => Some(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    let drawn = windows.take().into_iter().zip(words.take());
+    let asked = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Observed {
+        windows: drawn.map(|((evaluations, metrics), words)| Drawn { evaluations, words, metrics }).collect(),
+        evaluations: evaluations.take(),
+        published: published.take(),
+        metrics: steady(&metrics),
+        log: Vec::new(),
+        rows: rows(&params)?,
+        asked,
+        claimed: claims.take().last().map(|claim| (claim.head.sequence, claim.last_block_end)),
+        stopped,
+    })
+}
+
+/// The metrics without how many messages have left so far: how many windows wait for one claim is a matter of time.
+fn steady(metrics: &Metrics) -> String {
+    without_published(&metrics.render().unwrap_or_else(|error| error.to_string()))
+}
+
+/// By the name of the metric: a label may have the same words.
+fn without_published(text: &str) -> String {
+    let name = |line: &str| line.split([' ', '{']).find(|word| word.starts_with("bernstream_")).map(str::to_owned);
+    let is_kept = |line: &&str| name(line).as_deref() != Some("bernstream_synopses_published_total");
+    text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
+}
+
+fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Error> {
+    let (plan, first) = (subject.plan, subject.plan.rules.grid.origin());
+    let panes = plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
+    let genesis = Genesis {
+        ledger: "audit".to_owned(),
+        created: first,
+        settings: String::new(),
+        total: plan.total,
+        first,
+        backfill_until: subject.backfill_until,
+        input: "audit".to_owned(),
+        witness: Memory::NAME.to_owned(),
+        previous: None,
+        reach: plan.rules.grid.length().saturating_mul(panes.saturating_sub(1)),
+        budget: None,
+    };
+    Ok(Ledger::create(params, genesis)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_left_out_by_its_name_and_not_by_its_labels() {
+        let kept = "bernstream_windows_total{pipeline=\"published-x\"} 3";
+        let left_out = "# TYPE bernstream_synopses_published_total counter\n\
+                        bernstream_synopses_published_total{pipeline=\"published-x\"} 3";
+        assert_eq!(without_published(&format!("{left_out}\n{kept}")), kept);
+    }
+}

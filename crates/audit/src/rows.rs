@@ -1,0 +1,33 @@
+//! The rows of a ledger as anyone may see them.
+
+use serde_json::Value;
+
+use super::error::Error;
+use bernstream_ledger::{Ledger, Params};
+
+/// What `bernstream ledger export` prints of each row: windows, charges, schedule, keys, slots, and what was withheld.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or is damaged.
+pub(super) fn rows(params: &Params) -> Result<Vec<String>, Error> {
+    let mut rows = Vec::new();
+    Ledger::inspect(params)?.each_row(|row| {
+        rows.push(plain(serde_json::from_str(&row.public_line()?)?).to_string());
+        Ok::<(), Error>(())
+    })?;
+    Ok(rows)
+}
+
+/// Without the digests that are salted, or of noisy values. Each has the same length.
+fn plain(value: Value) -> Value {
+    const OF_RANDOM_TEXTS: [&str; 4] = ["digest", "commitment", "salt", "bytes"];
+    match value {
+        Value::Array(all) => all.into_iter().map(plain).collect(),
+        Value::Object(all) => {
+            let is_plain = |(name, _): &(String, Value)| !OF_RANDOM_TEXTS.contains(&name.as_str());
+            all.into_iter().filter(is_plain).map(|(name, value)| (name, plain(value))).collect()
+        }
+        other => other,
+    }
+}

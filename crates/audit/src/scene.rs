@@ -1,0 +1,67 @@
+//! Windows and keys in which the records of a unit are tried.
+
+use std::sync::Arc;
+
+use super::messages::Row;
+use super::movers::{Context, Values};
+use super::stage::Stage;
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::pipeline::Release;
+
+/// How many of the records that move a function most are tried, in each scene.
+const MOVERS: usize = 2;
+
+/// A window and key, as one release sees them.
+pub(super) struct Scene<'a> {
+    stage: &'a Stage<'a>,
+    release: &'a Release,
+    kind: &'static str,
+    window: Span,
+    key: Option<Arc<[u8]>>,
+    others: Vec<Values>,
+}
+
+impl<'a> Scene<'a> {
+    /// With many records of others, with few, and with none; of each kind one a release.
+    pub fn all(stage: &'a Stage<'a>) -> [Vec<Self>; 3] {
+        let keys = stage.keys();
+        let (first, last) = (keys.first().cloned().flatten(), keys.last().cloned().flatten());
+        let kinds =
+            [("full", stage.full(), &first), ("sparse", stage.sparse(), &first), ("empty", stage.empty(), &last)];
+        kinds.map(|(kind, window, key)| {
+            let scene = |release: &'a Release| {
+                let others = stage.others_in(release, window, key);
+                Scene { stage, release, kind, window, key: key.clone(), others }
+            };
+            stage.subject.plan.releases.iter().map(scene).collect()
+        })
+    }
+
+    /// Rows that move the release most when they are added, the first of all first.
+    pub fn added(&self) -> Vec<(String, Row)> {
+        let named =
+            |values: Values| (format!("{}: {values:?} in a {} window", self.name(), self.kind), self.row(&values));
+        self.context().added(MOVERS).into_iter().map(named).collect()
+    }
+
+    /// Pairs of rows that move the release most when one takes the place of the other.
+    pub fn replaced(&self) -> Vec<(String, [Row; 2])> {
+        let named = |[from, to]: [Values; 2]| {
+            let name = format!("{}: {from:?} becomes {to:?} in a {} window", self.name(), self.kind);
+            (name, [self.row(&from), self.row(&to)])
+        };
+        self.context().replaced(MOVERS).into_iter().map(named).collect()
+    }
+
+    fn name(&self) -> &str {
+        &self.release.description().release
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { release: self.release, others: &self.others }
+    }
+
+    fn row(&self, values: &Values) -> Row {
+        self.stage.row(Stage::time(self.window, 0.02), self.key.clone(), self.stage.spread(self.release, values))
+    }
+}

@@ -1,0 +1,37 @@
+//! How far exact values move.
+
+use super::opened::opened;
+use bernstream_noise::Exact;
+use bernstream_synopsis::Norm;
+use bernstream_worker::pipeline::ReleaseVariant;
+
+/// How far values moved in the norm of a variant's noise, summed over keys, in grid units.
+pub(super) fn size(variant: &ReleaseVariant, keys: &[(&Exact, &Exact)]) -> f64 {
+    let law = variant.mechanism.distribution().norm();
+    keys.iter().map(|(a, b)| norm(law, &changes(a, b))).sum()
+}
+
+/// How far each value moved.
+pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
+    let (one, other) = (opened(one), opened(other));
+    // Values that are not there count as zero.
+    let at = |values: &[i128], place: usize| values.get(place).copied().unwrap_or(0);
+    (0..one.len().max(other.len())).map(|place| at(&one, place).saturating_sub(at(&other, place))).collect()
+}
+
+/// The size of a change.
+pub(super) fn norm(norm: Norm, changes: &[i128]) -> f64 {
+    let sizes = changes.iter().map(|change| change.unsigned_abs());
+    match norm {
+        Norm::One => sizes.fold(0, u128::saturating_add) as f64,
+        Norm::Sup => sizes.max().unwrap_or(0) as f64,
+        Norm::Two => (sizes.fold(0_u128, |sum, size| sum.saturating_add(size.saturating_mul(size))) as f64).sqrt(),
+    }
+}
+
+/// What the two scores that move most move together: the law of the noisy maximum.
+pub(super) fn two_largest(one: &Exact, other: &Exact) -> f64 {
+    let mut sizes: Vec<u128> = changes(one, other).into_iter().map(i128::unsigned_abs).collect();
+    sizes.sort_unstable();
+    sizes.into_iter().rev().take(2).fold(0, u128::saturating_add) as f64
+}

@@ -1,0 +1,229 @@
+//! The records of others: a stream that is full in its first windows, sparse in the last but one, and empty in the last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::messages::{Message, Row};
+use super::movers::{Values, at};
+use super::subject::Subject;
+use bernstream_release::window::Label;
+use bernstream_release::window::accumulator::AccumulatorSpec;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::pipeline::Release;
+
+/// Messages of a full window.
+const MESSAGES: usize = 4;
+/// The least rows of a message.
+const ROWS: usize = 6;
+/// The most: windows that keep more records are not filled.
+const MOST_ROWS: usize = 60;
+/// Who sends the records of others.
+const UNITS: [&str; 3] = ["anna", "bela", "cleo"];
+
+/// A subject, and the records of others.
+pub(super) struct Stage<'a> {
+    pub subject: &'a Subject<'a>,
+    pub windows: Vec<Span>,
+    /// The ends of each column of values.
+    pub ends: Vec<[f64; 2]>,
+    /// Values in the middle of each column.
+    pub middle: Vec<Option<f64>>,
+    pub others: Arc<Vec<Message>>,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(subject: &'a Subject<'a>) -> Self {
+        let ends: Vec<[f64; 2]> = (0..subject.columns.values.len()).map(|column| ends(subject, column)).collect();
+        let middle = ends.iter().map(|[min, max]| Some(min.midpoint(*max))).collect();
+        let mut stage = Stage { subject, windows: subject.windows(), ends, middle, others: Arc::default() };
+        stage.others = Arc::new(stage.fill());
+        stage
+    }
+
+    /// The declared keys, or none.
+    pub fn keys(&self) -> Vec<Option<Arc<[u8]>>> {
+        match &self.subject.plan.rules.keys {
+            Some(keys) => keys.iter().map(|key| Some(key.as_bytes().into())).collect(),
+            None => vec![None],
+        }
+    }
+
+    /// The first window, whose records are many.
+    pub fn full(&self) -> Span {
+        self.windows.first().copied().unwrap_or(Span::ALL)
+    }
+
+    /// The last window but one: two records of the first key.
+    pub fn sparse(&self) -> Span {
+        self.windows.iter().rev().nth(1).copied().unwrap_or(self.empty())
+    }
+
+    /// The last window: no records.
+    pub fn empty(&self) -> Span {
+        self.windows.last().copied().unwrap_or(Span::ALL)
+    }
+
+    /// A time within a window, from 0 to 1.
+    pub fn time(window: Span, part: f64) -> Timestamp {
+        window.start.plus(Duration::from_micros((window.end.since(window.start).as_micros() as f64 * part) as u64))
+    }
+
+    /// A row of the neighbour.
+    pub fn row(&self, time: Timestamp, key: Option<Arc<[u8]>>, values: Vec<Option<f64>>) -> Row {
+        Row { time: Some(time), key, unit: Some(b"neighbour".as_slice().into()), values }
+    }
+
+    /// A row in the middle of the full window, with the values of `like`, or those in the middle of each column.
+    pub fn plain(&self, like: Option<&Row>) -> Row {
+        let values = like.map_or(&self.middle, |row| &row.values).clone();
+        self.row(Stage::time(self.full(), 0.4), self.keys().first().cloned().flatten(), values)
+    }
+
+    /// The rows of others.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.others.iter().flat_map(Message::rows)
+    }
+
+    /// All columns, with those of a release as given.
+    pub fn spread(&self, release: &Release, values: &Values) -> Vec<Option<f64>> {
+        let mut all = self.middle.clone();
+        for (column, value) in release.form.columns.iter().zip(values) {
+            if let Some(place) = all.get_mut(*column) {
+                *place = Some(*value);
+            }
+        }
+        all
+    }
+
+    /// Where functions are asked what moves them: with the records of others in a window and key.
+    pub fn others_in(&self, release: &Release, window: Span, key: &Option<Arc<[u8]>>) -> Vec<Values> {
+        let here = self.rows().filter(|row| row.time.is_some_and(|time| window.contains(time)) && row.key == *key);
+        let columns = &release.form.columns;
+        here.map(|row| columns.iter().filter_map(|column| row.values.get(*column).copied().flatten()).collect())
+            .collect()
+    }
+
+    fn fill(&self) -> Vec<Message> {
+        let mut random = ChaCha20Rng::seed_from_u64(18);
+        let rows = self.rows_of_a_message();
+        let keys = self.keys();
+        let mut all = Vec::new();
+        for window in &self.windows {
+            let is_sparse = *window != self.full() && *window == self.sparse();
+            if *window != self.full() && *window == self.empty() {
+                continue;
+            }
+            let (messages, rows) = if is_sparse { (1, 2) } else { (MESSAGES, rows) };
+            for number in 0..messages {
+                let part = |row: usize| (number as f64 + (row as f64 + 0.5) / rows as f64) / MESSAGES as f64;
+                let row = |row: usize| Row {
+                    time: Some(Stage::time(*window, part(row))),
+                    key: keys.get(if is_sparse { 0 } else { row % keys.len() }).cloned().flatten(),
+                    unit: UNITS.get((row + number) % UNITS.len()).map(|unit| unit.as_bytes().into()),
+                    values: self.ends.iter().map(|[min, max]| Some(random.random_range(*min..=*max))).collect(),
+                };
+                let stamp = Stage::time(*window, (number + 1) as f64 / MESSAGES as f64);
+                all.push(Message::of((number % 2) as i32, stamp, (0..rows).map(row).collect()));
+            }
+            if !is_sparse {
+                all.push(self.late_of(*window, &mut random));
+            }
+        }
+        all.sort_by_key(|message| message.stamp);
+        all
+    }
+
+    /// Records that come after the end of their window, and just in time. They are its earliest ones, each of another unit: whatever
+    /// is bounded keeps them.
+    fn late_of(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
+        let keys = self.keys();
+        let row = |place: usize| Row {
+            time: Some(Stage::time(window, 0.002 * (place + 1) as f64)),
+            key: keys.get(place % keys.len()).cloned().flatten(),
+            unit: Some(format!("late {place}").into_bytes().into()),
+            values: self.ends.iter().map(|[min, max]| Some(random.random_range(*min..=*max))).collect(),
+        };
+        Message::of(0, self.late(window), (0..ROWS).map(row).collect())
+    }
+
+    /// When the late records of others are sent.
+    pub fn late(&self, window: Span) -> Timestamp {
+        self.cutoff(window).minus(TICK)
+    }
+
+    /// Enough to fill windows that keep a bounded number of records, where that is not much.
+    fn rows_of_a_message(&self) -> usize {
+        let kept = self.subject.plan.releases.iter().filter_map(|release| match release.form.accumulator {
+            AccumulatorSpec::Records { most } => Some(most as usize),
+            _ => None,
+        });
+        let cap = self.subject.plan.rules.cap.as_ref().map_or(0, |cap| cap.records as usize * UNITS.len());
+        let most = kept.max().unwrap_or(0).saturating_mul(self.keys().len()).max(cap);
+        let rows = (most * 3 / 2).div_ceil(MESSAGES);
+        if rows <= MOST_ROWS { rows.max(ROWS) } else { ROWS }
+    }
+
+    /// The messages of others with `rows` in place: each beside the record of others that comes just before it.
+    pub fn with_rows(&self, rows: &[Row]) -> Vec<Message> {
+        let mut all = self.others.to_vec();
+        for row in rows {
+            self.insert(&mut all, row.clone());
+        }
+        all
+    }
+
+    /// Puts a row into the first message that is stamped after it. Behind the last message it gets one of its own, and behind the last
+    /// window a place in the last message.
+    fn insert(&self, messages: &mut Vec<Message>, row: Row) {
+        let time = row.time.unwrap_or(Timestamp::EARLIEST);
+        let last = messages.len().saturating_sub(1);
+        let at = messages.iter().position(|message| message.stamp >= time);
+        if at.is_none() && time < self.subject.end() {
+            messages.push(Message::of(0, time, vec![row]));
+        } else if let Some(batch) = messages.get_mut(at.unwrap_or(last)).and_then(|message| message.batches.last_mut())
+        {
+            batch.insert(batch.len() / 2, row);
+        }
+    }
+
+    /// The messages of others with one more, in its place by its timestamp.
+    pub fn with_message(&self, message: Message) -> Vec<Message> {
+        self.with_messages([message])
+    }
+
+    /// The messages of others with more, each in its place by its timestamp.
+    pub fn with_messages(&self, messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+        let mut all = self.others.to_vec();
+        for message in messages {
+            let at = all.iter().position(|other| other.stamp > message.stamp).unwrap_or(all.len());
+            all.insert(at, message);
+        }
+        all
+    }
+
+    /// When records of a window can no longer be sent.
+    pub fn cutoff(&self, window: Span) -> Timestamp {
+        self.subject.plan.rules.cutoff(window, self.subject.backfill_until)
+    }
+}
+
+/// The ends of a column, by the first release that reads it.
+fn ends(subject: &Subject<'_>, column: usize) -> [f64; 2] {
+    let of = |release: &Release| {
+        let place = release.form.columns.iter().position(|other| *other == column)?;
+        match (release.form.axes.get(place), &release.form.label) {
+            (Some(axis), _) | (None, Some(Label::Number(axis))) => Some([at(axis, 0.0), at(axis, 1.0)]),
+            (None, Some(Label::Above(threshold))) => Some([threshold - 1.0, threshold + 1.0]),
+            (None, Some(Label::Classes(values))) => Some([*values.first()?, *values.last()?]),
+            (None, None) => None,
+        }
+    };
+    subject.plan.releases.iter().find_map(of).unwrap_or([0.0, 1.0])
+}
+
+/// A microsecond.
+pub(super) const TICK: Duration = Duration::from_micros(1);

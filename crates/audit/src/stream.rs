@@ -1,0 +1,136 @@
+//! A stream of messages as a source, which answers as the real ones do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::subject::Stamps;
+use bernstream_kafka::source;
+use bernstream_kafka::source::{Event, Source};
+use bernstream_release::source::{Columns, decode};
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+use bernstream_synopsis::{Positions, Recorded};
+
+/// What was asked of a source outside of reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To go back to this message timestamp.
+    Rewind { since: Timestamp },
+    /// Where the messages before this time end; repeated questions count once.
+    Ends { cutoff: Timestamp },
+}
+
+/// Encoded messages, each in its partition, in the order in which they were sent.
+pub(super) struct Stream<'a> {
+    columns: &'a Columns,
+    stamps: Stamps,
+    messages: Vec<Sent>,
+    /// Of each partition the messages in it, by their place in `messages`.
+    partitions: BTreeMap<i32, Vec<usize>>,
+    positions: BTreeMap<i32, usize>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A message on its partition.
+pub(super) struct Sent {
+    pub partition: i32,
+    pub stamp: Timestamp,
+    pub bytes: Vec<u8>,
+}
+
+impl<'a> Stream<'a> {
+    pub fn new(columns: &'a Columns, stamps: Stamps, messages: Vec<Sent>, asked: Arc<Mutex<Vec<Asked>>>) -> Self {
+        let mut partitions: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+        for (place, message) in messages.iter().enumerate() {
+            partitions.entry(message.partition).or_default().push(place);
+        }
+        let positions = partitions.keys().map(|partition| (*partition, 0)).collect();
+        Stream { columns, stamps, messages, partitions, positions, asked }
+    }
+
+    fn note(&self, what: Asked) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.last() != Some(&what) {
+            asked.push(what);
+        }
+    }
+
+    /// The first message of a partition that is stamped at or after `time`.
+    fn first_from(&self, places: &[usize], time: Timestamp) -> Option<usize> {
+        places.iter().position(|place| self.messages.get(*place).is_some_and(|message| message.stamp >= time))
+    }
+
+    fn end(&self, places: &[usize], cutoff: Timestamp) -> usize {
+        match self.stamps {
+            Stamps::Broker { slack } => self.first_from(places, cutoff.plus(slack)).unwrap_or(places.len()),
+            Stamps::Producers | Stamps::None => places.len(),
+        }
+    }
+
+    /// The next message of a partition that is not paused: the first that was sent.
+    fn following(&self, until: Option<&Positions>) -> Option<usize> {
+        let open = self.partitions.iter().filter_map(|(partition, places)| {
+            let at = *self.positions.get(partition)?;
+            let is_paused = until.and_then(|until| until.0.get(partition)).is_some_and(|end| offset(at) >= *end);
+            if is_paused { None } else { places.get(at).copied() }
+        });
+        open.min()
+    }
+}
+
+fn offset(place: usize) -> i64 {
+    i64::try_from(place).unwrap_or(i64::MAX)
+}
+
+impl Source for Stream<'_> {
+    /// Everything is long past, so that nothing waits.
+    fn clock(&self) -> ScheduleClock {
+        ScheduleClock::new(|| Timestamp::LATEST)
+    }
+
+    fn rewind(&mut self, since: Timestamp, _recorded: &Recorded) -> Result<(), source::Error> {
+        self.note(Asked::Rewind { since });
+        let start = |places: &[usize]| match self.stamps {
+            Stamps::None => 0,
+            // None found means the start of the log.
+            Stamps::Broker { .. } | Stamps::Producers => self.first_from(places, since).unwrap_or(0),
+        };
+        self.positions = self.partitions.iter().map(|(partition, places)| (*partition, start(places))).collect();
+        Ok(())
+    }
+
+    fn next(&mut self, until: Option<&Positions>, _timeout: Duration) -> Result<Event, source::Error> {
+        let Some(sent) = self.following(until).and_then(|place| self.messages.get(place)) else {
+            return Ok(Event::Idle);
+        };
+        let Sent { partition, stamp, bytes } = sent;
+        let Some(position) = self.positions.get_mut(partition) else { return Ok(Event::Idle) };
+        let at = offset(*position);
+        *position += 1;
+        let stamp = (self.stamps != Stamps::None).then_some(*stamp);
+        match decode::decode(bytes, self.columns, *partition, at, stamp) {
+            Ok(batch) => Ok(Event::Batch(batch)),
+            // A worker waits here for ever; a replay ends.
+            Err(broken) => Err(source::Error::File {
+                path: format!("partition {partition}, offset {at}"),
+                why: broken.to_string().into(),
+            }),
+        }
+    }
+
+    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
+        self.note(Asked::Ends { cutoff });
+        let end = |places: &[usize]| offset(self.end(places, cutoff));
+        Ok(Some(Positions(self.partitions.iter().map(|(partition, places)| (*partition, end(places))).collect())))
+    }
+
+    fn reached(&self, ends: &Positions) -> Result<bool, source::Error> {
+        let is_there =
+            |(partition, end): (&i32, &i64)| self.positions.get(partition).is_some_and(|at| offset(*at) >= *end);
+        Ok(ends.0.iter().all(is_there))
+    }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,52 @@
+//! What is audited.
+
+use std::time::Duration;
+
+use bernstream_release::source::Columns;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::pipeline::Plan;
+
+/// What is audited. All of it is public.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub plan: &'a Plan,
+    pub columns: &'a Columns,
+    pub adjacency: Adjacency,
+    pub stamps: Stamps,
+    /// Earlier windows take records until then, as the ledger says.
+    pub backfill_until: Option<Timestamp>,
+}
+
+/// Who stamps a message, and so how far is read for a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// The broker: a window is read up to the first message stamped this long after its cutoff.
+    Broker { slack: Duration },
+    /// Producers, whom nothing holds to an order: a window is read to the end of what is there.
+    Producers,
+    /// Nobody: files.
+    None,
+}
+
+impl Subject<'_> {
+    /// The windows of a replay: enough for every overlap, and one more.
+    pub fn windows(&self) -> Vec<Span> {
+        const MOST: u32 = 8;
+        let grid = self.plan.rules.grid;
+        let panes = self.plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
+        let count = panes.saturating_add(1).clamp(3, MOST);
+        let first = grid.span_of(grid.origin());
+        let is_there = |span: &Span| self.plan.rules.end.is_none_or(|end| span.end <= end);
+        std::iter::successors(Some(first), |span| Some(grid.after(*span)))
+            .take(count as usize)
+            .take_while(is_there)
+            .collect()
+    }
+
+    /// The end of the last window of a replay.
+    pub(crate) fn end(&self) -> Timestamp {
+        self.windows().last().map_or(self.plan.rules.grid.origin(), |span| span.end)
+    }
+}

@@ -1,0 +1,440 @@
+//! Two neighbouring streams, released many times, and the best attacker there is, who tells which of the two it was.
+//!
+//! The attacker knows both streams and the law of the noise, and sees the released values. The best test is that of the
+//! likelihood ratio (Neyman and Pearson); its errors, for every threshold, are the trade-off curve (`[DRS22]`). Two things are
+//! tested: no point of it may be better for the attacker than the promise allows, and it must be the curve of the
+//! declared noise for the change that was found, neither better nor worse.
+//!
+//! Every run is a whole window: its records are absorbed and it closes, then [`Plan::release`], as in the worker. Only the
+//! disk is missing: nothing is sealed, paid or published.
+
+use std::time::{Duration, Instant};
+
+use super::attacked::{Attacked, Detectable, Point};
+use super::attacker::{Attacker, Calculated, Watched};
+use super::deadline::Deadline;
+use super::evidence::{Test, Verdict, fails_at};
+use super::gamma::probability_up_to;
+use super::law::Law;
+use super::looks::Looks;
+use super::opened::opened;
+use super::promise::Promise;
+use super::samplers::key;
+use super::tally::{Tally, distance};
+use super::threads::{in_parts, processors};
+use bernstream_noise::noise::Generator;
+use bernstream_release::choice::Candidates;
+use bernstream_release::source::Batch;
+use bernstream_release::window::{Window, Windows};
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::description::{Entry, Privacy};
+use bernstream_synopsis::grid::Span;
+use bernstream_worker::pipeline;
+use bernstream_worker::pipeline::{Plan, Quoted, Release, Released, Terms};
+
+/// The first look, and how long it may take, however little time there is.
+const FIRST: u64 = 400;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The part of the time for simulating the law of the declared noise.
+const SIMULATING: f64 = 0.15;
+
+/// Two neighbouring streams.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbours<'a> {
+    pub with: &'a [Batch],
+    pub without: &'a [Batch],
+}
+
+/// One release and window of two neighbouring streams.
+pub struct Attack<'a> {
+    neighbours: Neighbours<'a>,
+    /// With that release alone, and that variant of it in which the change is largest beside the noise.
+    plan: Plan,
+    window: Span,
+    quoted: Quoted,
+    attacker: Attacker,
+    /// The change that was declared, as a part of the scale.
+    declared: f64,
+    privacy: Privacy,
+    name: String,
+}
+
+/// Why there is no attack.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Pipeline(#[from] pipeline::Error),
+    #[error("no window of this pair is paid for")]
+    Unpaid,
+    #[error("the two streams differ in no value of this release")]
+    NoChange,
+    #[error(
+        "{FIRST} windows of each stream, the fewest that say anything, would take about {seconds:.0} s: more --minutes"
+    )]
+    TooSlow { seconds: f64 },
+    #[error("the noise of a first synopsis is a sum of several draws, whose distribution has no closed form")]
+    Sum,
+    #[error("the audit was ended before it")]
+    Stopped,
+}
+
+impl<'a> Attack<'a> {
+    /// The release at `place` of the plan, in that window of `windows` in which the streams differ most.
+    ///
+    /// # Errors
+    ///
+    /// If there is nothing to attack, or the worker could not release a window.
+    pub fn new(plan: &Plan, place: usize, neighbours: Neighbours<'a>, windows: &[Span]) -> Result<Self, Error> {
+        let release = plan.releases.get(place).ok_or(Error::NoChange)?;
+        let mut worst: Option<(f64, Attack<'a>)> = None;
+        let mut reason = Error::NoChange;
+        for window in windows {
+            for variant in release.variants.iter() {
+                // A private choice of bandwidths has no likelihood ratio in closed form: each function by itself.
+                let variants = Candidates::new(variant.clone(), Vec::new());
+                let one = Release { bandwidth: None, variants, ..release.clone() };
+                let plan = Plan { releases: vec![one], ..plan.clone() };
+                match Attack::of_window(plan, neighbours, *window) {
+                    Ok(attack) if worst.as_ref().is_none_or(|(most, _)| attack.distance() > *most) => {
+                        worst = Some((attack.distance(), attack));
+                    }
+                    Ok(_) | Err(Error::NoChange | Error::Unpaid) => {}
+                    Err(error) => reason = error,
+                }
+            }
+        }
+        worst.map(|(_, attack)| attack).ok_or(reason)
+    }
+
+    fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
+        let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
+        let quoted = plan.quoted(window, (first, first), |_| plan.total.zero()).ok_or(Error::Unpaid)?;
+        let [with, without] = [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
+        let terms = terms(&quoted, window);
+        let mut generator = Generator::frozen([0; 32]);
+        let synopses = released(&plan, &with, &terms, &mut generator)?;
+        let privacy = synopses.first().map(|released| released.description.privacy.clone()).ok_or(Error::Unpaid)?;
+        let exact = |window: &Window| -> Vec<Vec<i128>> {
+            let parts = plan.releases.iter().zip(&window.forms);
+            let groups = parts.flat_map(|(release, groups)| groups.iter().map(move |group| (release, group)));
+            let values = |(release, group): (&Release, &bernstream_release::window::Group)| {
+                opened(&release.variants.first().target.evaluate(&group.accumulator))
+            };
+            groups.map(values).collect()
+        };
+        let mut watched = Vec::new();
+        for (place, ((exact, other), released)) in
+            exact(&with).into_iter().zip(exact(&without)).zip(&synopses).enumerate()
+        {
+            let change: Vec<i128> = exact.iter().zip(&other).map(|(with, without)| with - without).collect();
+            if change.iter().any(|change| *change != 0) {
+                let noise = released.description.noise;
+                let law = Law { noise: noise.law, scale: noise.scale / noise.grid, values: change.len() };
+                watched.push(Watched { place, law, exact, change });
+            }
+        }
+        if watched.is_empty() {
+            return Err(Error::NoChange);
+        }
+        let release = plan.releases.first().ok_or(Error::NoChange)?;
+        if is_several_draws(release, &watched) {
+            return Err(Error::Sum);
+        }
+        let name = release.description().release.clone();
+        let attacker = Attacker(watched);
+        let declared = release.variants.first().change.0 as f64 / attacker.law().scale;
+        Ok(Attack { neighbours, window, quoted, attacker, declared, privacy, name, plan })
+    }
+
+    /// How far the streams are apart in the norm of the noise, as a part of its scale.
+    pub fn distance(&self) -> f64 {
+        self.attacker.distance()
+    }
+
+    /// Releases windows until `deadline`, `most` at most, and at least until a first look unless it is stopped; `seed` and `number`
+    /// determine every draw. Ends early only with a test that fails.
+    ///
+    /// # Errors
+    ///
+    /// If the worker could not release a window, or takes too long for one, or if the deadline is stopped before a first look.
+    pub fn run(
+        &self,
+        (seed, number): (u64, u64),
+        alarm: f64,
+        most: u64,
+        deadline: &Deadline,
+    ) -> Result<Attacked, Error> {
+        if deadline.is_stopped() {
+            return Err(Error::Stopped);
+        }
+        let started = Instant::now();
+        let calculated = self.attacker.calculated(seed ^ number, alarm, &deadline.part(SIMULATING));
+        let of_size: Vec<f64> = self.attacker.all().sizes();
+        let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
+        // Half of the alarms are for the law that it is held against, or for the other stream.
+        let mut looks = Looks::new(alarm / 2.0, FIRST);
+        let (one, left) = (Instant::now(), deadline.left());
+        self.once((seed, number, 0), &mut seen.empty())?;
+        let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
+        if first > left.max(PATIENCE) {
+            return Err(Error::TooSlow { seconds: first.as_secs_f64() });
+        }
+        let (mut done, mut last) = (0, None);
+        loop {
+            let parts = in_parts(done..looks.runs(), |runs| {
+                let mut part = seen.empty();
+                for run in runs {
+                    if deadline.is_stopped() {
+                        return Err(Error::Stopped);
+                    }
+                    self.once((seed, number, run), &mut part)?;
+                }
+                Ok(part)
+            });
+            let parts = match (parts.into_iter().collect::<Result<Vec<_>, _>>(), last) {
+                // What was released since the last look does not count.
+                (Err(Error::Stopped), Some(looks)) => {
+                    return Ok(self.attacked(&seen, &calculated, &looks, alarm, true, started));
+                }
+                (parts, _) => parts?,
+            };
+            parts.iter().for_each(|part| seen.join(part));
+            done = looks.runs();
+            let is_over = deadline.is_over() || looks.next().runs() > most;
+            let found = self.attacked(&seen, &calculated, &looks, alarm, is_over, started);
+            // What is calculated fails whatever is drawn.
+            if is_over || found.tests.iter().any(|test| test.draws > 0 && test.has_failed()) {
+                return Ok(found);
+            }
+            (last, looks) = (Some(looks), looks.next());
+        }
+    }
+
+    /// One window of each stream.
+    fn once(&self, (seed, number, run): (u64, u64, u64), seen: &mut Seen) -> Result<(), Error> {
+        for (stream, batches) in [(2, self.neighbours.with), (3, self.neighbours.without)] {
+            let window = close(&self.plan, batches, self.window);
+            let mut generator = Generator::frozen(key([seed, stream, number, run]));
+            let terms = terms(&self.quoted, self.window);
+            let synopses = released(&self.plan, &window, &terms, &mut generator)?;
+            let (mut loss, mut size) = (0.0, 0.0);
+            for watched in &self.attacker.0 {
+                let Some(Released { noisy, .. }) = synopses.get(watched.place) else { continue };
+                // With the unit the noise is what was added to its values; without it, to the others.
+                let noise = |is_there: bool| -> Vec<i128> {
+                    let exact = watched.exact.iter().zip(&watched.change);
+                    let exact = exact.map(|(with, change)| if is_there { *with } else { with - change });
+                    noisy.values().iter().zip(exact).map(|(noisy, exact)| noisy.saturating_sub(exact)).collect()
+                };
+                loss += watched.law.loss(&noise(true), &watched.change);
+                size += watched.law.size(&noise(stream == 2));
+            }
+            if stream == 2 {
+                seen.with.add(loss)
+            } else {
+                seen.without.add(loss)
+            }
+            seen.sizes.add(size);
+        }
+        Ok(())
+    }
+
+    fn attacked(
+        &self,
+        seen: &Seen,
+        calculated: &Calculated,
+        looks: &Looks,
+        alarm: f64,
+        is_over: bool,
+        started: Instant,
+    ) -> Attacked {
+        let promise = Promise::of(&self.privacy);
+        let runs = seen.with.total();
+        let band = looks.band(runs);
+        let (with, without) = (seen.with.parts(), seen.without.parts());
+        let point = |at: usize| {
+            let part = |parts: &[f64]| parts.get(at).copied().unwrap_or(0.0);
+            let false_positives = 1.0 - part(&without);
+            Point {
+                false_positives,
+                false_negatives: part(&with),
+                calculated_false_positives: 1.0 - part(&calculated.without),
+                calculated_false_negatives: part(&calculated.with),
+                promised_false_negatives: promise.least(false_positives),
+            }
+        };
+        let curve: Vec<Point> = (0..calculated.thresholds.len()).map(point).collect();
+        // Who always says yes has no false negatives, and who always says no has no false positives.
+        let always = |yes: f64| Point {
+            false_positives: yes,
+            false_negatives: 1.0 - yes,
+            calculated_false_positives: yes,
+            calculated_false_negatives: 1.0 - yes,
+            promised_false_negatives: promise.least(yes),
+        };
+        // How much better the attacker is than allowed, where both errors are as large as they may be by chance.
+        let better = |positives: f64, negatives: f64, by: f64| promise.least(positives + by) - (negatives + by);
+        let at = |point: &Point| better(point.false_positives, point.false_negatives, band);
+        let worst = curve.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
+        let shown = |point: &Point| {
+            let (positives, negatives) = (point.false_positives + band, point.false_negatives + band);
+            ((1.0 - negatives) / positives).ln().max(((1.0 - positives) / negatives).ln())
+        };
+        let allowed = band + calculated.error;
+        let pinned = |what: &str, difference: f64, fails_at: Option<f64>| Test {
+            what: what.to_owned(),
+            verdict: Verdict::of(difference <= allowed),
+            difference,
+            allowed,
+            draws: runs,
+            false_alarm: alarm,
+            fails_at,
+        };
+        let by_ratio = is_over.then(|| self.attacker.fails_at(calculated, 2.0 * allowed)).flatten();
+        // What is measured is within the band of the truth, and the test adds it once more.
+        let breaks = |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
+        let scale = is_over.then(|| self.attacker.breaks_at(calculated, breaks)).flatten();
+        let cost = |scale: f64| {
+            let (found, declared) = (self.distance() / scale, self.declared / scale);
+            Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
+        };
+        let detects = scale.map(|scale| {
+            let cost = cost(scale);
+            Detectable { scale, cost: cost.map(|cost| cost.found), of: cost.map(|cost| cost.of) }
+        });
+        let law = self.attacker.all();
+        let up_to = |x: f64| probability_up_to(law.shape(), x);
+        let sizes = seen.sizes.thresholds().to_vec();
+        let of_size: Vec<f64> = sizes.iter().map(|x| up_to(*x)).collect();
+        let (of_sizes, of_both) = (seen.sizes.distance(&of_size), looks.band(seen.sizes.total()) + law.rounding());
+        let power = if law.noise == NoiseDistribution::DiscreteGaussian { 0.5 } else { 1.0 };
+        let by_size = fails_at(2.0 * of_both, |factor| {
+            let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
+            distance(&shrunk, &of_size)
+        });
+        let cost = cost(1.0).map(|cost| Test {
+            what: "the largest change, found or declared, costs no more than the price".to_owned(),
+            // Rounded in the last digits.
+            verdict: Verdict::of(cost.found <= cost.promised * (1.0 + 1e-9)),
+            difference: cost.found,
+            allowed: cost.promised,
+            draws: 0,
+            false_alarm: 0.0,
+            fails_at: None,
+        });
+        let of_runs = [
+            Test {
+                what: "the attacker's error rates are no lower than the promise allows".to_owned(),
+                verdict: Verdict::of(worst <= 0.0),
+                difference: (worst + band).max(0.0),
+                allowed: band,
+                draws: runs,
+                false_alarm: alarm,
+                fails_at: scale,
+            },
+            pinned(
+                "the log likelihood ratio with the unit has its calculated distribution",
+                distance(&with, &calculated.with),
+                by_ratio,
+            ),
+            pinned(
+                "the log likelihood ratio without the unit has its calculated distribution",
+                distance(&without, &calculated.without),
+                by_ratio,
+            ),
+            Test {
+                what: "the size of the noise has the declared distribution".to_owned(),
+                verdict: Verdict::of(of_sizes <= of_both),
+                difference: of_sizes,
+                allowed: of_both,
+                draws: seen.sizes.total(),
+                false_alarm: alarm,
+                fails_at: by_size.map(|factor| factor.powf(power)),
+            },
+        ];
+        let tests = of_runs.into_iter().chain(cost).collect::<Vec<_>>();
+        Attacked {
+            release: self.name.clone(),
+            promised: Promise::in_words(&self.privacy),
+            window: self.window,
+            noise: law.noise,
+            values: law.values,
+            change_in_scales: self.attacker.distance(),
+            windows: runs,
+            seconds: started.elapsed().as_secs_f64(),
+            tests,
+            epsilon_at_least: curve.iter().map(shown).fold(0.0, f64::max),
+            detects,
+            curve: [always(1.0)].into_iter().chain(curve).chain([always(0.0)]).collect(),
+        }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Debug)]
+struct Seen {
+    with: Tally,
+    without: Tally,
+    sizes: Tally,
+}
+
+impl Seen {
+    fn new(ratios: Vec<f64>, sizes: Vec<f64>) -> Self {
+        Seen { with: Tally::new(ratios.clone()), without: Tally::new(ratios), sizes: Tally::new(sizes) }
+    }
+
+    fn empty(&self) -> Self {
+        Seen::new(self.with.thresholds().to_vec(), self.sizes.thresholds().to_vec())
+    }
+
+    fn join(&mut self, other: &Seen) {
+        self.with.join(&other.with);
+        self.without.join(&other.without);
+        self.sizes.join(&other.sizes);
+    }
+}
+
+/// Whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
+fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
+    let Some(noise) = &release.series else { return false };
+    let fresh = noise.series.noise();
+    #[expect(clippy::cast_precision_loss, reason = "compared to a few digits")]
+    let unit = fresh.scale().units() as f64 / (1_u64 << noise.series.bits()) as f64;
+    watched.iter().any(|watched| (watched.law.scale / unit - 1.0).abs() > 1e-3)
+}
+
+/// The synopses of a window, as the worker draws them.
+fn released(
+    plan: &Plan,
+    window: &Window,
+    terms: &Terms,
+    generator: &mut Generator,
+) -> Result<Vec<Released>, pipeline::Error> {
+    let mut synopses = Vec::new();
+    plan.release(window, terms, &|_| Ok(None), generator, &mut |released| {
+        synopses.push(released);
+        Ok(())
+    })?;
+    Ok(synopses)
+}
+
+/// The window of a stream, as the worker closes it.
+fn close(plan: &Plan, batches: &[Batch], window: Span) -> Window {
+    let first = plan.rules.grid.span_of(plan.rules.grid.origin());
+    let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
+    let mut windows = Windows::new(plan.rules.clone(), forms, first.start, first, None);
+    for batch in batches {
+        windows.absorb(batch);
+    }
+    loop {
+        let closed = windows.close();
+        if closed.span.start >= window.start {
+            return closed;
+        }
+    }
+}
+
+fn terms(quoted: &Quoted, window: Span) -> Terms {
+    let entry = Entry { id: "audit".to_owned(), sequence: 1 };
+    Terms { publish_at: window.end, entry, quoted: quoted.clone() }
+}

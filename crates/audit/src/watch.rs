@@ -1,0 +1,189 @@
+//! What a replay writes down: exact values where noise meets them, claims and published bytes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::observed::{Evaluation, Published};
+use bernstream_kafka::sink;
+use bernstream_kafka::sink::Sink;
+use bernstream_ledger::Paid;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness, fold};
+use bernstream_noise::Exact;
+use bernstream_noise::order::Order;
+use bernstream_release::builtin::Builtin;
+use bernstream_release::choice::Bandwidth;
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream_release::{Cost, Error, Target};
+use bernstream_synopsis::{Adjacency, Sensitivity, Shape};
+use bernstream_worker::pipeline::{Plan, Release, ReleaseVariant};
+
+/// A list that several parts of a replay write to.
+#[derive(Clone, Debug)]
+pub(super) struct Notes<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Default for Notes<T> {
+    fn default() -> Self {
+        Notes(Arc::default())
+    }
+}
+
+impl<T> Notes<T> {
+    pub fn push(&self, note: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What was written so far.
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What can be released of a window and key, and the choice of its order.
+type Variant = (Arc<dyn Target>, Option<Order>);
+
+/// A target that writes down what it computes: for the variant that is released, and for every other that could have been.
+#[derive(Debug)]
+struct Watched {
+    inner: Arc<dyn Target>,
+    release: usize,
+    variant: usize,
+    variants: Arc<Vec<Variant>>,
+    bandwidth: Option<Bandwidth>,
+    notes: Notes<Evaluation>,
+}
+
+impl Builtin for Watched {}
+
+impl Target for Watched {
+    fn accumulator(&self) -> AccumulatorSpec {
+        self.inner.accumulator()
+    }
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+
+    fn unit(&self) -> f64 {
+        self.inner.unit()
+    }
+
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let exact = self.inner.evaluate(accumulator);
+        let values = |(at, (target, _)): (usize, &Variant)| match at == self.variant {
+            true => exact.clone(),
+            false => target.evaluate(accumulator),
+        };
+        let all: Vec<Exact> = self.variants.iter().enumerate().map(values).collect();
+        let scores = |((_, order), exact): (&Variant, &Exact)| order.as_ref().map(|order| order.scores(exact));
+        self.notes.push(Evaluation {
+            release: self.release,
+            variant: self.variant,
+            scores: self.variants.iter().zip(&all).map(scores).collect(),
+            values: all,
+            counts: self.bandwidth.as_ref().map(|bandwidth| bandwidth.counts(accumulator)),
+        });
+        exact
+    }
+
+    fn is_sum(&self) -> bool {
+        self.inner.is_sum()
+    }
+
+    fn cost(&self) -> Cost {
+        self.inner.cost()
+    }
+
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        self.inner.sensitivity(adjacency, contributions)
+    }
+
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        self.inner.sup_sensitivity(adjacency, contributions)
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        self.inner.euclidean_sensitivity(adjacency, contributions)
+    }
+
+    fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
+        self.inner.publish(noisy)
+    }
+
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        self.inner.effects()
+    }
+
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        self.inner.papers_sensitivity(adjacency, contributions)
+    }
+}
+
+/// The same plan, with targets that write down what they compute.
+pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
+    let release = |(at, release): (usize, &Release)| {
+        let of = |variant: &ReleaseVariant| (variant.target.clone(), variant.order.clone());
+        let variants = Arc::new(release.variants.iter().map(of).collect::<Vec<_>>());
+        let mut place = 0..;
+        let watched = release.variants.try_map(|variant| {
+            let target = Watched {
+                inner: variant.target.clone(),
+                release: at,
+                variant: place.next().unwrap_or(0),
+                variants: variants.clone(),
+                bandwidth: release.bandwidth.clone(),
+                notes: notes.clone(),
+            };
+            Ok::<_, std::convert::Infallible>(ReleaseVariant { target: Arc::new(target), ..variant.clone() })
+        });
+        let Ok(variants) = watched;
+        Release { variants, ..release.clone() }
+    };
+    Plan { releases: plan.releases.iter().enumerate().map(release).collect(), ..plan.clone() }
+}
+
+/// A witness in memory.
+#[derive(Default)]
+pub(super) struct Memory {
+    head: Option<Claim>,
+    pub claims: Notes<Claim>,
+}
+
+impl Memory {
+    pub const NAME: &str = "memory";
+}
+
+impl Witness for Memory {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        Ok(self.head)
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        Ok(Memory::NAME.to_owned())
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        self.head = fold(self.head, *claim);
+        self.claims.push(*claim);
+        Ok(())
+    }
+}
+
+/// A sink in memory.
+pub(super) struct Kept(pub Notes<Published>);
+
+impl Sink for Kept {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        for message in paid.iter().map(Paid::encoded) {
+            self.0.push(Published {
+                key: message.key.clone(),
+                headers: message.headers.clone(),
+                bytes: message.bytes.clone(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! Other functions for the question of a release: what its file would release at the same price, had it another table.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::file::{File, known_keys};
+use crate::read::release;
+use crate::select::Terms;
+use crate::settings::{Coordinates, Payment, Release, Settings, WindowKind};
+use crate::text::{Checked, Document, Faults};
+use crate::validate;
+use bernstream_release::window::{Axis, Label, Outside};
+use bernstream_synopsis::Basis;
+use bernstream_synopsis::description::{Definition, Method, Target};
+use bernstream_synopsis::machine::Loss;
+use bernstream_synopsis::price::Price;
+
+/// The place of what no text says.
+const NOWHERE: Range<usize> = 0..0;
+/// How wide the bandwidths of cells are tried, in those of the file.
+const WIDTHS: [f64; 5] = [1.0, 0.5, 2.0, 4.0, 8.0];
+/// What a release is called that says nothing of how narrow its readers want to look: cells start with this part of every axis.
+const A_TENTH: f64 = 0.1;
+
+/// A function that answers the question of a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// Those of a kind differ in a number that is free: of several the best counts.
+    pub kind: String,
+    /// The noise and the size that suit one of a family suit the others, nearly.
+    pub family: String,
+    /// Its table in the file.
+    function: String,
+    records: u64,
+}
+
+impl Alternative {
+    /// The lines of `[release]` that are its own: noise and size, chosen by `"auto"` or those of another release, and its table.
+    pub fn lines(&self, noise: Option<&str>) -> String {
+        let auto = || format!("noise = \"auto\"\nexpected_records = {}\n", self.records);
+        format!("{}\n{}", noise.map_or_else(auto, str::to_owned), self.function)
+    }
+}
+
+/// Why a release cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    #[error("it has no label, so it is neither a regression nor a class: there is nothing to compare it with")]
+    NoLabel,
+    #[error("it publishes {0}, which is neither a regression nor a class: there is nothing to compare it with")]
+    Function(&'static str),
+    #[error(
+        "it covers several windows, whose noise and price depend on the function: compare it with windows = \"tumbling\", and see \
+         `explain` for how the noise of sums grows"
+    )]
+    Windows,
+    #[error(
+        "its sensitivity was sampled, which is a weaker promise at the same epsilon: remove [release.sampled] to compare it with others"
+    )]
+    Sampled,
+    #[error("each window chooses its own order: write `order` in place of `private_order` to compare it with others")]
+    PrivateOrder,
+}
+
+impl Release {
+    /// The functions that can be asked for in place of this one, for windows of so many records.
+    pub fn alternatives(&self, label: &Label, records: u64) -> Vec<Alternative> {
+        let mut found = self.cells(records);
+        match label {
+            Label::Number(_) => {
+                found.extend(self.machines("Huber regression", "huber", records));
+                found.extend(self.machines("ridge regression", "squared", records));
+            }
+            Label::Above(_) => {
+                found.extend(self.logistic(records));
+                found.extend(self.machines("support vector machine", "hinge", records));
+            }
+            Label::Classes(_) => {}
+        }
+        found
+    }
+
+    /// What it is called in a table.
+    pub fn kind(&self) -> String {
+        let method = match &self.function.about {
+            Target::Cells(_) => return format!("cells, bandwidths {}", list(&self.narrowest())),
+            Target::Regression(about) => &about.method,
+            Target::Classifier(about) | Target::Probability(about) => &about.method,
+            other => return other.name().to_owned(),
+        };
+        match method {
+            Method::PriestleyChao { .. } => "regression by gaps".to_owned(),
+            Method::KernelBayes { .. } | Method::GaussianBayes { .. } => "naive Bayes".to_owned(),
+            Method::KernelMachine { loss, c, .. } => {
+                let loss = match loss {
+                    Loss::Hinge => "support vector machine",
+                    Loss::Logistic => "logistic machine",
+                    Loss::Squared => "ridge regression",
+                    Loss::Huber => "Huber regression",
+                };
+                format!("{loss}, c = {c}")
+            }
+            Method::Logistic { c, .. } => format!("logistic regression, c = {c}"),
+        }
+    }
+
+    /// Tables of cells, of narrower and of wider bandwidths than those of this release.
+    fn cells(&self, records: u64) -> Vec<Alternative> {
+        let narrowest = self.narrowest();
+        let own = matches!(self.function.about, Target::Cells(_));
+        let mut found: Vec<Alternative> = Vec::new();
+        for times in WIDTHS.into_iter().skip(usize::from(own)) {
+            let widths = self.axes.iter().map(|axis| axis.max - axis.min);
+            let bandwidths: Vec<f64> = narrowest.iter().zip(widths).map(|(b, width)| (times * b).min(width)).collect();
+            let kind = format!("cells, bandwidths {}", list(&bandwidths));
+            let function = format!("[release.cells]\nbandwidths = {}\n", list(&bandwidths));
+            // Where every bandwidth is the whole axis, the next ones are the same.
+            if found.last().is_none_or(|last| last.kind != kind) {
+                found.push(Alternative { family: kind.clone(), kind, function, records });
+            }
+        }
+        found
+    }
+
+    /// The smallest bandwidths that readers want, in natural units.
+    pub fn narrowest(&self) -> Vec<f64> {
+        let widths = || self.axes.iter().map(|axis| axis.max - axis.min);
+        let tenths = || widths().map(|width| rounded(A_TENTH * width)).collect();
+        match (&self.function.about, &self.shape().basis) {
+            (Target::Cells(_), Basis::Tables(basis)) => {
+                basis.bandwidths.iter().zip(widths()).map(|(b, width)| rounded(b * width)).collect()
+            }
+            (Target::Regression(regression), _) => match regression.method {
+                Method::PriestleyChao { bandwidth, .. } => vec![bandwidth],
+                _ => tenths(),
+            },
+            (Target::Classifier(classifier), _) => match &classifier.method {
+                Method::KernelBayes { bandwidths } => bandwidths.clone(),
+                _ => tenths(),
+            },
+            _ => tenths(),
+        }
+    }
+
+    /// Machines with a wide kernel of every weight, and one with a narrower kernel.
+    fn machines(&self, kind: &str, loss: &str, records: u64) -> Vec<Alternative> {
+        let landmarks = if self.axes.len() == 3 { 4 } else { 6 };
+        let [middle, less, more] = self.weights(records);
+        let machine = |(bandwidth, c): (f64, f64)| {
+            let function = format!(
+                "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = {bandwidth} }} }}\nc = {c}\n\
+                 max_records = {records}\nlandmarks = {landmarks}\n"
+            );
+            Alternative { kind: kind.to_owned(), family: format!("{loss} {bandwidth}"), function, records }
+        };
+        let tried = match loss {
+            // A score far beyond its corner takes long to find, and only its sign counts.
+            "hinge" => vec![(0.5, middle), (0.5, less)],
+            _ => vec![(0.5, middle), (0.5, less), (0.5, more), (0.25, middle)],
+        };
+        tried.into_iter().map(machine).collect()
+    }
+
+    /// Logistic regressions, as probabilities.
+    fn logistic(&self, records: u64) -> Vec<Alternative> {
+        let regression = |c: f64| {
+            let function = format!("[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n");
+            let kind = "logistic regression".to_owned();
+            Alternative { family: kind.clone(), kind, function, records }
+        };
+        self.weights(records).into_iter().map(regression).collect()
+    }
+
+    /// Its noise and size as a file has them; `None` of cells, whose grid goes with their bandwidths.
+    pub fn noise_lines(&self) -> Option<String> {
+        let size = match self.on {
+            Coordinates::Lattice { degree } => format!("degree = {degree}\norder = {}", self.order),
+            Coordinates::Points { most } => format!("points = {most}"),
+            Coordinates::Tensor(counts) => format!("points = {:?}", counts.along()),
+            Coordinates::Cells(_) => return None,
+        };
+        Some(format!("noise = \"{}\"\n{size}\n", self.noise))
+    }
+
+    /// Weights of the records against smoothness, the middle one first, and a tenth and ten times of it. The noise is in proportion to the weight, and falls with records
+    /// and price; on the flights, 28,000 for epsilon = 1, the best is about 100 to 300.
+    #[expect(clippy::cast_precision_loss, reason = "a number to try")]
+    fn weights(&self, records: u64) -> [f64; 3] {
+        let paid = records as f64 * self.payment.epsilon().to_f64();
+        let middle = 10.0_f64.powf((paid / 280.0).log10().round().clamp(1.0, 3.0));
+        [middle, middle / 10.0, 10.0 * middle]
+    }
+}
+
+impl Settings {
+    /// The label that the function of a release is about, where it is a regression or tells classes.
+    ///
+    /// # Errors
+    ///
+    /// If it is neither, or if what another function costs is not what this one costs.
+    pub fn question<'r>(&self, release: &'r Release) -> Result<&'r Label, Incomparable> {
+        match &release.function.about {
+            Target::Regression(_) | Target::Classifier(_) | Target::Probability(_) | Target::Cells(_) => {}
+            Target::Density(_) => return Err(Incomparable::Function("a density")),
+            Target::Sum(_) => return Err(Incomparable::Function("the sum of an expression")),
+            Target::Moments(_) => return Err(Incomparable::Function("moments")),
+        }
+        if release.window_kind != WindowKind::Tumbling {
+            return Err(Incomparable::Windows);
+        }
+        if matches!(self.privacy.definition, Definition::Random(_)) {
+            return Err(Incomparable::Sampled);
+        }
+        if release.private_order.is_some() {
+            return Err(Incomparable::PrivateOrder);
+        }
+        release.label.as_ref().ok_or(Incomparable::NoLabel)
+    }
+
+    /// What `release` would be if its file had `lines` in place of its function, noise and size: the same label and domain, for
+    /// windows of their own, at the same price.
+    ///
+    /// # Errors
+    ///
+    /// All faults of these lines; among them that the function has no noise at this price and for this adjacency.
+    pub fn with_lines(&self, release: &Release, lines: &str) -> Result<Release, Faults> {
+        let text = format!("[release]\nname = {}\n{}{lines}", quoted(&release.name), asked(release));
+        let (mut document, file) = Document::read::<File>(&text, "the comparison", known_keys());
+        let found = file.and_then(|file| self.of_file(&mut document, file, release));
+        document.finish(found)
+    }
+
+    fn of_file(&self, document: &mut Document<'_>, file: File, release: &Release) -> Checked<Release> {
+        let place = file.release.as_ref().map_or(NOWHERE, Spanned::span);
+        let Some(file::Releases::One(written)) = file.release.map(Spanned::into_inner) else {
+            return Err(document.missing(place, "release"));
+        };
+        let terms = Terms {
+            adjacency: self.privacy.adjacency,
+            contributions: self.privacy.unit.contributions(),
+            most_values: usize::MAX,
+        };
+        // What is charged for epsilon under a total in rho depends on the noise: the same price is the same charge.
+        let payment = match release.payment {
+            Payment::Converted { rho, .. } => Payment::Own(Price::Concentrated(rho)),
+            payment => payment,
+        };
+        let pricing = (Spanned::new(NOWHERE, payment), None);
+        let written = Spanned::new(place, *written);
+        let mut draft = release::release(document, written, Ok(terms), Ok(pricing), None)?;
+        draft.charge_own_rho(&self.privacy, WindowKind::Tumbling);
+        validate::can_be_drawn(document, &self.privacy, &draft);
+        match document.reported() {
+            Some(reported) => Err(reported),
+            None => Ok(draft.finish(WindowKind::Tumbling)),
+        }
+    }
+}
+
+/// The domain and the label of a release, as a file has them.
+fn asked(release: &Release) -> String {
+    let axis = |column: &str, Axis { min, max, outside }: &Axis| {
+        let outside = match outside {
+            Outside::Clamp => "clamp",
+            Outside::Drop => "drop",
+        };
+        format!("column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"", quoted(column))
+    };
+    let axes: Vec<String> =
+        release.columns.iter().zip(&release.axes).map(|(column, of)| format!("{{ {} }}", axis(column, of))).collect();
+    let domain = format!("domain = [{}]\n", axes.join(", "));
+    let Some((label, column)) = release.label.as_ref().zip(release.columns.get(release.axes.len())) else {
+        return domain;
+    };
+    let label = match label {
+        Label::Number(bounds) => axis(column, bounds),
+        Label::Above(above) => format!("column = {}, above = {above:?}", quoted(column)),
+        Label::Classes(values) => format!("column = {}, values = {values:?}", quoted(column)),
+    };
+    format!("{domain}label = {{ {label} }}\n")
+}
+
+/// A text in quotes: one of JSON is one of TOML too.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Numbers as a list, without needless digits.
+fn list(numbers: &[f64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(|number| rounded(*number).to_string()).collect();
+    format!("[{}]", numbers.join(", "))
+}
+
+/// Ten digits: further ones are those of a conversion of units.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.9e}").parse().unwrap_or(number)
+}

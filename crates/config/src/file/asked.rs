@@ -1,0 +1,66 @@
+//! What people ask for under names that are no keys here, and what does that.
+
+use crate::text::Asked;
+
+pub const ASKED: &[Asked] = &[
+    Asked {
+        table: Some("release"),
+        names: &["count", "counts", "histogram", "histograms", "heatmap", "bins"],
+        key: Some("cells"),
+        instead: "[release.cells] has noisy counts of cells, as wide as `step`; `bernstream query FILE --range 15..120` counts a range",
+    },
+    Asked {
+        table: Some("release"),
+        names: &["quantile", "quantiles", "percentile", "percentiles", "median", "cdf"],
+        key: Some("cells"),
+        instead: "quantiles are read from [release.cells]: `bernstream query FILE --quantile 0.5`",
+    },
+    Asked {
+        table: Some("release"),
+        names: &["sum", "sums", "mean", "means", "average", "avg", "variance"],
+        key: Some("moments"),
+        instead: "[release.moments] answers sums and means of functions of the columns, [release.expression] is one sum of your own, and \
+                  [release.cells] with a `label` has its mean in ranges",
+    },
+    Asked {
+        table: Some("release"),
+        names: &["kde", "curve"],
+        key: Some("density"),
+        instead: "a curve of how records are distributed is [release.density], or [release.cells] at any bandwidth",
+    },
+    Asked {
+        table: Some("release"),
+        names: &["svm", "huber", "ridge", "classifier"],
+        key: Some("machine"),
+        instead: "[release.machine] has it as its `loss`; [release.logistic] and [release.bayes] are other classifiers",
+    },
+    Asked {
+        table: None,
+        names: &["where", "filter", "condition", "predicate", "sql", "query", "select"],
+        key: None,
+        instead: "records are not selected by a condition: list the keys that count in `input.key`, let a domain leave out what lies outside \
+                  (outside = \"drop\"), or filter before the topic or the file is written",
+    },
+    Asked {
+        table: None,
+        names: &["group_by", "groupby", "partition_by"],
+        key: None,
+        instead: "`input.key` names the column and lists its values: each gets a synopsis of its own",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::known_keys;
+
+    #[test]
+    fn what_does_it_is_a_key_and_what_is_asked_for_is_none() {
+        let keys = known_keys();
+        for Asked { table, names, key, .. } in ASKED {
+            let is_known = |name: &str| keys.form(&format!("{}.{name}", table.unwrap_or("input"))).is_some();
+            assert!(key.is_none_or(is_known), "{key:?}");
+            assert_eq!(names.iter().find(|name| is_known(name)), None);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The definition of each kind of guarantee, in words.
+
+use crate::settings::{Period, Settings, Unit};
+use bernstream_noise::accountant::concentrated;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::calibrate::{Delta, Rho};
+use bernstream_synopsis::description::{Definition, Implied, Random};
+use bernstream_synopsis::price::Price;
+
+const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
+
+/// What `replace_one` hides of validity, and what it does not hide. `tests/properties/absent.rs` and
+/// `tests/properties/neighbours.rs` test just that.
+const REPLACED: &str = " The other values may also make it invalid, or valid: null, not a number, outside a domain that drops. That a \
+                        record is there, its time and its key are not hidden.";
+
+/// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
+pub fn plain(settings: &Settings) -> Vec<String> {
+    let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
+        (Unit::Record, Adjacency::AddRemove) => ("One record more or less".to_owned(), "changes", "records", ""),
+        (Unit::Record, Adjacency::ReplaceOne) => {
+            ("Other values in one record".to_owned(), "change", "the values of records", REPLACED)
+        }
+        (Unit::User { column, per: Period::Ever, .. }, _) => {
+            let who = format!("All records of one user ({column}) more or less, whenever they were sent,");
+            (who, "change", "a user", "")
+        }
+        (Unit::User { column, per: per @ Period::Every(_), .. }, _) => {
+            let who = format!("All records of one user ({column}) in one period of {per} more or less");
+            (who, "change", "a user's period", "")
+        }
+    };
+    match settings.privacy.total {
+        Price::Pure(epsilon) => vec![format!(
+            "{who} {changes} the probability of {EVERYTHING}, by at most a factor of exp({epsilon}): pure differential privacy of \
+             {of} with epsilon = {epsilon}.{hidden}"
+        )],
+        Price::Approximate { epsilon, delta } => vec![
+            format!(
+                "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
+                 exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
+                 {epsilon} and delta = {delta}.{hidden}"
+            ),
+            "Delta is room for outcomes that the factor does not hold for, those that give a unit away among them: it should be \
+             far below one over the number of units."
+                .to_owned(),
+        ],
+        Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
+            let mut lines = vec![format!(
+                "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
+                 sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that moves no probability by \
+                 more than 3e-12: Gaussian differential privacy of {of} with mu = {}.{hidden}",
+                ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
+            )];
+            lines.extend(settings.privacy.implies.map(|implies| asked_for(implies, settings.privacy.total)));
+            lines
+        }
+        Price::Concentrated(rho) => vec![
+            format!(
+                "{who} {changes} the probabilities of {EVERYTHING}, by a Renyi divergence of at most {rho} a for every order a > 1, \
+                 either way: zero-concentrated differential privacy of {of} with rho = {rho}.{hidden}"
+            ),
+            match settings.privacy.implies {
+                Some(implies) => asked_for(implies, settings.privacy.total),
+                None => implied(rho),
+            },
+        ],
+        Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |Implied { epsilon, delta }| {
+            vec![format!(
+                "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
+                 exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
+                 {epsilon} and delta = {delta}, of a plan of {windows} windows that was declared before the first of them, \
+                 however many of them are published.{hidden}"
+            )]
+        }),
+    }
+}
+
+/// What a rho implies as (epsilon, delta): the tightest known bound `[CKS20]`, corollary 13, rounded up.
+pub fn implied(rho: Rho) -> String {
+    let at = |quintillionths: u64| {
+        let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
+        epsilon.map_or(f64::INFINITY, |epsilon| (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3)
+    };
+    format!(
+        "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \
+         at delta = 1e-9.",
+        at(1_000_000_000_000),
+        at(1_000_000_000)
+    )
+}
+
+/// The (epsilon, delta) that was asked for and that the total implies.
+fn asked_for(implied: Implied, total: Price) -> String {
+    let Implied { epsilon, delta } = implied;
+    format!(
+        "Of this total, {total}, follows (epsilon, delta)-differential privacy with epsilon = {epsilon} and delta = {delta}, which \
+         is what was asked for."
+    )
+}
+
+/// Random differential privacy `[RA17]`, which must not be mistaken for plain differential privacy: for which records and with
+/// which probability it holds, how it composes, and what holds otherwise.
+pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
+    let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
+    let (change, rest) = match settings.privacy.adjacency {
+        Adjacency::AddRemove => ("one of them left out", ""),
+        Adjacency::ReplaceOne => ("one of them drawn anew or made invalid", REPLACED),
+    };
+    let [lo, hi] = random.range;
+    vec![
+        format!(
+            "RANDOM differential privacy of records, not plain: epsilon = {total} with gamma = {gamma}. For {records} records \
+             of a window and key, drawn independently from the public prior, and {change}, the probability of {EVERYTHING}, \
+             changes by at most a factor of exp({total}), but for a probability of {gamma} over those records and the pairs \
+             that were sampled.{rest}"
+        ),
+        format!(
+            "Gamma is that of one record, window and key, and adds up (union bound): at most w x {gamma} for w windows and keys \
+             together, at most {records} x {gamma} for all records of one at once; from 1 on that says nothing."
+        ),
+        format!(
+            "Of records that the prior does not resemble it says nothing. Whatever the records are, values are clipped to {lo} to \
+             {hi}, so that none changes a value by more than {}, and the noise gives pure differential privacy with epsilon = \
+             {:.1} a window.",
+            hi - lo,
+            random.epsilon_at_worst
+        ),
+    ]
+}

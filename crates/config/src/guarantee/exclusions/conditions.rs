@@ -1,0 +1,128 @@
+//! When an exclusion applies.
+
+use crate::settings::{Input, Period, Release, Settings, Unit};
+use bernstream_kafka::ordered::PowerLoss;
+use bernstream_kafka::sink::Output;
+use bernstream_kafka::source;
+use bernstream_kafka::source::kafka::OnBadMessage;
+use bernstream_release::window::accumulator::AccumulatorSpec;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::description::Definition;
+use bernstream_worker::metrics::Detail;
+
+pub fn always(_: &Settings) -> bool {
+    true
+}
+
+/// How the input topic is read; none for files.
+pub fn kafka(settings: &Settings) -> Option<&source::kafka::Params> {
+    match &settings.input {
+        Input::Kafka(kafka) => Some(kafka),
+        Input::Files(_) => None,
+    }
+}
+
+pub fn reads_a_topic(settings: &Settings) -> bool {
+    kafka(settings).is_some()
+}
+
+pub fn reads_files(settings: &Settings) -> bool {
+    kafka(settings).is_none()
+}
+
+pub fn trusts_producers(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| kafka.trust_producer_time)
+}
+
+pub fn relies_on_brokers_clocks(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| !kafka.trust_producer_time)
+}
+
+pub fn skips_messages(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
+}
+
+pub fn accepts_loss(settings: &Settings) -> bool {
+    kafka(settings).is_some_and(|kafka| !kafka.lost.is_empty())
+}
+
+pub fn asks_a_registry(settings: &Settings) -> bool {
+    settings.registry.is_some()
+}
+
+pub fn uses_brokers(settings: &Settings) -> bool {
+    reads_a_topic(settings) || matches!(settings.output, Output::Kafka { .. })
+}
+
+/// Claims are acknowledged before they are on the disks of brokers.
+pub fn does_not_flush(settings: &Settings) -> bool {
+    matches!(&settings.output, Output::Kafka { witness, .. } if witness.power_loss == PowerLoss::Separately)
+}
+
+/// A function of kept records is solved for, which takes a time that depends on them.
+pub fn solves(settings: &Settings) -> bool {
+    let is_solved =
+        |release: &Release| matches!(release.function.target.accumulator(), AccumulatorSpec::Records { .. });
+    settings.releases.iter().any(is_solved)
+}
+
+pub fn protects_records(settings: &Settings) -> bool {
+    settings.privacy.unit == Unit::Record
+}
+
+pub fn renews_for_users(settings: &Settings) -> bool {
+    matches!(settings.privacy.unit, Unit::User { per: Period::Every(_), .. })
+}
+
+pub fn hides_values_only(settings: &Settings) -> bool {
+    matches!(settings.privacy.adjacency, Adjacency::ReplaceOne)
+}
+
+pub fn is_random(settings: &Settings) -> bool {
+    matches!(settings.privacy.definition, Definition::Random(_))
+}
+
+pub fn has_no_shared_budget(settings: &Settings) -> bool {
+    settings.privacy.budget.is_none()
+}
+
+pub fn shares_a_budget(settings: &Settings) -> bool {
+    settings.privacy.budget.is_some()
+}
+
+pub fn shows_operators(settings: &Settings) -> bool {
+    settings.detail == Detail::Operator
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guarantee::not_protected;
+
+    const USERS: &str = include_str!("../../../../../config/users.toml");
+
+    #[test]
+    fn only_functions_that_are_solved_for_show_how_long_that_took() {
+        let shows = |text: &str| solves(&Settings::parse(text, "test").unwrap());
+        assert!(!shows(USERS));
+        let (before, _) = USERS.split_once("[release.density]").unwrap();
+        let (_, after) = USERS.split_once("[output.kafka]").unwrap();
+        let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
+        let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
+        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
+        assert!(shows(&text));
+    }
+
+    #[test]
+    fn brokers_that_never_lose_power_together_are_a_condition_that_every_synopsis_states() {
+        let says = |text: &str| {
+            let settings = Settings::parse(text, "test").unwrap();
+            not_protected(&settings).iter().any(|line| line.contains("losing power at once"))
+        };
+        let saying = |power: &str| {
+            USERS.replace("[output.kafka]\n", &format!("[output.kafka]\nbrokers_lose_power = {power:?}\n"))
+        };
+        assert!(!says(USERS) && !says(&saying("together")));
+        assert!(says(&saying("separately")));
+    }
+}

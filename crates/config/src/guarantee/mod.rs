@@ -1,0 +1,14 @@
+//! Every sentence about the guarantee: shown by `check` and `explain`, and part of every synopsis.
+
+pub mod definition;
+pub mod exclusions;
+pub mod notes;
+pub mod price;
+pub mod promise;
+mod windows;
+
+pub use definition::implied;
+pub use exclusions::{ALL as NOT_PROTECTED, Exclusion, not_protected, others};
+pub use notes::notes;
+pub use price::price_policy;
+pub use promise::promise;

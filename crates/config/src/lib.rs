@@ -1,0 +1,132 @@
+//! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
+//!
+//! In layers, each of which imports only those before it:
+//!
+//! ```text
+//! settings   validated data, and the noise and the prices that follow from it
+//! text       a TOML text with positions, its faults, and parsers of single values
+//! targets    the functions that can be released, a file each
+//! file       the file as written: every key and its form
+//! schemas    what the schemas of records say that a ledger is bound to
+//! canonical  what affects privacy, as one canonical text; diff: where two of them differ; sharing: what pipelines say alike
+//! reading    what bears on reading, as a digest
+//! select     what "auto" chooses, a file for each family of candidates
+//! recorded   what a ledger says that it chose; paid: what its releases have paid
+//! read       each section: from the file to settings and drafts of releases
+//! validate   the rules between sections
+//! assemble   the whole file; study: the part that sampling needs
+//! alternatives  what else a release could be, at its price
+//! guarantee  every sentence about the guarantee
+//! plan       from settings to what the pipeline carries out
+//! ```
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+mod alternatives;
+mod assemble;
+mod plan;
+mod reading;
+mod recorded;
+mod schemas;
+mod select;
+mod sharing;
+mod study;
+mod targets;
+mod validate;
+pub mod canonical;
+pub mod diff;
+pub mod file;
+pub mod guarantee;
+pub mod paid;
+pub mod read;
+pub mod settings;
+pub mod text;
+
+use std::path::Path;
+
+pub use alternatives::{Alternative, Incomparable};
+pub use file::{KEYS, schema};
+pub use read::sampled::Study;
+pub use settings::{
+    Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
+    PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, SharedBudget, Unit, WindowKind,
+    synopsis_bytes,
+};
+pub use text::Faults;
+pub use text::values::{host, socket_address};
+
+pub use bernstream_kafka::sink::Output;
+
+use crate::file::{File, known_keys};
+use crate::recorded::Recorded;
+use crate::text::Document;
+use bernstream_ledger as ledger;
+
+impl Settings {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the file, or that it cannot be read.
+    pub fn load(path: &Path) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        Settings::parse(&text, &name)
+    }
+
+    /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any, and the total
+    /// that it has recorded for this promise. `recorded` returns the newest settings of a ledger ([`canonical::recorded`]).
+    ///
+    /// # Errors
+    ///
+    /// All faults of the file, or that it cannot be read.
+    pub fn load_keeping(path: &Path, recorded: impl Fn(&ledger::Params) -> Option<String>) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params)) else {
+            return Settings::parse(&text, &name);
+        };
+        let recorded = Recorded { settings, keeps_choices: true };
+        match Settings::parse_with(&text, &name, Some(&recorded)) {
+            Ok(settings) if recorded.is_of(&settings) => Ok(settings),
+            _ => Settings::parse_with(&text, &name, Some(&Recorded { keeps_choices: false, ..recorded })),
+        }
+    }
+
+    /// Reads the file at `path` with these [`choices`](Settings::choices) of `"auto"`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Settings::load`]. Choices that the file does not allow are none.
+    pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let recorded = Recorded { settings: choices.to_owned(), keeps_choices: true };
+        Settings::parse_with(&text, &name, Some(&recorded))
+    }
+
+    /// Reads `text`; every fault starts with `name`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Faults> {
+        Settings::parse_with(text, name, None)
+    }
+
+    fn parse_with(text: &str, name: &str, recorded: Option<&Recorded>) -> Result<Self, Faults> {
+        let (mut document, file) = Document::read::<File>(text, name, known_keys());
+        let settings = file.and_then(|file| assemble::settings(&mut document, file, recorded));
+        document.finish(settings)
+    }
+}

@@ -1,0 +1,241 @@
+//! From settings to the plan that the pipeline executes: sensitivity, noise, and the description of every synopsis.
+
+use crate::settings::{Error, Function, Input, Release, Settings, Unit, WindowKind};
+use crate::{canonical, guarantee};
+use bernstream_noise::Mechanism;
+use bernstream_release::choice::Candidates;
+use bernstream_release::window::Form;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::description::{
+    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Sensitivity,
+    Smoothing, Target, Unit as DescribedUnit,
+};
+use bernstream_synopsis::form_error;
+use bernstream_synopsis::{Basis, Sensitivity as Change};
+use bernstream_worker::pipeline;
+use bernstream_worker::pipeline::{Plan, Publication, ReleaseVariant};
+
+impl Settings {
+    /// The plan. `bands` returns the error bands of the noise of a release in units of its scale, one for each order that a
+    /// window can have; `is_synthetic` says that the records are simulated.
+    ///
+    /// # Errors
+    ///
+    /// If noise cannot be calibrated for a release.
+    pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
+        let release = |release: &Release| {
+            let (bands, series) = (bands(release), self.series(release)?);
+            let bandwidth = release.private_bandwidths.as_ref();
+            Ok(pipeline::Release {
+                form: Form {
+                    panes: match release.window_kind {
+                        WindowKind::Hopping { panes } if series.is_none() => panes,
+                        _ => 1,
+                    },
+                    ..self.form(release)
+                },
+                bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
+                variants: release
+                    .functions()
+                    .try_map(|function| self.variant(release, function, &bands, is_synthetic))?,
+                price_schedule: self.price_schedule(release),
+                series: series
+                    .map(|series| pipeline::NoiseSeries { series, identity: canonical::identity(self, release) }),
+            })
+        };
+        let publication = match self.input {
+            Input::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
+            Input::Files(_) => Publication::AtWindowEnd,
+        };
+        Ok(Plan {
+            rules: self.windows.clone(),
+            blocks: self.blocks,
+            releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
+            total: self.privacy.total,
+            limit: self.privacy.limit(),
+            publication,
+        })
+    }
+
+    /// What a release takes of the records of a single window.
+    pub fn form(&self, release: &Release) -> Form {
+        let position = |column: &String| self.columns.values.iter().position(|value| value == column);
+        Form {
+            axes: release.axes.clone(),
+            label: release.label.clone(),
+            columns: release.columns.iter().filter_map(position).collect(),
+            accumulator: release.function.target.accumulator(),
+            panes: 1,
+        }
+    }
+
+    /// The variant of a release with one of its functions.
+    ///
+    /// # Errors
+    ///
+    /// If its noise cannot be calibrated.
+    pub fn variant(
+        &self,
+        release: &Release,
+        function: &Function,
+        bands: &Candidates<Band>,
+        is_synthetic: bool,
+    ) -> Result<ReleaseVariant, Error> {
+        let (mechanism, calibrated) = (self.mechanism_of(release, function)?, self.calibrated(release, function)?);
+        let choice = release.private_order.as_ref();
+        let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
+        let change = self.sensitivity(release, function, release.calibration)?;
+        let touched = self.privacy.touched(function.target.shape().values());
+        let mut place = 0..;
+        let descriptions = release.orders().try_map(|order| {
+            let band = bands.get(place.next().unwrap_or(0));
+            let noise = (mechanism, calibrated, change);
+            Ok::<_, Error>(self.description((release, function), *order, noise, band, is_synthetic))
+        })?;
+        Ok(ReleaseVariant {
+            target: function.target.clone(),
+            mechanism,
+            change,
+            touched,
+            scaling: function.scaling,
+            order,
+            descriptions,
+        })
+    }
+
+    /// The description in every synopsis; window, key, blocks and ledger row are filled in later.
+    fn description(
+        &self,
+        (release, function): (&Release, &Function),
+        order: u32,
+        (mechanism, calibrated, change): (Mechanism, Calibrated, Change),
+        band: &Band,
+        is_synthetic: bool,
+    ) -> Description {
+        let (grid, shape) = (function.unit(), release.shape());
+        #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+        let scale = mechanism.scale().units() as f64 * grid;
+        let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
+        let start = self.windows.grid.origin();
+        let (target, definition) = (self.target_description(release, function), self.privacy.definition.clone());
+        let sensitivity = Sensitivity {
+            norm: noise.law.norm(),
+            units: change.0,
+            records: self.privacy.unit.contributions(),
+            values: self.privacy.touched(shape.values()) as u64,
+            derived: calibrated.derived(&target, &shape.basis),
+            fresh: None,
+        };
+        let domain = release.domain();
+        let form_error = form_error::of_form(&target, &shape, order, &domain);
+        let about = Description {
+            format: FORMAT,
+            pipeline: self.pipeline.clone(),
+            release: release.name.clone(),
+            key: None,
+            window: self.windows.grid.span_of(start),
+            published: start,
+            grid_end: self.windows.end,
+            target,
+            meaning: self.meaning(release, function),
+            domain,
+            names: release.names.clone(),
+            offset: if matches!(shape.basis, Basis::Kernel(_)) { function.scaling.offset() } else { 0.0 },
+            degree: shape.degree,
+            basis: shape.basis,
+            order,
+            noise,
+            sensitivity: Some(sensitivity),
+            privacy: Privacy {
+                definition,
+                unit: self.unit_description(),
+                in_words: guarantee::promise(self).join(" "),
+                adjacency: self.privacy.adjacency,
+                implies: self.privacy.implies,
+                price: release.policy.price(0).unwrap_or(self.privacy.total.zero()),
+                blocks: Vec::new(),
+            },
+            choices: release.choices(function, order),
+            band: band.scaled(&noise),
+            smoothness: release.smoothness.clone(),
+            form_error,
+            reading: None,
+            not_protected: guarantee::not_protected(self),
+            incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
+            digests: Digests {
+                configuration: self.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
+                program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
+            },
+            ledger: Entry { id: String::new(), sequence: 0 },
+            panes: None,
+            synthetic: is_synthetic,
+        };
+        // Of a sum of panes neither the noise nor the records are those of a pane.
+        let records = self.divide_by(release).or(release.expected_records);
+        let records = records.filter(|_| !release.is_sum_of_panes());
+        Description {
+            reading: records
+                .and_then(|records| Recommended::of(&about.target, &about.basis, about.band.half_width, records)),
+            ..about
+        }
+    }
+
+    /// Under `replace_one` the number of records is public, and a density can be divided by it.
+    fn target_description(&self, release: &Release, function: &Function) -> Target {
+        match function.about.clone() {
+            Target::Density(density) => Target::Density(Density { divide_by: self.divide_by(release), ..density }),
+            other => other,
+        }
+    }
+
+    /// Only for tumbling windows: the number of records of a sum is not constant.
+    fn divide_by(&self, release: &Release) -> Option<u64> {
+        self.privacy.records_per_window.filter(|_| release.window_kind == WindowKind::Tumbling)
+    }
+
+    fn meaning(&self, release: &Release, function: &Function) -> String {
+        match (&function.about, self.divide_by(release)) {
+            (Target::Density(_), Some(_)) => {
+                format!("{}; divide by 'divide_by' for a density", function.quantity)
+            }
+            _ => function.meaning.clone(),
+        }
+    }
+
+    fn unit_description(&self) -> DescribedUnit {
+        match &self.privacy.unit {
+            Unit::Record => DescribedUnit::Record,
+            Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
+                column: column.clone(),
+                per: per.to_string(),
+                max_records_per_window: *max_records_per_window,
+            },
+        }
+    }
+}
+
+impl Release {
+    /// The private choices of a window with this function and order.
+    fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
+        let bandwidths = |function: &Function| match &function.about {
+            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),
+            _ => Vec::new(),
+        };
+        let of_bandwidths = self.private_bandwidths.as_ref().map(|choice| Choice::Bandwidths {
+            taken: bandwidths(function),
+            candidates: choice.candidates.iter().map(bandwidths).collect(),
+            price: choice.price,
+        });
+        let of_order = self.private_order.as_ref().map(|choice| Choice::Order {
+            taken: order,
+            candidates: choice.candidates.iter().copied().collect(),
+            price: choice.price,
+        });
+        of_bandwidths.into_iter().chain(of_order).collect()
+    }
+
+    fn domain(&self) -> Vec<Axis> {
+        let axes = self.columns.iter().zip(&self.axes);
+        axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
+    }
+}

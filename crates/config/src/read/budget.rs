@@ -1,0 +1,99 @@
+//! The total of `[privacy]`, and the composition of prices.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::file::Composition;
+use crate::recorded::Recorded;
+use crate::settings::DRAWN;
+use crate::text::{Checked, Document, Field, values};
+use bernstream_noise::accountant::{concentrated, gaussian};
+use bernstream_synopsis::description::{Definition, Implied};
+use bernstream_synopsis::price::Price;
+
+/// The three keys of a price, as written in one table.
+pub struct Amounts {
+    pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
+}
+
+/// What a block may spend, and the definition of privacy that this gives.
+pub struct BudgetSpec {
+    pub total: Price,
+    pub definition: Definition,
+    pub implies: Option<Implied>,
+}
+
+/// `epsilon`, `delta`, `rho`, `composition` and `windows` of `[privacy]`.
+pub fn budget(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    amounts: Amounts,
+    composition: Field<Composition>,
+    windows: Field<u64>,
+    recorded: Option<&Recorded>,
+) -> Checked<BudgetSpec> {
+    let kind = composition.as_ref().map_or(Composition::Sum, |composition| *composition.get_ref());
+    let at = composition.map_or(place.clone(), |composition| composition.span());
+    if let (Some(windows), false) = (&windows, kind == Composition::Plan) {
+        let hint = r#"remove it, or add composition = "plan""#;
+        return Err(document.fault(windows.span(), "is the length of a declared plan, but there is no plan", hint));
+    }
+    if kind == Composition::Sum {
+        let total = total(document, place, amounts)?;
+        return Ok(BudgetSpec { total, definition: Definition::of(total), implies: None });
+    }
+    if let Some(rho) = amounts.rho {
+        let what = "composes by itself: the other compositions derive a rho from `epsilon` and `delta`";
+        return Err(document.fault(rho.span(), what, "keep only one of them"));
+    }
+    let epsilon = document.required(place, "epsilon", amounts.epsilon, values::epsilon);
+    let delta = document.required(place, "delta", amounts.delta, values::delta);
+    let windows = match kind {
+        Composition::Plan => Some(document.required(place, "windows", windows, values::count)),
+        _ => None,
+    };
+    let (epsilon, delta, windows) = (epsilon?.into_inner(), delta?.into_inner(), windows.transpose()?);
+    let implies = Some(Implied { epsilon, delta });
+    let (rho, definition) = match (kind, windows) {
+        (_, Some(windows)) => {
+            let total = Price::Slots(windows.into_inner());
+            return Ok(BudgetSpec { total, definition: Definition::Planned, implies });
+        }
+        (Composition::Gaussian, _) => {
+            let today = gaussian::rho_for(DRAWN, epsilon, delta);
+            let total = recorded.map_or(today, |recorded| recorded.total(Implied { epsilon, delta }, today));
+            (total, Definition::Gaussian)
+        }
+        _ => (concentrated::rho_for(epsilon, delta), Definition::Concentrated),
+    };
+    let total = Price::Concentrated(rho);
+    if total.is_zero() {
+        let what = format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too small for this composition");
+        return Err(document.fault(at, what, r#"raise them, or use composition = "sum""#));
+    }
+    Ok(BudgetSpec { total, definition, implies })
+}
+
+/// The total of `[privacy]`: its keys determine its kind.
+fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) -> Checked<Price> {
+    let Amounts { epsilon, delta, rho } = written;
+    match (epsilon, delta, rho) {
+        (None, None, Some(rho)) => {
+            document.required(place, "rho", Some(rho), values::rho).map(|rho| Price::Concentrated(rho.into_inner()))
+        }
+        (_, _, Some(rho)) => {
+            let what = "cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`";
+            Err(document.fault(rho.span(), what, "keep only one of them"))
+        }
+        (None, None, None) => Err(document.not_one_of(place.clone(), &["epsilon", "rho"], false)),
+        (epsilon, delta, None) => {
+            let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
+            let delta = document.optional(delta, values::delta);
+            let (epsilon, delta) = (epsilon?.into_inner(), delta?.map(Spanned::into_inner));
+            Ok(delta.map_or(Price::Pure(epsilon), |delta| Price::Approximate { epsilon, delta }))
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `spline` and `step`: the grid of `noise = "cells"`, where the file gives it.
+
+use toml::Spanned;
+
+use crate::file::Auto;
+use crate::settings::CellGrid;
+use crate::text::{Checked, Document, Field};
+use bernstream_release::window::Axis;
+use bernstream_synopsis::histogram::Spline;
+
+/// How far a number of steps may be from a whole one, relative to it: what rounding a step in decimals leaves.
+const ROUNDING: f64 = 1e-6;
+
+/// The keys of `[release]` that it is read from; what is left out is chosen.
+#[derive(Clone)]
+pub struct Keys {
+    pub spline: Field<Auto<Spline>>,
+    pub step: Field<Auto<Vec<f64>>>,
+}
+
+/// What the file gives of a grid.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GivenGrid {
+    pub spline: Option<Spline>,
+    /// The steps of each axis: those of a grid with any spline.
+    pub steps: Option<CellGrid>,
+}
+
+impl Keys {
+    /// Whether the spline, and the steps, are chosen.
+    pub fn open(&self) -> (bool, bool) {
+        let is_spline_fixed = matches!(self.spline.as_ref().map(Spanned::get_ref), Some(Auto::Fixed(_)));
+        let are_steps_fixed = matches!(self.step.as_ref().map(Spanned::get_ref), Some(Auto::Fixed(_)));
+        (!is_spline_fixed, !are_steps_fixed)
+    }
+
+    /// The grid in whole steps.
+    pub fn read(&self, document: &mut Document<'_>, axes: &[Axis]) -> Checked<GivenGrid> {
+        let spline = match self.spline.as_ref().map(Spanned::get_ref) {
+            Some(Auto::Fixed(spline)) => Some(*spline),
+            _ => None,
+        };
+        let Some((place, Auto::Fixed(lengths))) = self.step.as_ref().map(|step| (step.span(), step.get_ref())) else {
+            return Ok(GivenGrid { spline, steps: None });
+        };
+        if lengths.len() != axes.len() {
+            let what = format!("has {} numbers for {} axes", lengths.len(), axes.len());
+            return Err(document.fault(place, what, "write one number for each axis"));
+        }
+        let steps: Vec<Checked<u32>> = lengths
+            .iter()
+            .zip(axes)
+            .map(|(length, axis)| {
+                let width = axis.max - axis.min;
+                let steps = whole(width / length);
+                steps.ok_or_else(|| {
+                    let what = format!("must divide the width of the domain, {width}, into a whole number of steps");
+                    document.fault(place.clone(), what, nearest(width, *length))
+                })
+            })
+            .collect();
+        let steps = steps.into_iter().collect::<Checked<Vec<u32>>>()?;
+        Ok(GivenGrid { spline, steps: Some(CellGrid::new(spline.unwrap_or(Spline::Linear), &steps)) })
+    }
+}
+
+/// The whole number that `steps` stands for.
+fn whole(steps: f64) -> Option<u32> {
+    let near = steps.round();
+    let is_whole = near >= 1.0 && near <= f64::from(u32::MAX) && (steps - near).abs() <= ROUNDING * near;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 2^32")]
+    is_whole.then_some(near as u32)
+}
+
+/// A length that divides the domain.
+fn nearest(width: f64, length: f64) -> String {
+    let steps = (width / length).round();
+    if steps.is_finite() && steps >= 1.0 {
+        format!("such as {}", width / steps)
+    } else {
+        format!("such as {}", width / 10.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_divides_the_domain_but_for_its_rounding() {
+        assert_eq!([10.0, 100.0 / 14.2857143, 1.0].map(whole), [Some(10), Some(7), Some(1)]);
+        assert_eq!([0.4, 9.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole), [None; 6]);
+        assert_eq!(nearest(100.0, 30.0), "such as 33.333333333333336");
+        assert_eq!(nearest(100.0, 0.0), "such as 10");
+    }
+}

@@ -1,0 +1,191 @@
+//! `[input]`
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::read::key_file;
+use crate::read::key_file::MOST_KEYS;
+use crate::read::security;
+use crate::settings::Input;
+use crate::text::{Checked, Document, Field, values};
+use bernstream_kafka::Broker;
+use bernstream_kafka::security::Security;
+use bernstream_kafka::source;
+use bernstream_kafka::source::kafka::{Lost, OnBadMessage};
+use bernstream_kafka::source::record::{Declared, Format, IdType, is_integer};
+
+/// `[input]`
+pub struct InputSettings {
+    pub time: String,
+    /// The key's column and its values.
+    pub key: Option<(String, Vec<String>)>,
+    /// Where the key is declared.
+    pub key_place: Option<Range<usize>>,
+    /// Within it of its event time a producer sends a record, as the operator declares.
+    pub producer_delay: Option<Duration>,
+    pub from: Input,
+}
+
+/// `form` is how messages are written, and what is declared of fields.
+pub fn input(
+    document: &mut Document<'_>,
+    table: Spanned<file::Input>,
+    form: Checked<(Format, Declared)>,
+) -> Checked<InputSettings> {
+    let (place, mut written) = (table.span(), table.into_inner());
+    let time = document.required(&place, "time", written.time, values::words);
+    let key_place = written.key.as_ref().map(Spanned::span);
+    let key = written.key.map(|t| key(document, t)).transpose();
+    let producer_delay = written.kafka.as_mut().and_then(|kafka| kafka.get_mut().producer_delay.take());
+    let producer_delay = document.optional(producer_delay, values::duration);
+    let from = match (written.kafka, written.files) {
+        (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
+        (None, Some(files)) => files_path(document, files)
+            .and_then(|path| Ok(Input::Files(source::files::Params { path, declared: form?.1 }))),
+        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    };
+    let producer_delay = producer_delay?.map(Spanned::into_inner);
+    Ok(InputSettings { time: time?.into_inner(), key: key?, key_place, producer_delay, from: from? })
+}
+
+fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let column = document.required(&place, "column", written.column, values::words);
+    let keys = match (written.values, written.values_file) {
+        (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
+        (None, Some(path)) => {
+            let header = column.as_ref().map_or("", |column| column.get_ref());
+            keys_of_file(document, path, header, written.kind.map(Spanned::into_inner))
+        }
+        (values, None) => listed(document, &place, values),
+    };
+    Ok((column?.into_inner(), keys?))
+}
+
+/// The keys of `values`.
+fn listed(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    values: Field<Vec<Spanned<String>>>,
+) -> Checked<Vec<String>> {
+    let values = document.required(place, "values", values, |values| match values.len() {
+        0 => Err("must not be empty: list every key".to_owned()),
+        1..=MOST_KEYS => Ok(values),
+        count => Err(format!("has {count} keys, more than {MOST_KEYS}")),
+    })?;
+    let mut seen = HashSet::new();
+    let mut keys = Vec::new();
+    for value in values.into_inner() {
+        let place = value.span();
+        let key = value.into_inner();
+        if key.is_empty() {
+            document.fault(place, "a key must not be empty", "");
+        } else if !seen.insert(key.clone()) {
+            document.fault(place, "duplicate key", "list each key once");
+        } else {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
+/// The keys of `values_file`; `header` is the name of their column.
+fn keys_of_file(
+    document: &mut Document<'_>,
+    path: Spanned<String>,
+    header: &str,
+    kind: Option<IdType>,
+) -> Checked<Vec<String>> {
+    let place = path.span();
+    let is_possible = |key: &str| kind != Some(IdType::Integer) || is_integer(key);
+    key_file::read(path.get_ref(), header, is_possible).map_err(|faults| {
+        let hint = "one key a line, each once; no header, quotes, commas or comments: keys that have them are listed in `values`";
+        document.fault(place, faults.join("; "), hint)
+    })
+}
+
+fn input_kafka(
+    document: &mut Document<'_>,
+    table: Spanned<file::InputKafka>,
+    form: Checked<(Format, Declared)>,
+) -> Checked<source::kafka::Params> {
+    let (place, written) = (table.span(), table.into_inner());
+    let servers = document.required(&place, "brokers", written.brokers, values::brokers);
+    let security = security::security(document, written.tls, written.sasl, &Security::default());
+    let topic = document.required(&place, "topic", written.topic, values::name);
+    let trust_producer_time = written.trust_producer_time.is_some_and(Spanned::into_inner);
+    let clock_place = written.clock.as_ref().map(Spanned::span);
+    let clock = document.optional(written.clock, values::name);
+    if let Some(place) = &clock_place
+        && trust_producer_time
+    {
+        document.fault(
+            place.clone(),
+            "is not used where producers are trusted",
+            "remove it: only the worker's own clock says when a window closes then",
+        );
+    }
+    let slack = document.required(&place, "clock_slack", written.clock_slack, values::positive_duration);
+    let readers = document.optional(written.readers, values::count);
+    let mut skip = Vec::new();
+    for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
+        let (place, element) = (element.span(), element.into_inner());
+        let partition = document.required(&place, "partition", element.partition, values::partition);
+        let offset = document.required(&place, "offset", element.offset, values::offset);
+        skip.push(partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))));
+    }
+    let mut lost = Vec::new();
+    for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
+        lost.push(interval(document, element));
+    }
+    let topic = topic?.into_inner();
+    let clock = clock?.map_or_else(|| format!("{topic}-clock"), Spanned::into_inner);
+    if clock == topic {
+        return Err(document.fault(
+            clock_place.unwrap_or(place),
+            "is the input topic",
+            "the clock is a small topic of its own, which the worker writes to",
+        ));
+    }
+    Ok(source::kafka::Params {
+        broker: Broker::new(servers?.into_inner(), security?),
+        topic,
+        clock,
+        clock_slack: slack?.into_inner(),
+        readers: readers?.map(Spanned::into_inner),
+        trust_producer_time,
+        format: form?.0,
+        on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
+            Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
+            Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,
+        },
+        skip: skip.into_iter().collect::<Checked<_>>()?,
+        lost: lost.into_iter().collect::<Checked<_>>()?,
+    })
+}
+
+fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
+    let (place, written) = (element.span(), element.into_inner());
+    let partition = document.required(&place, "partition", written.partition, values::partition);
+    let from = document.required(&place, "from", written.from, values::offset);
+    let to = document.required(&place, "to", written.to, values::offset);
+    let (from, to) = (from?.into_inner(), to?);
+    if from >= *to.get_ref() {
+        return Err(document.fault(
+            to.span(),
+            format!("must be more than `from`, {from}"),
+            "`to` is the first offset that is not lost",
+        ));
+    }
+    Ok(Lost { partition: partition?.into_inner(), from, to: to.into_inner() })
+}
+
+/// The path of a file or a folder.
+pub fn files_path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Checked<std::path::PathBuf> {
+    let (place, written) = (table.span(), table.into_inner());
+    Ok(document.required(&place, "path", written.path, values::words)?.into_inner().into())
+}

@@ -1,0 +1,272 @@
+//! `noise`, `degree`, `order`, `points`: what the file asks for, or leaves to `"auto"`.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::file::Auto;
+use crate::read::cells;
+use crate::read::cells::GivenGrid;
+use crate::read::private_order;
+use crate::read::private_order::LARGEST_ORDER;
+use crate::select;
+use crate::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
+use crate::text::{Checked, Document, Field, values};
+use bernstream_synopsis::bernstein::MAX_DEGREE;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::whitened::Counts;
+use bernstream_synopsis::whitened::points::MOST_POINTS;
+
+/// What the file asks for; `None` within a key is left to `"auto"`.
+pub struct NoiseRequest {
+    /// Never empty.
+    pub kinds: Vec<NoiseKind>,
+    pub degree: Option<Spanned<Option<u32>>>,
+    pub order: Option<Spanned<Option<u32>>>,
+    pub private_order: Option<Spanned<PrivateOrder>>,
+    pub points: Option<Spanned<Option<Coordinates>>>,
+    /// The grid of noise on cells.
+    pub cells: Option<cells::Keys>,
+    /// The position of the key that decides the size of a message.
+    pub place: Range<usize>,
+}
+
+/// The keys of `[release]` that it is read from.
+pub struct Keys {
+    pub noise: Field<Auto<NoiseKind>>,
+    pub degree: Field<Auto<u32>>,
+    pub order: Field<Auto<u32>>,
+    pub private_order: Field<file::PrivateOrder>,
+    pub points: Field<Auto<file::PointCounts>>,
+    pub cells: cells::Keys,
+}
+
+impl NoiseRequest {
+    pub fn read(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
+        let kinds = match keys.noise.map(Spanned::into_inner) {
+            None => vec![NoiseKind::Laplace],
+            Some(Auto::Fixed(kind)) => vec![kind],
+            Some(Auto::Auto(_)) => NoiseKind::paid_with(payment),
+        };
+        if let [kind] = kinds[..] {
+            pays_for(document, noise.clone(), kind, payment)?;
+        }
+        match &kinds[..] {
+            [kind] if kind.is_on_cells() => {
+                let why = "does not apply: this noise is added to counts of cells";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                unwanted(document, keys.points, why)?;
+                let place = keys.cells.step.as_ref().map_or(noise, Spanned::span);
+                Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+            }
+            [kind] if kind.is_on_points() => {
+                let why = "does not apply: this noise is added to kernel points, not to a lattice";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                no_cells(document, keys.cells, "does not apply: this noise is added to kernel points")?;
+                let points = document.required(place, "points", keys.points, points)?;
+                let place = points.span();
+                Ok(NoiseRequest { points: Some(points), ..NoiseRequest::of(kinds, place) })
+            }
+            [_] => {
+                let why = "does not apply: this noise is added to a lattice";
+                unwanted(document, keys.points, why)?;
+                no_cells(document, keys.cells, why)?;
+                let degree = document.required(place, "degree", keys.degree, |degree| match degree {
+                    Auto::Fixed(degree) if degree > MAX_DEGREE => Err(format!("must be from 1 to {MAX_DEGREE}")),
+                    degree => auto(degree),
+                });
+                let private_order = match (&keys.order, keys.private_order) {
+                    (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
+                    (_, private) => private.map(|table| private_order::read(document, table)).transpose(),
+                };
+                let order = match &private_order {
+                    // The first of the candidates stands for all.
+                    Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
+                    Err(reported) => Err(*reported),
+                    Ok(None) => document.required(place, "order", keys.order, |order| match order {
+                        Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+                        Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+                        Auto::Auto(_) => Ok(None),
+                    }),
+                };
+                let (degree, order, private_order) = (degree?, order?, private_order?);
+                let place = degree.span();
+                let chosen = NoiseRequest::of(kinds, place);
+                Ok(NoiseRequest { degree: Some(degree), order: Some(order), private_order, ..chosen })
+            }
+            _ => {
+                let why = "is chosen together with the noise";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                unwanted(document, keys.points, why)?;
+                no_cells(document, keys.cells, why)?;
+                Ok(NoiseRequest::of(kinds, noise))
+            }
+        }
+    }
+
+    /// The same for moments, which have no lattice and no kernel. Cube noise is always the smaller pure noise for them: a
+    /// record can change every moment by nearly as much as any single one.
+    pub fn of_moments(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let why = "does not apply: [release.moments] alone says how many moments there are";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        no_cells(document, keys.cells, why)?;
+        let kind = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None => NoiseKind::Laplace,
+            Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
+                let what = "is added to kernel points, and moments have none";
+                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
+            }
+            Some((noise, Auto::Fixed(kind))) if kind.is_on_cells() => {
+                let what = "is added to counts of cells, and moments have none";
+                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
+            }
+            Some((noise, Auto::Fixed(kind))) => {
+                pays_for(document, noise, kind, payment)?;
+                kind
+            }
+            // Of those that are paid for the smallest, whatever the weights of a question.
+            Some((_, Auto::Auto(_))) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
+                NoiseKind::Gaussian
+            }
+            Some((_, Auto::Auto(_))) => NoiseKind::Cube,
+        };
+        Ok(NoiseRequest::of(vec![kind], place.clone()))
+    }
+
+    /// The same for tables of cells: whatever the law, the noise is added to counts.
+    pub fn of_tables(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let why = "does not apply: [release.cells] publishes counts of cells";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        let pays_for_gaussian = payment.is_some_and(|payment| payment.pays_for_gaussian());
+        let kinds = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None | Some((_, Auto::Fixed(NoiseKind::Laplace))) => vec![NoiseKind::Cells],
+            Some((noise, Auto::Fixed(NoiseKind::Gaussian))) => {
+                pays_for(document, noise, NoiseKind::GaussianCells, payment)?;
+                vec![NoiseKind::GaussianCells]
+            }
+            Some((noise, Auto::Fixed(_))) => {
+                let what = "is not for [release.cells], whose noise is added to counts";
+                return Err(document.fault(noise, what, "use noise = \"laplace\", \"gaussian\" or \"auto\""));
+            }
+            Some((_, Auto::Auto(_))) if pays_for_gaussian => vec![NoiseKind::Cells, NoiseKind::GaussianCells],
+            Some((_, Auto::Auto(_))) => vec![NoiseKind::Cells],
+        };
+        let place = keys.cells.step.as_ref().map_or(place.clone(), Spanned::span);
+        Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+    }
+
+    /// Kinds of noise alone.
+    fn of(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
+        NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, cells: None, place }
+    }
+
+    /// The keys that are left to `"auto"`.
+    pub fn open(&self) -> Vec<&'static str> {
+        fn is_auto<T>(written: &Option<Spanned<Option<T>>>) -> bool {
+            written.as_ref().is_some_and(|written| written.get_ref().is_none())
+        }
+        let (spline, step) = self.cells.as_ref().map_or((false, false), cells::Keys::open);
+        let keys = [
+            ("noise", self.kinds.len() > 1),
+            ("degree", is_auto(&self.degree)),
+            ("order", is_auto(&self.order)),
+            ("points", is_auto(&self.points)),
+            ("spline", spline),
+            ("step", step),
+        ];
+        keys.into_iter().filter(|(_, is_open)| *is_open).map(|(key, _)| key).collect()
+    }
+
+    /// The coordinates to build first: those asked for, or the smallest that are tried.
+    pub fn first(&self, given: &GivenGrid, axes: usize, tables: u32) -> Coordinates {
+        if self.kinds.iter().all(|kind| kind.is_on_points()) {
+            return NoiseRequest::fixed(&self.points).unwrap_or(Coordinates::Points { most: 1 });
+        }
+        if self.kinds.iter().all(|kind| kind.is_on_cells()) {
+            let spline = given.spline.unwrap_or(Spline::Box);
+            let grid = given.steps.map(|grid| CellGrid::new(spline, grid.steps()));
+            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes, tables)));
+        }
+        Coordinates::Lattice { degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()) }
+    }
+
+    /// The value, if the file gives one.
+    pub fn fixed<T: Copy>(written: &Option<Spanned<Option<T>>>) -> Option<T> {
+        written.as_ref().and_then(|written| *written.get_ref())
+    }
+}
+
+/// Checks that the price buys this noise.
+fn pays_for(
+    document: &mut Document<'_>,
+    noise: Range<usize>,
+    kind: NoiseKind,
+    payment: Option<&Payment>,
+) -> Checked<()> {
+    if kind.is_pure() || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+        return Ok(());
+    }
+    let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"cells\", \"ball\", \"cube\" or \"laplace\"";
+    Err(document.fault(noise, "Gaussian noise does not give pure differential privacy", hint))
+}
+
+fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
+    match written {
+        Auto::Fixed(count) => values::count(count).map(Some),
+        Auto::Auto(_) => Ok(None),
+    }
+}
+
+fn no_cells(document: &mut Document<'_>, keys: cells::Keys, why: &str) -> Checked<()> {
+    unwanted(document, keys.spline, why)?;
+    unwanted(document, keys.step, why)
+}
+
+fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
+    match written {
+        Auto::Fixed(file::PointCounts::Most(most)) => Ok(Some(Coordinates::Points { most: values::count(most)? })),
+        Auto::Fixed(file::PointCounts::Tensor(along)) => {
+            let counts = Counts::new(&along).ok_or_else(|| {
+                format!("must be a whole number from 1 for each axis, with a product of at most {MOST_POINTS}")
+            })?;
+            Ok(Some(Coordinates::Tensor(counts)))
+        }
+        Auto::Auto(_) => Ok(None),
+    }
+}
+
+fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {
+    match field {
+        None => Ok(()),
+        Some(field) => Err(document.fault(field.span(), why, "remove it")),
+    }
+}

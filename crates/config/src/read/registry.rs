@@ -1,0 +1,46 @@
+//! `input.kafka.format.avro.registry`
+
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::text::{Checked, Document, values};
+use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
+
+/// The registry that the file names, beside the schemas that it pins; taken out of `file`.
+pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<Option<SchemaRegistry>> {
+    let kafka = file.input.as_mut().and_then(|input| input.get_mut().kafka.as_mut());
+    let format = kafka.and_then(|kafka| kafka.get_mut().format.as_mut()).map(Spanned::get_mut);
+    let Some(file::Format::Avro(avro)) = format else { return Ok(None) };
+    let avro = avro.get_mut();
+    let Some(table) = avro.registry.take() else { return Ok(None) };
+    let schemas = avro.schemas.iter().flat_map(Spanned::get_ref);
+    let pinned = schemas.filter_map(|schema| schema.get_ref().id.as_ref()).map(|id| *id.get_ref()).collect();
+    let (place, written) = (table.span(), table.into_inner());
+    let url = document.required(&place, "url", written.url, |text| address(&text));
+    let subject = document.required(&place, "subject", written.subject, values::words);
+    let login = match (written.username, written.password_file) {
+        (None, None) => Ok(None),
+        (username, file) => {
+            let username = document.required(&place, "username", username, username_of);
+            let file = document.required(&place, "password_file", file, values::words);
+            username.and_then(|username| {
+                let password_file = PathBuf::from(file?.into_inner());
+                Ok(Some(RegistryLogin { username: username.into_inner(), password_file }))
+            })
+        }
+    };
+    let url = url?;
+    let registry = SchemaRegistry { url: url.get_ref().clone(), subject: subject?.into_inner(), login: login?, pinned };
+    if registry.login.is_some() && !registry.is_encrypted() {
+        let hint = "use the https:// address of the registry, or a registry that needs no password";
+        return Err(document.fault(url.span(), "an http:// address gets the password in the clear", hint));
+    }
+    Ok(Some(registry))
+}
+
+/// A name that a registry can tell from the password behind it.
+fn username_of(text: String) -> Result<String, String> {
+    if text.contains(':') { Err("must not contain ':'".to_owned()) } else { values::words(text) }
+}

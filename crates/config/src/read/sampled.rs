@@ -1,0 +1,309 @@
+//! `[release.sampled]`: a sensitivity that was sampled on a public prior, and the digest that binds it to its configuration.
+//!
+//! The prior is part of the configuration, so that a ledger is bound to it, and so that the digest of a result covers it
+//! without a second file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use toml::Spanned;
+
+use crate::read::draft::ReleaseDraft;
+use crate::settings::{NoiseKind, Privacy, Unit};
+use crate::text::{Checked, Document, Field, Reported, values};
+use crate::{canonical, file};
+use bernstream_functions::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
+use bernstream_functions::sampler::{Plan, Prior};
+use bernstream_noise::Mechanism;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{Definition, PriorColumn, Random};
+use bernstream_synopsis::{Adjacency, Sensitivity};
+
+/// The largest epsilon of pure differential privacy that is accepted; it is also the largest total.
+const MOST_AT_WORST: f64 = 1000.0;
+
+/// The input of the sampler. All of it comes from the configuration, none of it from records.
+#[derive(Clone, Debug)]
+pub struct Study {
+    pub neighbours: Neighbours,
+    pub plan: Plan,
+    /// What one grid unit stands for, and of what.
+    pub unit: f64,
+    pub quantity: String,
+    /// In natural units.
+    range: [f64; 2],
+    prior: Vec<PriorColumn>,
+    /// Canonical JSON of everything that a result depends on.
+    question: Value,
+}
+
+impl Study {
+    /// The table `[release.sampled.result]` to add to the configuration.
+    pub fn table(&self, change: SampledChange) -> String {
+        let Plan { samples, order, rho, gamma } = self.plan;
+        let SampledChange { sup, sum } = change;
+        let natural = |units: u64| units_of(units) * self.unit;
+        format!(
+            "# Sampled by `bernstream sample`, with seed {seed}: random differential privacy, gamma = {gamma}. In grid units; a \
+             pair\n# changes all values together by {all:.4e} and one of them by {one:.4e} {quantity}.\n\
+             [release.sampled.result]\nsensitivity = {sum}\nlargest = {sup}\nsamples = {samples}\norder = {order}\n\
+             rho = {rho:?}\ndigest = \"{digest}\"\n",
+            seed = self.neighbours.seed,
+            all = natural(sum),
+            one = natural(sup),
+            quantity = self.quantity,
+            digest = self.digest(change),
+        )
+    }
+
+    /// SHA-256 of the question and the answer, so that an edit of either is detected.
+    fn digest(&self, change: SampledChange) -> String {
+        let Plan { gamma, samples, order, rho } = self.plan;
+        let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
+        let answer = json!({ "sensitivity": change.sum, "largest": change.sup });
+        let all = json!({ "question": self.question, "plan": plan, "answer": answer }).to_string();
+        Sha256::digest(all).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+pub fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
+    let what =
+        "a sampled sensitivity is random differential privacy, which does not compose with that of other releases";
+    document.fault(place, what, "give it a configuration and a ledger of its own")
+}
+
+/// Replaces the proved sensitivity by a sampled one, and the definition by random differential privacy `[RA17]`.
+pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy: &mut Privacy) -> Checked<()> {
+    let several = drafts.len() > 1;
+    let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else { return Ok(()) };
+    let Some(table) = draft.sampled.take() else { return Ok(()) };
+    if several {
+        return Err(alone(document, table.span()));
+    }
+    if let Some(windows) = &draft.windows
+        && !matches!(windows.get_ref(), file::WindowKind::Tumbling)
+    {
+        let what = "reads several windows, and the sensitivity was sampled for the records of one";
+        return Err(document.fault(windows.span(), what, r#"use "tumbling""#));
+    }
+    let place = table.span();
+    let (study, written) = study(document, table, draft, privacy)?;
+    let Some(written) = written else {
+        let hint = "run `bernstream sample` with this file, and add the table that it prints";
+        return Err(document.fault(place, "has no result", hint));
+    };
+    let (place, written) = (written.span(), written.into_inner());
+    let sum = document.required(&place, "sensitivity", written.sensitivity, values::count);
+    let sup = document.required(&place, "largest", written.largest, values::count);
+    let samples = document.required(&place, "samples", written.samples, Ok);
+    let order = document.required(&place, "order", written.order, Ok);
+    let rho = document.required(&place, "rho", written.rho, Ok);
+    let digest = document.required(&place, "digest", written.digest, Ok)?;
+    let change = SampledChange { sup: sup?.into_inner(), sum: sum?.into_inner() };
+    let plan =
+        Plan { samples: samples?.into_inner(), order: order?.into_inner(), rho: rho?.into_inner(), ..study.plan };
+    if plan != study.plan || *digest.get_ref() != study.digest(change) {
+        let what = "is not the result of this configuration: one of the two was edited after it was sampled";
+        let hint = "run `bernstream sample` again, and replace the table by what it prints";
+        return Err(document.fault(digest.span(), what, hint));
+    }
+    let Study { neighbours, plan, range, prior, .. } = study;
+    let scale = match Mechanism::laplace(Sensitivity(change.sum), draft.payment.get_ref().epsilon()) {
+        Ok(mechanism) => mechanism.scale().units(),
+        Err(error) => return Err(document.fault(draft.payment.span(), error.to_string(), "")),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "rounded up to a tenth, far above the error")]
+    let epsilon_at_worst =
+        (neighbours.target.worst(privacy.adjacency) as f64 / units_of(scale) * 10.0).floor() / 10.0 + 0.1;
+    if epsilon_at_worst > MOST_AT_WORST {
+        let what = format!(
+            "for records that the prior does not resemble there is next to no noise left: epsilon = {epsilon_at_worst:.0} in plain \
+             privacy, at most {MOST_AT_WORST:.0} is allowed"
+        );
+        return Err(document.fault(place, what, "narrow the range that values are clipped to, or widen the prior"));
+    }
+    privacy.definition = Definition::Random(Random {
+        gamma: plan.gamma,
+        records: neighbours.records,
+        prior,
+        samples: plan.samples,
+        order: plan.order,
+        rho: plan.rho,
+        seed: neighbours.seed,
+        range,
+        epsilon_at_worst,
+    });
+    let function = draft.function.get_mut();
+    function.target = Arc::new(SampledTarget { clipped: neighbours.target, change, adjacency: privacy.adjacency });
+    Ok(())
+}
+
+/// The question, and the result as written.
+pub fn study(
+    document: &mut Document<'_>,
+    table: Spanned<file::Sampled>,
+    draft: &ReleaseDraft,
+    privacy: &Privacy,
+) -> Checked<(Study, Option<Spanned<file::SampledResult>>)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let gamma = document.required(&place, "gamma", written.gamma, |gamma| {
+        if gamma > 0.0 && gamma < 1.0 { Ok(gamma) } else { Err("must lie between 0 and 1".to_owned()) }
+    });
+    let samples = document.optional(written.samples, values::count);
+    let seed = document.required(&place, "seed", written.seed, Ok);
+    let records = records(document, &place, written.records, privacy);
+    let range = range(document, &place, written.range, draft);
+    let prior = prior(document, &place, written.prior, draft);
+    if privacy.unit != Unit::Record {
+        let what = "a sampled sensitivity protects single records, not all records of a user";
+        return Err(document.fault(place, what, "use privacy.unit = \"record\", or leave out [release.sampled]"));
+    }
+    if privacy.definition != Definition::PureEpsilon {
+        let what = format!("a sampled sensitivity needs a pure budget, and [privacy] has {}", privacy.definition);
+        return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
+    }
+    if let Some(choice) = draft.choice_place() {
+        let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
+        return Err(document.fault(choice, what, "remove one of the two"));
+    }
+    if draft.noise != NoiseKind::Laplace {
+        let what = "a sampled sensitivity is in the 1-norm: it needs Laplace noise";
+        return Err(document.fault(place, what, "remove `noise`, or leave out [release.sampled]"));
+    }
+    let (gamma, samples) = (gamma?, samples?);
+    let plan = match samples {
+        Some(samples) => Plan::new(samples.into_inner(), *gamma.get_ref()),
+        None => Plan::for_gamma(*gamma.get_ref()),
+    };
+    let plan = plan.map_err(|error| document.fault(gamma.span(), error.to_string(), ""))?;
+    let (seed, records, range, (columns, prior)) = (seed?.into_inner(), records?, range?, prior?);
+    let function = draft.function.get_ref();
+    #[expect(clippy::cast_possible_truncation, reason = "saturates, and is then refused")]
+    let in_grid_units =
+        range.get_ref().map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
+    let target = Clipped::new(function.target.clone(), in_grid_units)
+        .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
+    let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
+    let shape = function.target.shape();
+    // Another number where the same question has another answer. The first did not let values become invalid.
+    let sampler = match privacy.adjacency {
+        Adjacency::AddRemove => 1,
+        Adjacency::ReplaceOne => 2,
+    };
+    let question = json!({
+        "sampler": sampler,
+        "function": function.about,
+        "basis": shape.basis,
+        "degree": shape.degree,
+        "grid": function.target.unit(),
+        "domain": domain,
+        "label": label,
+        "unit": "record",
+        "adjacency": privacy.adjacency,
+        "records": records,
+        "prior": columns,
+        "range": range.get_ref(),
+        "seed": seed,
+    });
+    let study = Study {
+        neighbours: Neighbours { target, prior, records, adjacency: privacy.adjacency, seed },
+        plan,
+        unit: function.unit(),
+        quantity: function.quantity.clone(),
+        range: range.into_inner(),
+        prior: columns,
+        question,
+    };
+    Ok((study, written.result))
+}
+
+/// The public number of records of a window; under `replace_one` it is known already.
+fn records(document: &mut Document<'_>, place: &Range<usize>, written: Field<u32>, privacy: &Privacy) -> Checked<u32> {
+    let known = privacy.records_per_window;
+    match (document.optional(written, values::count)?, known) {
+        (Some(records), Some(known)) if u64::from(*records.get_ref()) > known => {
+            let what = format!("is more than replace_one.records_per_window, {known}");
+            Err(document.fault(
+                records.span(),
+                what,
+                "give the number of a window and key, or leave it out for one key",
+            ))
+        }
+        (Some(records), _) => Ok(records.into_inner()),
+        (None, Some(known)) => {
+            u32::try_from(known).map_err(|_| document.fault(place.clone(), "windows are too large to be sampled", ""))
+        }
+        (None, None) => Err(document.missing(place.clone(), "records")),
+    }
+}
+
+/// The range that values are clipped to, in natural units. The bounds of a label and of a probability are public; densities,
+/// scores and sums have no natural bounds.
+fn range(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Field<Vec<Spanned<f64>>>,
+    draft: &ReleaseDraft,
+) -> Checked<Spanned<[f64; 2]>> {
+    let own = match &draft.function.get_ref().about {
+        description::Target::Regression(regression) => Some([regression.min, regression.max]),
+        description::Target::Probability(_) => Some([0.0, 1.0]),
+        _ => None,
+    };
+    match (own, written) {
+        (Some(own), None) => Ok(Spanned::new(place.clone(), own)),
+        (_, written) => document.required(place, "range", written, |ends| {
+            match &ends.into_iter().map(Spanned::into_inner).collect::<Vec<f64>>()[..] {
+                [lo, hi] if lo < hi && (hi - lo).is_finite() => Ok([*lo, *hi]),
+                _ => Err("must be two numbers, the first below the second".to_owned()),
+            }
+        }),
+    }
+}
+
+/// The prior distribution of every column, in the order of the columns.
+fn prior(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Field<Vec<Spanned<file::PriorColumn>>>,
+    draft: &ReleaseDraft,
+) -> Checked<(Vec<PriorColumn>, Prior)> {
+    let list = document.required(place, "prior", written, Ok)?;
+    let list_place = list.span();
+    let mut laws = Vec::new();
+    for entry in list.into_inner() {
+        let (place, entry) = (entry.span(), entry.into_inner());
+        let law = document.required(&place, "law", entry.law, Ok);
+        let column = document.required(&place, "column", entry.column, |column| {
+            if laws.iter().any(|known: &PriorColumn| known.column == column) {
+                return Err("already has a law".to_owned());
+            }
+            match draft.columns.contains(&column) {
+                true => Ok(column),
+                false => Err(format!("the function reads {}, not this column", draft.columns.join(", "))),
+            }
+        })?;
+        laws.push(PriorColumn { column: column.into_inner(), law: law?.into_inner() });
+    }
+    let law_of = |column: &String| laws.iter().find(|known| known.column == *column).cloned();
+    let mut ordered = Vec::new();
+    for column in &draft.columns {
+        match law_of(column) {
+            Some(law) => ordered.push(law),
+            None => return Err(document.fault(list_place, format!("has no law for {column}"), "add one")),
+        }
+    }
+    let mut laws = ordered.iter().map(|known| known.law.clone());
+    let axes = draft.axes.iter().cloned().zip(laws.by_ref()).collect();
+    let label = draft.label.clone().zip(laws.next());
+    let prior = Prior::new(axes, label).map_err(|error| document.fault(list_place, error.to_string(), ""))?;
+    Ok((ordered, prior))
+}
+
+/// For display.
+#[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+fn units_of(units: u64) -> f64 {
+    units as f64
+}

@@ -1,0 +1,61 @@
+//! `tls` and `sasl` of a cluster.
+
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::text::{Checked, Document, Field, values};
+use bernstream_kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
+
+/// What the file does not set is `inherited`.
+pub fn security(
+    document: &mut Document<'_>,
+    tls: Field<file::Tls>,
+    sasl: Field<file::Sasl>,
+    inherited: &Security,
+) -> Checked<Security> {
+    let place = sasl.as_ref().map(Spanned::span);
+    let tls = tls.map(|table| self::tls(document, table)).transpose();
+    let sasl = sasl.map(|table| self::sasl(document, table)).transpose();
+    let tls = tls?.or_else(|| inherited.tls().cloned());
+    let sasl = sasl?.or_else(|| inherited.sasl().cloned());
+    Security::new(tls, sasl).map_err(|wrong @ InTheClear| {
+        let hint = "add `tls`, such as tls = {} for the system's authorities, or use SCRAM-SHA-512";
+        document.fault(place.unwrap_or_default(), wrong.to_string(), hint)
+    })
+}
+
+fn path(text: String) -> Result<PathBuf, String> {
+    values::words(text).map(PathBuf::from)
+}
+
+fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
+    let (place, written) = (table.span(), table.into_inner());
+    let ca = document.optional(written.ca, path);
+    let identity = match (written.certificate, written.key) {
+        (None, None) => Ok(None),
+        (certificate, key) => {
+            let certificate = document.required(&place, "certificate", certificate, path);
+            let key = document.required(&place, "key", key, path);
+            certificate.and_then(|certificate| {
+                Ok(Some(Identity { certificate: certificate.into_inner(), key: key?.into_inner() }))
+            })
+        }
+    };
+    Ok(Tls { ca: ca?.map(Spanned::into_inner), identity: identity? })
+}
+
+fn sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {
+    let (place, written) = (table.span(), table.into_inner());
+    let mechanism = document.required(&place, "mechanism", written.mechanism, |name| {
+        Mechanism::named(&name).ok_or_else(|| format!("there is no mechanism {name:?}"))
+    });
+    let username = document.required(&place, "username", written.username, values::words);
+    let password_file = document.required(&place, "password_file", written.password_file, path);
+    Ok(Sasl {
+        mechanism: mechanism?.into_inner(),
+        username: username?.into_inner(),
+        password_file: password_file?.into_inner(),
+    })
+}

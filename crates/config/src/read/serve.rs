@@ -1,0 +1,45 @@
+//! `[serve]`
+
+use std::net::SocketAddr;
+
+use toml::Spanned;
+
+use crate::file;
+use crate::text::{Checked, Document, values};
+use bernstream_worker::metrics::Detail;
+
+/// `[serve]`
+pub struct ServeSettings {
+    pub listen: SocketAddr,
+    pub dashboard: Option<SocketAddr>,
+    pub hosts: Vec<String>,
+    pub detail: Detail,
+}
+
+pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    let address = |text: String| values::socket_address(&text);
+    let listen = document.required(&place, "listen", written.listen, address);
+    let dashboard = document.optional(written.dashboard, address);
+    let hosts = written.hosts.map(Spanned::into_inner).unwrap_or_default();
+    let hosts: Checked<Vec<String>> = hosts.into_iter().map(|name| host(document, name)).collect();
+    let detail = match written.detail.map(Spanned::into_inner) {
+        Some(file::Detail::Operator) => Detail::Operator,
+        Some(file::Detail::Safe) | None => Detail::Safe,
+    };
+    let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
+    if let Some(dashboard) = &dashboard
+        && *dashboard.get_ref() == listen
+        && listen.port() != 0
+    {
+        let hint =
+            "metrics are for operators, the dashboard is for everybody who may see the releases: use another port";
+        document.fault(dashboard.span(), "is the same address as serve.listen", hint);
+    }
+    Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), hosts: hosts?, detail })
+}
+
+fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {
+    let hint = "write the name alone, such as \"dashboard.example.org\"";
+    values::host(name.get_ref()).map_err(|what| document.fault(name.span(), what, hint))
+}

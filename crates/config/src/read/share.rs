@@ -1,0 +1,36 @@
+//! `budget` of `[privacy]`: a share of a total that several pipelines keep together.
+
+use toml::Spanned;
+
+use crate::file;
+use crate::file::Composition;
+use crate::settings::SharedBudget;
+use crate::text::{Checked, Document, Field, values};
+use bernstream_synopsis::price::Price;
+
+/// Reads `budget`; `whole` is the total that stands beside it. Returns this pipeline's total as well: its share, rounded down.
+pub fn share(
+    document: &mut Document<'_>,
+    table: Spanned<file::SharedBudget>,
+    composition: &Field<Composition>,
+    whole: Checked<Price>,
+) -> Checked<(Price, SharedBudget)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let topic = document.required(&place, "topic", written.topic, values::name);
+    let share = document.required(&place, "share", written.share, values::share);
+    if let Some(composition) = composition
+        && *composition.get_ref() != Composition::Sum
+    {
+        let what = "works a total out for the releases of one pipeline, and cannot be shared with others";
+        return Err(document.fault(composition.span(), what, "write the whole total as `epsilon`, `delta` or `rho`"));
+    }
+    let (topic, share, whole) = (topic?.into_inner(), share?, whole?);
+    let place = share.span();
+    let share = share.into_inner();
+    let own = share.of(whole);
+    if own.parts().iter().zip(whole.parts()).any(|(own, whole)| *own == 0 && whole > 0) {
+        let what = format!("leaves nothing of the whole total, {whole}, because shares are rounded down");
+        return Err(document.fault(place, what, "ask for more, or raise the total"));
+    }
+    Ok((own, SharedBudget { topic, share, whole }))
+}

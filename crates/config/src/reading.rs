@@ -1,0 +1,309 @@
+//! What of the settings bears on reading: processes that read for one another compare a digest of it.
+//!
+//! It is not what affects privacy: prices, totals, noise and delays change nothing in what a window keeps of its records, while the
+//! messages that an operator has given up do.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::canonical;
+use crate::settings::{Input, Settings};
+use bernstream_kafka::source::kafka;
+use bernstream_kafka::source::kafka::OnBadMessage;
+use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
+use bernstream_release::window::{Cap, Form};
+use bernstream_synopsis::clock::micros;
+use bernstream_synopsis::grid::Blocks;
+use bernstream_synopsis::histogram::Nodes;
+
+/// Raised whenever a field of the text gets another meaning.
+const VERSION: u32 = 1;
+
+impl Settings {
+    /// What each release takes of the records of a single window, in order.
+    pub fn forms(&self) -> Vec<Form> {
+        self.releases.iter().map(|release| self.form(release)).collect()
+    }
+
+    /// SHA-256 of everything that decides what a window keeps of the messages before an end, in hexadecimal digits: equal where that is
+    /// the same. Programs of two versions never have the same.
+    pub fn reading(&self) -> String {
+        self.reading_into(&self.forms())
+    }
+
+    /// The same, if windows kept what `forms` say.
+    pub fn reading_into(&self, forms: &[Form]) -> String {
+        Sha256::digest(self.text_of(forms)).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Canonical JSON, as the text of a ledger's settings is: keys sorted, no spaces.
+    fn text_of(&self, forms: &[Form]) -> String {
+        let windows = &self.windows;
+        let mut about = json!({
+            "version": VERSION,
+            // How a message is decoded is the program's, and may change with it.
+            "program": env!("CARGO_PKG_VERSION"),
+            "time": self.columns.time,
+            "ledger": { "unit": { "column": self.columns.unit } },
+            "keys": { "column": self.columns.key, "values": windows.keys },
+            "windows": canonical::membership(windows),
+            "cap": windows.cap.as_ref().map(cap),
+            "forms": forms.iter().map(|one| self.taken(one)).collect::<Vec<_>>(),
+        });
+        canonical::declared(self, &mut about);
+        if let Input::Kafka(input) = &self.input {
+            about["messages"] = messages(input);
+        }
+        about.to_string()
+    }
+
+    /// What was left to `"auto"`, and what is in use for it: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
+    /// has recorded.
+    pub fn choices(&self) -> String {
+        let asked = self.releases.iter().filter(|release| release.auto.is_some());
+        let chosen: Map<String, Value> =
+            asked.map(|release| (release.name.clone(), canonical::chosen(self, release))).collect();
+        json!({ "releases": chosen }).to_string()
+    }
+
+    /// What one release takes of a record, and what it keeps of it. Columns go by their names.
+    fn taken(&self, form: &Form) -> Value {
+        let name = |at: &usize| self.columns.values.get(*at).cloned().unwrap_or_default();
+        let columns: Vec<String> = form.columns.iter().map(name).collect();
+        let (domain, label) = canonical::domain(&columns, &form.axes, form.label.as_ref());
+        json!({ "domain": domain, "label": label, "keeps": kept(&form.accumulator) })
+    }
+}
+
+/// The form in which a window keeps the records that a release takes, written out.
+fn kept(spec: &AccumulatorSpec) -> Value {
+    match spec {
+        AccumulatorSpec::Histogram(nodes) => json!({ "histogram": grid(nodes) }),
+        AccumulatorSpec::Tables { nodes, by: TableLabel::Number } => json!({ "tables_by_number": grid(nodes) }),
+        AccumulatorSpec::Tables { nodes, by: TableLabel::Classes(count) } => {
+            json!({ "tables_by_class": grid(nodes), "classes": count })
+        }
+        AccumulatorSpec::Marginals(axes) => json!({ "marginals": axes.iter().map(grid).collect::<Vec<_>>() }),
+        AccumulatorSpec::Sums(feature) => json!({ "sums": feature.about() }),
+        AccumulatorSpec::Records { most } => json!({ "records": most }),
+    }
+}
+
+fn grid(nodes: &Nodes) -> Value {
+    json!({ "steps": nodes.per_axis(), "spline": nodes.spline(), "of_angles": nodes.is_of_angles() })
+}
+
+fn cap(cap: &Cap) -> Value {
+    let period = match cap.period {
+        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Forever => json!("ever"),
+    };
+    json!({ "period": period, "records": cap.records })
+}
+
+/// Which messages are read, and which are given up.
+fn messages(input: &kafka::Params) -> Value {
+    let lost: Vec<_> = input.lost.iter().map(|lost| (lost.partition, lost.from, lost.to)).collect();
+    json!({
+        "trust_producer_time": input.trust_producer_time,
+        "skips_bad_messages": input.on_bad_message == OnBadMessage::Skip,
+        "skip": input.skip,
+        "lost": lost,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Arc;
+
+    use super::*;
+    use bernstream_release::window::accumulator::{Feature, Record};
+    use bernstream_synopsis::histogram::Spline;
+
+    const FILE: &str = r#"
+pipeline = "rides"
+
+[input]
+time = "started_at"
+time_format = "milliseconds"
+key = { column = "city", type = "text", values = ["11", "12"] }
+
+[input.kafka]
+brokers = "localhost:9092"
+topic = "rides"
+clock_slack = "45s"
+format = "json"
+lost = [{ partition = 1, from = 0, to = 12 }]
+
+[windows]
+origin = "2026-01-01T00:00:00Z"
+length = "1h"
+end = "2026-02-01T00:00:00Z"
+grace = "5m"
+ahead = "1m"
+publish_delay = "3m"
+
+[privacy]
+unit = { user = { column = "rider", type = "integer", per = "1d", max_records_per_window = 5 } }
+adjacency = "add_remove"
+epsilon = 1.0
+
+[[release]]
+name = "fares"
+epsilon = 0.01
+noise = "laplace"
+step = [5]
+spline = "box"
+label = { column = "fare", min = 2, max = 80, outside = "drop" }
+domain = [{ column = "kilometres", min = 0, max = 30, outside = "clamp" }]
+cells = { bandwidths = [5] }
+
+[output.kafka]
+topic = "rides-synopses"
+witness = "rides-witness"
+
+[ledger]
+path = "ledger"
+"#;
+
+    const EDITS: &[(&str, &str)] = &[
+        ("\"started_at\"", "\"ended_at\""),
+        ("\"milliseconds\"", "\"seconds\""),
+        ("\"city\"", "\"town\""),
+        ("\"text\"", "\"integer\""),
+        ("[\"11\", \"12\"]", "[\"12\", \"11\"]"),
+        ("\"json\"", "\"arrow\""),
+        ("partition = 1, from = 0, to = 12", "partition = 2, from = 1, to = 13"),
+        ("topic = \"rides\"", "topic = \"rides\"\ntrust_producer_time = true"),
+        ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+        ("\"1h\"", "\"2h\""),
+        ("2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
+        ("\"5m\"", "\"6m\""),
+        ("\"1m\"", "\"2m\""),
+        ("\"rider\"", "\"driver\""),
+        ("type = \"integer\", per", "type = \"text\", per"),
+        ("\"1d\"", "\"2d\""),
+        ("window = 5", "window = 4"),
+        ("\"fare\"", "\"tip\""),
+        ("min = 2, max = 80, outside = \"drop\"", "min = 3, max = 81, outside = \"clamp\""),
+        ("\"kilometres\"", "\"miles\""),
+        ("min = 0, max = 30, outside = \"clamp\"", "min = 5, max = 35, outside = \"drop\""),
+        ("[5]\nspline = \"box\"", "[2]\nspline = \"linear\""),
+    ];
+
+    fn settings(text: &str) -> Settings {
+        Settings::parse(text, "f").unwrap()
+    }
+
+    /// The settings of the file, changed where JSON may not be.
+    fn changed(change: fn(&mut kafka::Params)) -> Settings {
+        let mut settings = settings(FILE);
+        let Input::Kafka(params) = &mut settings.input else { panic!("messages") };
+        change(params);
+        settings
+    }
+
+    fn text(settings: &Settings) -> String {
+        settings.text_of(&settings.forms())
+    }
+
+    /// If this fails, worker and absorbers of this commit and of the last one refuse each other: say so in the changelog, and raise the
+    /// version where a field means something else.
+    #[test]
+    fn what_is_hashed_is_written_out() {
+        let settings = settings(FILE);
+        let expected = [
+            r#"{"cap":{"period":{"length":86400000000,"origin":"2026-01-01T00:00:00Z"},"records":5},"#,
+            r#""forms":[{"domain":[{"column":"kilometres","max":30.0,"min":0.0,"outside":"clamp"}],"#,
+            r#""keeps":{"tables_by_number":{"of_angles":false,"spline":"box","steps":[6]}},"#,
+            r#""label":{"column":"fare","max":80.0,"min":2.0,"outside":"drop"}}],"#,
+            r#""keys":{"column":"city","type":"text","values":["11","12"]},"#,
+            r#""ledger":{"input":{"format":"json","time_format":"milliseconds"},"unit":{"column":"rider","type":"integer"}},"#,
+            r#""messages":{"lost":[[1,0,12]],"skip":[],"skips_bad_messages":false,"trust_producer_time":false},"#,
+            r#""program":"PROGRAM","time":"started_at","version":1,"#,
+            r#""windows":{"ahead":60000000,"end":"2026-02-01T00:00:00Z","grace":300000000,"length":3600000000,"origin":"2026-01-01T00:00:00Z"}}"#,
+        ]
+        .concat();
+        assert_eq!(text(&settings), expected.replace("PROGRAM", env!("CARGO_PKG_VERSION")));
+        assert_eq!(settings.reading(), bernstream_ledger::Digest::of(text(&settings).as_bytes()).to_string());
+    }
+
+    /// What the text says, by places; a list that is empty has one too.
+    fn fields(place: &str, value: &Value) -> BTreeMap<String, Value> {
+        let of_parts = |parts: Vec<(String, &Value)>| {
+            parts.into_iter().flat_map(|(name, part)| fields(&format!("{place}/{name}"), part)).collect()
+        };
+        match value {
+            Value::Object(parts) => of_parts(parts.iter().map(|(name, part)| (name.clone(), part)).collect()),
+            Value::Array(parts) if !parts.is_empty() => {
+                of_parts(parts.iter().enumerate().map(|(at, part)| (at.to_string(), part)).collect())
+            }
+            value => BTreeMap::from([(place.to_owned(), value.clone())]),
+        }
+    }
+
+    #[test]
+    fn each_field_changes_the_digest() {
+        let ours = settings(FILE);
+        let before = fields("", &serde_json::from_str(&text(&ours)).unwrap());
+        let mut unchanged: BTreeSet<&str> = before.keys().map(String::as_str).collect();
+        let mut others: Vec<Settings> = Vec::new();
+        for (from, to) in EDITS {
+            assert!(FILE.contains(from), "{from}");
+            others.push(settings(&FILE.replace(from, to)));
+        }
+        others.push(changed(|params| params.on_bad_message = OnBadMessage::Skip));
+        others.push(changed(|params| params.skip = [(0, 17)].into()));
+        let mut digests = BTreeSet::from([ours.reading()]);
+        for other in &others {
+            assert!(digests.insert(other.reading()), "{}", text(other));
+            let after = fields("", &serde_json::from_str(&text(other)).unwrap());
+            unchanged.retain(|place| before.get(*place) == after.get(*place));
+        }
+        // No file changes these.
+        assert_eq!(unchanged, BTreeSet::from(["/forms/0/keeps/tables_by_number/of_angles", "/program", "/version"]));
+    }
+
+    #[derive(Debug)]
+    struct Summand(u32);
+
+    impl Feature for Summand {
+        fn count(&self) -> usize {
+            1
+        }
+
+        fn add(&self, _: &Record, _: &mut [i128]) {}
+
+        fn about(&self) -> Value {
+            json!({ "summand": self.0 })
+        }
+    }
+
+    #[test]
+    fn every_part_of_what_a_window_keeps_is_in_the_text() {
+        let nodes = |per_axis: &[u32]| Nodes::new(per_axis).unwrap();
+        let by_class = |count| AccumulatorSpec::Tables { nodes: nodes(&[4]), by: TableLabel::Classes(count) };
+        let specs = [
+            AccumulatorSpec::Histogram(nodes(&[4, 5])),
+            AccumulatorSpec::Histogram(nodes(&[4, 6])),
+            AccumulatorSpec::Histogram(Nodes::shared_by(Spline::Box, &[4, 5]).unwrap()),
+            AccumulatorSpec::Histogram(Nodes::of_angles(&[4, 5]).unwrap()),
+            AccumulatorSpec::Tables { nodes: nodes(&[4]), by: TableLabel::Number },
+            by_class(3),
+            by_class(4),
+            AccumulatorSpec::Marginals(vec![nodes(&[4]), nodes(&[5])]),
+            AccumulatorSpec::Marginals(vec![nodes(&[5]), nodes(&[4])]),
+            AccumulatorSpec::Sums(Arc::new(Summand(1))),
+            AccumulatorSpec::Sums(Arc::new(Summand(2))),
+            AccumulatorSpec::Records { most: 30 },
+            AccumulatorSpec::Records { most: 31 },
+        ];
+        let texts: Vec<String> = specs.iter().map(|spec| kept(spec).to_string()).collect();
+        assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), specs.len(), "{texts:?}");
+        assert_eq!(texts[3], r#"{"histogram":{"of_angles":true,"spline":"quadratic","steps":[4,5]}}"#);
+        assert_eq!(texts[6], r#"{"classes":4,"tables_by_class":{"of_angles":false,"spline":"quadratic","steps":[4]}}"#);
+        assert_eq!(texts[9], r#"{"sums":{"summand":1}}"#);
+        assert_eq!(texts[11], r#"{"records":30}"#);
+    }
+}

@@ -1,0 +1,113 @@
+//! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
+
+use crate::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
+use bernstream_noise::Mechanism;
+use bernstream_noise::concentrated::epsilon_of_ball;
+use bernstream_release::window::Axis;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::price::Price;
+use bernstream_synopsis::rough::{Kind, Rough};
+
+/// What to choose from, and what the choice depends on.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    /// Never empty.
+    pub kinds: Vec<NoiseKind>,
+    /// A fixed degree, or those of the list.
+    pub degree: Option<u32>,
+    /// Fixed orders, ascending, or those of the list.
+    pub orders: Option<Vec<u32>>,
+    /// Fixed kernel points, or those of the lists.
+    pub points: Option<Coordinates>,
+    /// The keys of the file that are left open.
+    pub open: &'a [&'static str],
+    /// A fixed spline of cells, or all of them.
+    pub spline: Option<Spline>,
+    /// Fixed steps of cells, or those of the list.
+    pub steps: Option<CellGrid>,
+    /// Tables of cells: 1 but for [`bernstream_functions::tables`] with a label.
+    pub tables: u32,
+    pub expected_records: u64,
+    pub price: Price,
+    pub terms: Terms,
+    pub axes: &'a [Axis],
+}
+
+/// What the choice depends on in other sections of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub adjacency: Adjacency,
+    pub contributions: u32,
+    /// The most values that a message holds.
+    pub most_values: usize,
+}
+
+/// The function on given coordinates; `None` where it cannot be built on them.
+pub type Build<'a> = dyn Fn(Coordinates) -> Option<Function> + 'a;
+
+/// Judges some candidates of a family; it may run beside the others.
+pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
+
+impl Search<'_> {
+    /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
+    pub fn only(&self, choice: &Choice) -> Option<Self> {
+        let (degree, points, grid) = match choice.on {
+            Coordinates::Lattice { degree } => (Some(degree), None, None),
+            on @ (Coordinates::Points { .. } | Coordinates::Tensor(_)) => (None, Some(on), None),
+            Coordinates::Cells(grid) => (None, None, Some(grid)),
+        };
+        let spline = grid.map(|grid| grid.spline);
+        let is_asked = self.kinds.contains(&choice.noise)
+            && (self.degree.is_none() || self.degree == degree)
+            && (self.points.is_none() || self.points == points)
+            && (self.spline.is_none() || self.spline == spline)
+            && self.steps.is_none_or(|steps| grid.is_some_and(|grid| grid.steps() == steps.steps()))
+            && self.orders.as_ref().is_none_or(|orders| orders.contains(&choice.order));
+        // Fixed orders are those of the file: a window may choose among them.
+        let orders = self.orders.clone().or(Some(vec![choice.order]));
+        let kinds = vec![choice.noise];
+        is_asked.then(|| Search { kinds, degree, orders, points, spline, steps: grid, ..self.clone() })
+    }
+
+    /// The kinds of noise that are asked for and that belong to a family.
+    pub(super) fn kinds(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
+        self.kinds.iter().copied().filter(|kind| of_family(*kind)).collect()
+    }
+
+    /// The scale of the noise, in natural units.
+    pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
+        let Terms { adjacency, contributions, .. } = self.terms;
+        let (law, values) = (kind.law(), function.target.shape().values());
+        let change = function.target.sensitivity_in(law.norm(), adjacency, contributions).ok()?;
+        let price = match self.price {
+            // Beside Gaussian noise, whose variance is `d / (d + 1)` of the ball's at the same rho, it need not be looked at closely.
+            Price::Concentrated(rho) if self.kinds == [NoiseKind::Ball] => {
+                Price::Pure(epsilon_of_ball(change, values, rho))
+            }
+            price => price,
+        };
+        let mechanism = Mechanism::calibrated(law, change, values * contributions as usize, price).ok()?;
+        #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
+        Some(mechanism.scale().units() as f64 * function.unit())
+    }
+
+    /// What is assumed of the function, in natural units; none if nothing is known about it.
+    #[expect(clippy::cast_precision_loss, reason = "a prediction")]
+    pub(super) fn rough(&self, function: &Function) -> Option<Rough> {
+        let records = self.expected_records as f64;
+        let Feature { kernel, height } = function.feature.clone()?;
+        let is = match height {
+            Height::AllRecords => {
+                let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit();
+                Kind::Heap(records * most)
+            }
+            Height::Each(height) => Kind::Heap(records * height),
+            Height::Fixed(height) => Kind::Bounded(height),
+            Height::Covered { limit, gap } => {
+                Kind::Alternating { height: limit * (gap * records).min(1.0), least: 2.0 }
+            }
+        };
+        Some(Rough { kernel, axes: self.axes.len(), is })
+    }
+}

@@ -1,0 +1,63 @@
+//! Which bound on the sensitivity the noise of a release is calibrated to.
+
+use crate::settings::error::Error;
+use crate::settings::privacy::Privacy;
+use bernstream_noise::Mechanism;
+use bernstream_release as targets;
+use bernstream_release::Target;
+use bernstream_synopsis::NoiseDistribution;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::calibrate::Delta;
+use bernstream_synopsis::price::Price;
+
+/// Which bound on the sensitivity the noise is calibrated to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// The bound that we prove for the target.
+    Tight,
+    /// The bound of the papers, for comparison: equally private, with more noise.
+    Paper,
+}
+
+impl Calibration {
+    /// The sensitivity in the norm of `law`; that of the papers is in the 1-norm.
+    ///
+    /// # Errors
+    ///
+    /// If the target has no sensitivity for this adjacency and number of contributions, or none by the papers' bound.
+    pub fn sensitivity(
+        self,
+        target: &dyn Target,
+        law: NoiseDistribution,
+        privacy: &Privacy,
+    ) -> Result<Sensitivity, targets::Error> {
+        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        match self {
+            Calibration::Tight => target.sensitivity_in(law.norm(), adjacency, contributions),
+            Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
+        }
+    }
+
+    /// The mechanism for `target` at a price. That of the papers uses their `lambda_delta` if the price has a delta.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
+    pub fn mechanism(
+        self,
+        target: &dyn Target,
+        law: NoiseDistribution,
+        privacy: &Privacy,
+        price: Price,
+    ) -> Result<Mechanism, Error> {
+        let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        let touched = privacy.touched(values);
+        Ok(match (self, price) {
+            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
+                let sup = change.0.div_ceil(values as u64);
+                Mechanism::advanced_laplace(sup, values, epsilon, delta)?
+            }
+            _ => Mechanism::calibrated(law, change, touched, price)?,
+        })
+    }
+}

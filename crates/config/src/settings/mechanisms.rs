@@ -1,0 +1,100 @@
+//! The noise that follows from the settings: sensitivity, mechanism, and the series of a sum over several windows.
+
+use crate::settings::block_count::most_blocks;
+use crate::settings::calibration::Calibration;
+use crate::settings::error::Error;
+use crate::settings::function::Function;
+use crate::settings::privacy::{Period, Protected, Unit};
+use crate::settings::release::Release;
+use crate::settings::worker::Settings;
+use bernstream_noise::Mechanism;
+use bernstream_noise::continual::Series;
+use bernstream_release as targets;
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::description::{Calibrated, Definition};
+use bernstream_synopsis::price::Price;
+
+impl Settings {
+    /// The sensitivity of a function of a release in the norm of its noise, by the given bound.
+    ///
+    /// # Errors
+    ///
+    /// If the target has no sensitivity for this adjacency and number of contributions, or none by the papers' bound.
+    pub fn sensitivity(
+        &self,
+        release: &Release,
+        function: &Function,
+        calibration: Calibration,
+    ) -> Result<Sensitivity, targets::Error> {
+        calibration.sensitivity(&*function.target, release.noise.law(), &self.privacy)
+    }
+
+    /// Which bound the noise of a function is calibrated to, for display.
+    ///
+    /// # Errors
+    ///
+    /// If a bound to compare with is missing.
+    pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
+        Ok(match (release.calibration, &self.privacy.definition) {
+            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Tight, _) => Calibrated::Tight,
+            (Calibration::Paper, _) => {
+                let bounds =
+                    [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(release, function, which));
+                let [paper, tight] = bounds;
+                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
+            }
+        })
+    }
+
+    /// The mechanism for a function that a window of a release can have.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
+    pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
+        self.mechanism_at(release, function, release.payment.own())
+    }
+
+    /// The mechanism for a function at another price.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
+    pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
+        release.calibration.mechanism(&*function.target, release.noise.law(), &self.privacy, price)
+    }
+
+    /// The correlated noise of a release that is a sum over several panes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
+    pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
+        let Some(over) = release.window_kind.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
+        let (law, target) = (release.noise.law(), &*release.function.target);
+        let Protected { adjacency, contributions } = self.protected();
+        let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
+        let values = self.privacy.touched(target.shape().values());
+        let (panes, horizon) = (self.panes_a_unit(release), release.window_kind.horizon());
+        // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
+        let price = if panes == 1 { release.payment.own() } else { release.payment.price() };
+        Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
+    }
+
+    /// The most panes that one unit can be in and that the release pays for.
+    fn panes_a_unit(&self, release: &Release) -> u32 {
+        match &self.privacy.unit {
+            Unit::Record => 1,
+            Unit::User { per: Period::Every(per), .. } => {
+                u32::try_from(most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
+            }
+            // As many as the total pays for, were it for this release alone.
+            Unit::User { per: Period::Ever, .. } => {
+                let paid = release.policy.lasts(self.privacy.total, None, |_| true);
+                paid.and_then(|paid| u32::try_from(paid).ok()).unwrap_or(u32::MAX)
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The validated settings: data, and what follows from it alone. Nothing here depends on TOML or on positions in a text.
+
+mod block_count;
+pub mod calibration;
+mod choice;
+pub mod endpoints;
+pub mod error;
+mod function;
+mod gaussian_limits;
+mod mechanisms;
+mod mistakes;
+pub mod noise;
+pub mod payment;
+mod prices;
+pub mod privacy;
+pub mod release;
+pub mod selection;
+pub mod size;
+pub mod windowing;
+pub mod worker;
+
+pub use block_count::most_blocks;
+pub use calibration::Calibration;
+pub use choice::{PrivateBandwidths, PrivateOrder};
+pub use endpoints::Input;
+pub use error::Error;
+pub use function::{Feature, Function, Height};
+pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
+pub use noise::{CellGrid, Coordinates, NoiseKind};
+pub use payment::Payment;
+pub use privacy::{Period, Privacy, Protected, SharedBudget, Unit};
+pub use release::Release;
+pub use selection::{Candidate, Choice, Selection};
+pub use size::{most_values, synopsis_bytes};
+pub use windowing::WindowKind;
+pub use worker::{PRODUCTS_A_SECOND, Settings};

@@ -1,0 +1,96 @@
+//! The privacy unit, the definition and the budget.
+
+use std::fmt;
+use std::time::Duration;
+
+use bernstream_noise::accountant::policy::without_reserve;
+use bernstream_synopsis::Adjacency;
+use bernstream_synopsis::Fraction;
+use bernstream_synopsis::description::{Definition, Implied};
+use bernstream_synopsis::price::Price;
+
+/// The privacy unit, the definition and the budget.
+#[derive(Clone, Debug)]
+pub struct Privacy {
+    pub unit: Unit,
+    pub adjacency: Adjacency,
+    /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
+    pub records_per_window: Option<u64>,
+    pub definition: Definition,
+    /// The largest privacy loss of a unit in its block.
+    pub total: Price,
+    /// The (epsilon, delta) from which the total was derived, if the file gives them.
+    pub implies: Option<Implied>,
+    /// The part of the total that windows may not spend; nothing spends it.
+    pub reserve: Fraction,
+    /// The budget that the total is a share of, if it is one.
+    pub budget: Option<SharedBudget>,
+}
+
+/// A total that the pipelines of an input keep together.
+#[derive(Clone, Debug)]
+pub struct SharedBudget {
+    /// The topic that says who holds which share.
+    pub topic: String,
+    pub share: Fraction,
+    /// The largest privacy loss of a unit in its block, through all pipelines together.
+    pub whole: Price,
+}
+
+impl Privacy {
+    /// What regular windows may spend of a block.
+    pub fn limit(&self) -> Price {
+        without_reserve(self.total, self.reserve)
+    }
+
+    /// How many values a unit can change, with `values` for each key: its records can be in different keys.
+    pub fn touched(&self, values: usize) -> usize {
+        values.saturating_mul(self.unit.contributions() as usize)
+    }
+}
+
+/// The privacy unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Record,
+    /// All records of a user in one period.
+    User {
+        column: String,
+        per: Period,
+        max_records_per_window: u32,
+    },
+}
+
+/// How long all records of a user form one privacy unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Each period is a unit with its own total.
+    Every(Duration),
+    Ever,
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Period::Every(length) => f.write_str(&bernstream_synopsis::clock::show(*length)),
+            Period::Ever => f.write_str("ever"),
+        }
+    }
+}
+
+impl Unit {
+    /// The most records of a unit that count in a window, over all keys.
+    pub fn contributions(&self) -> u32 {
+        match self {
+            Unit::Record => 1,
+            Unit::User { max_records_per_window, .. } => *max_records_per_window,
+        }
+    }
+}
+
+/// The neighbouring relation: adjacency, and the most records of a unit that count in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Protected {
+    pub adjacency: Adjacency,
+    pub contributions: u32,
+}

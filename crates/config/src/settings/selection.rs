@@ -1,0 +1,79 @@
+//! The candidates that `"auto"` tried, the one that it chooses, and the one that is in use.
+
+use crate::settings::Function;
+use crate::settings::noise::{Coordinates, NoiseKind};
+use bernstream_release::window::Axis;
+use bernstream_synopsis::description::Target;
+use bernstream_synopsis::predict::Expected;
+use bernstream_synopsis::rough::Rough;
+
+/// The candidates that were tried, and the one that is in use.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The keys of the file that are left to `"auto"`.
+    pub open: Vec<&'static str>,
+    /// By kind of noise, then by size; of a lattice every order of each degree.
+    pub candidates: Vec<Candidate>,
+    /// The one with the smallest predicted error for functions that are less rough.
+    pub best: Candidate,
+    /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
+    pub taken: Candidate,
+    /// What the errors were predicted for.
+    pub rough: Option<Rough>,
+}
+
+/// A kind of noise with its size, and its predicted errors in natural units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    pub noise: NoiseKind,
+    pub on: Coordinates,
+    /// 1 if there is no lattice.
+    pub order: u32,
+    /// How many values a synopsis has.
+    pub values: usize,
+    pub expected: Expected,
+}
+
+/// What `"auto"` decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    pub noise: NoiseKind,
+    pub on: Coordinates,
+    /// 1 if there is no lattice.
+    pub order: u32,
+}
+
+impl Selection {
+    /// Whether the ledger has recorded another choice than that of this version.
+    pub fn is_kept(&self) -> bool {
+        self.taken.choice() != self.best.choice()
+    }
+}
+
+impl Candidate {
+    pub fn choice(&self) -> Choice {
+        Choice { noise: self.noise, on: self.on, order: self.order }
+    }
+
+    /// The keys that select it in a file.
+    pub fn written(&self, axes: &[Axis], function: &Function) -> String {
+        // The noise of tables is on counts whatever its name.
+        let noise = match (&function.about, self.noise) {
+            (Target::Cells(_), NoiseKind::GaussianCells) => NoiseKind::Gaussian,
+            (Target::Cells(_), _) => NoiseKind::Laplace,
+            (_, noise) => noise,
+        };
+        match self.on {
+            Coordinates::Lattice { degree } => {
+                format!("noise = \"{}\", degree = {degree} and order = {}", self.noise, self.order)
+            }
+            Coordinates::Points { most } => format!("noise = \"{}\" and points = {most}", self.noise),
+            Coordinates::Cells(grid) => {
+                let step: Vec<f64> =
+                    axes.iter().zip(grid.steps()).map(|(a, m)| (a.max - a.min) / f64::from(*m)).collect();
+                format!("noise = \"{noise}\", spline = \"{}\" and step = {step:?}", grid.spline)
+            }
+            Coordinates::Tensor(counts) => format!("noise = \"{}\" and points = {:?}", self.noise, counts.along()),
+        }
+    }
+}

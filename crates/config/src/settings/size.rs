@@ -1,0 +1,23 @@
+//! The size of the message of a synopsis.
+
+use bernstream_synopsis::{Basis, Shape};
+
+/// The most values of a synopsis that is no longer than `bytes`.
+pub fn most_values(bytes: usize) -> usize {
+    bytes.saturating_sub(message_bytes(0)) / 8
+}
+
+/// The approximate size of a synopsis of this shape, in bytes.
+pub fn synopsis_bytes(shape: &Shape) -> usize {
+    let points = match &shape.basis {
+        // The description lists the points, with at most 22 characters a coordinate.
+        Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
+        _ => 0,
+    };
+    message_bytes(shape.values()) + points
+}
+
+/// The approximate size with `lattice_points`: eight bytes a coefficient, plus schema and metadata.
+fn message_bytes(lattice_points: usize) -> usize {
+    8 * lattice_points + 6144
+}

@@ -1,0 +1,35 @@
+//! Which windows a synopsis covers: one, the last several, or all so far.
+
+use serde::Serialize;
+
+use bernstream_noise::continual;
+
+/// The windows that a synopsis covers; the windows of the grid are its panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// One pane.
+    Tumbling,
+    /// The last so many panes, at least two.
+    Hopping { panes: u32 },
+    /// All panes since the sum started. The noise is optimised for a sum of `horizon` panes.
+    Cumulative { horizon: u64 },
+}
+
+impl WindowKind {
+    /// The same for correlated noise; none for a single pane.
+    pub fn series(self) -> Option<continual::WindowKind> {
+        match self {
+            WindowKind::Tumbling => None,
+            WindowKind::Hopping { panes } => Some(continual::WindowKind::Hopping { panes }),
+            WindowKind::Cumulative { .. } => Some(continual::WindowKind::Cumulative),
+        }
+    }
+
+    pub fn horizon(self) -> u64 {
+        match self {
+            WindowKind::Cumulative { horizon } => horizon,
+            WindowKind::Tumbling | WindowKind::Hopping { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Everything that a worker needs to know.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::settings::endpoints::Input;
+use crate::settings::privacy::{Privacy, Protected};
+use crate::settings::release::Release;
+use crate::settings::size::synopsis_bytes;
+use crate::settings::windowing::WindowKind;
+use bernstream_kafka::Broker;
+use bernstream_kafka::sink::Output;
+use bernstream_kafka::source::registry::SchemaRegistry;
+use bernstream_ledger as ledger;
+use bernstream_ledger::bootstrap::Scheme;
+use bernstream_release::{source, window};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Blocks;
+use bernstream_worker::metrics::Detail;
+use bernstream_worker::scale;
+
+/// An estimate for an ordinary machine.
+pub const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+
+/// What a draw is given in addition, before it is claimed where another worker may draw too.
+const DRAWING: Duration = Duration::from_millis(500);
+
+/// What it takes, beside the computation, to draw, seal and write a synopsis and to append it to the log: for each, and for each byte of it.
+const NANOS_A_SYNOPSIS: u64 = 3_000_000;
+const NANOS_A_BYTE: u64 = 250;
+
+/// What is predicted is told to this.
+const TENTH: u64 = 100_000_000;
+
+/// Everything a worker needs to know; every rule between two settings holds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub pipeline: String,
+    pub input: Input,
+    /// Within it of its event time a producer sends a record, whatever other records there are; none for files, and where nothing is
+    /// declared. The worker cannot see whether it is kept, and nothing that it does depends on it.
+    pub producer_delay: Option<Duration>,
+    /// Who knows the newest schema of the input. It says what people should pin, and nothing that is read depends on it.
+    pub registry: Option<SchemaRegistry>,
+    pub columns: source::Columns,
+    pub windows: window::Rules,
+    /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
+    pub blocks: Blocks,
+    pub privacy: Privacy,
+    /// Never empty; each has a name of its own.
+    pub releases: Vec<Release>,
+    /// From the cutoff of a window to its publication.
+    pub publish_delay: Duration,
+    pub output: Output,
+    pub ledger: ledger::Params,
+    /// What the ledger can be built from again.
+    pub ledger_log: Option<bernstream_kafka::ledger::log::Params>,
+    /// How long workers that follow wait for the one that acts, where there is a log.
+    pub standby: Duration,
+    /// Reading is split over processes.
+    pub scale: Option<scale::Params>,
+    pub serve: Option<SocketAddr>,
+    /// Where the worker shows its own output.
+    pub dashboard: Option<SocketAddr>,
+    /// The names by which both may be asked.
+    pub hosts: Vec<String>,
+    pub detail: Detail,
+    /// Canonical JSON of what affects privacy, and of nothing else: no address, no path, no secret.
+    pub normalised: String,
+}
+
+impl Settings {
+    /// SHA-256 of [`Settings::normalised`]: changes with what affects privacy, and with nothing else.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.normalised).into()
+    }
+
+    /// How far before its window a charge can reach: the overlap of windows that pay each time.
+    pub fn reach(&self) -> Duration {
+        let panes = self.releases.iter().map(|release| match release.window_kind {
+            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
+            _ => 0,
+        });
+        self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
+    }
+
+    /// Where a ledger may start, and what it may read.
+    pub fn scheme(&self) -> Scheme {
+        let slack = match &self.input {
+            Input::Kafka(kafka) => kafka.clock_slack,
+            Input::Files(_) => Duration::ZERO,
+        };
+        Scheme { windows: self.windows.grid, blocks: self.blocks, ahead: self.windows.max_future_skew, slack }
+    }
+
+    /// Warnings about the security of the connections, and about what is surely a mistake.
+    pub fn warnings(&self, now: Timestamp) -> Vec<String> {
+        let mut warnings = super::mistakes::suspected(self, now);
+        warnings.extend(self.connection_warnings());
+        warnings
+    }
+
+    fn connection_warnings(&self) -> Vec<String> {
+        let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
+        warnings.extend(self.registry.iter().flat_map(SchemaRegistry::warnings));
+        warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
+        warnings.extend(ledger::private::warning(&self.ledger.path));
+        warnings.extend(self.ledger_log.as_ref().and_then(bernstream_kafka::ledger::log::Params::warning));
+        warnings.extend(self.scale.as_ref().and_then(scale::Params::warning));
+        warnings.dedup();
+        warnings
+    }
+
+    pub fn protected(&self) -> Protected {
+        Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
+    }
+
+    /// About how long a window can take to compute, on an ordinary machine, in whole tenths of a second.
+    pub fn longest(&self) -> Duration {
+        tenths(self.computing())
+    }
+
+    /// About how long a window can take from its cutoff until it can be claimed where there is a log: computed, drawn, written and appended.
+    /// In whole tenths of a second.
+    pub fn drawing(&self) -> Duration {
+        tenths(self.computing().saturating_add(self.writing()))
+    }
+
+    /// The nanoseconds of its multiplications.
+    fn computing(&self) -> u64 {
+        self.products().saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
+    }
+
+    /// The nanoseconds of what comes after them.
+    fn writing(&self) -> u64 {
+        let one = |release: &Release| {
+            let state =
+                self.series(release).ok().flatten().map_or(0, |series| series.state_bytes(release.shape().values()));
+            let bytes = (synopsis_bytes(&release.shape()) as u64).saturating_add(state as u64);
+            NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE))
+        };
+        self.releases.iter().map(one).fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
+    }
+
+    /// The most multiplications that a window can take, all releases and keys together.
+    pub fn products(&self) -> u64 {
+        let one = self.releases.iter().map(|release| release.function.target.cost().products);
+        one.fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
+    }
+
+    /// How long workers that share a log wait for each other.
+    pub fn patience(&self) -> ledger::Standby {
+        let lead = match &self.input {
+            Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
+            Input::Files(_) => Duration::ZERO,
+        };
+        ledger::Standby { patience: self.standby, drawing: DRAWING + self.drawing(), lead }
+    }
+
+    /// How many synopses each release publishes of a window: one a key.
+    pub fn groups(&self) -> usize {
+        self.windows.keys.as_ref().map_or(1, Vec::len)
+    }
+}
+
+fn tenths(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos / TENTH * TENTH)
+}

@@ -1,0 +1,45 @@
+//! Lengths of a kernel, one an axis, in the units of its column.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::targets::context::TargetContext;
+use crate::text::{Checked, Document, Field};
+
+/// One length an axis, in natural units.
+pub fn per_axis(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    key: &str,
+    written: Field<Vec<Spanned<f64>>>,
+) -> Checked<Spanned<Vec<f64>>> {
+    let list = document.required(place, key, written, Ok)?;
+    lengths(document, context, list)
+}
+
+/// A list of lengths, one an axis, each at most as long as the axis.
+pub fn lengths(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    list: Spanned<Vec<Spanned<f64>>>,
+) -> Checked<Spanned<Vec<f64>>> {
+    let (axes, count, list_place) = (context.axes.len(), list.get_ref().len(), list.span());
+    if count != axes {
+        let what = format!("has {count} numbers for {axes} axes");
+        return Err(document.fault(list_place, what, "write one number for each axis"));
+    }
+    let mut lengths = Vec::new();
+    for (length, width) in list.into_inner().into_iter().zip(context.widths()) {
+        let (place, length) = (length.span(), length.into_inner());
+        lengths.push(match length > 0.0 && length <= width {
+            true => Ok(length),
+            false => {
+                let what = format!("must be above 0 and at most the width of the domain, {width}");
+                Err(document.fault(place, what, "about a twentieth of the width is a good start"))
+            }
+        });
+    }
+    Ok(Spanned::new(list_place, lengths.into_iter().collect::<Checked<_>>()?))
+}

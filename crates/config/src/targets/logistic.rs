@@ -1,0 +1,70 @@
+//! `[release.logistic]`: logistic regression, as a linear score or a probability.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::settings::{Feature, Function, Height};
+use crate::targets::context::{ReadTarget, TargetContext, built, class};
+use crate::targets::wording::score;
+use crate::text::{Checked, Document, Field, Key, values};
+use bernstream_functions::logistic::{Logistic, Score};
+use bernstream_release::ValueScaling;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{Classifier, Method};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub score: Field<ScoreTable>,
+    pub c: Field<f64>,
+    pub max_records: Field<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScoreTable {
+    Linear,
+    Sigmoid,
+}
+
+pub const KEYS: &[Key] = &[
+    ("release.logistic", "a table [release.logistic]"),
+    ("release.logistic.score", r#""linear" or "sigmoid""#),
+    ("release.logistic.c", "a number above 0 such as 1: the weight of the records against smoothness"),
+    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are ignored"),
+];
+
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    written: Table,
+) -> Checked<ReadTarget> {
+    let label = class(document, context, place);
+    let score_of = document.required(place, "score", written.score, Ok);
+    let c = document.required(place, "c", written.c, values::positive);
+    let max_records = document.required(place, "max_records", written.max_records, values::count);
+    let (column, above) = label?;
+    let (written, c, max_records) = (score_of?.into_inner(), c?.into_inner(), max_records?.into_inner());
+    let is_linear = matches!(written, ScoreTable::Linear);
+    let degree = context.degree(document, place)?;
+    let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree } };
+    let target = built(document, place, Logistic::new(context.axes.len(), c, max_records, score_of))?;
+    let method = Method::Logistic { c, max_records };
+    let unit = target.unit();
+    let feature = |height| Feature::of_widths(&vec![0.5; context.axes.len()], Height::Fixed(height));
+    if is_linear {
+        return Ok(score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0)).into());
+    }
+    let likely = format!("the probability that {column} > {above}");
+    Ok(Function {
+        about: description::Target::Probability(Classifier { label: column.to_owned(), above, method }),
+        meaning: likely.clone(),
+        quantity: "of the probability".to_owned(),
+        scaling: ValueScaling::of(&*target),
+        feature: Some(feature(0.5)),
+        target,
+    }
+    .into())
+}

@@ -1,0 +1,37 @@
+//! The functions that a release can publish, a file each: its table as written, the keys of the table, and how the table is
+//! read. A new one is a file here, a `mod` line, and a name in [`with_targets`].
+
+mod context;
+mod lengths;
+mod wording;
+
+pub mod bayes;
+pub mod cells;
+pub mod density;
+pub mod expression;
+pub mod logistic;
+pub mod machine;
+pub mod moments;
+pub mod private_bandwidths;
+pub mod regression;
+
+pub use context::{FrequencyPlan, Labelled, ReadTarget, TargetContext};
+pub use private_bandwidths::several;
+
+use crate::text::Key;
+
+/// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
+macro_rules! with_targets {
+    ($list:ident) => {
+        $list! { density, cells, regression, bayes, machine, logistic, expression, moments }
+    };
+}
+pub(crate) use with_targets;
+
+macro_rules! keys {
+    ($($target:ident),*) => {
+        /// The keys of every table.
+        pub const KEYS: &[&[Key]] = &[$($target::KEYS),*];
+    };
+}
+with_targets!(keys);

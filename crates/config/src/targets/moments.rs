@@ -1,0 +1,76 @@
+//! `[release.moments]`: sums of cosines over the records, for queries.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::settings::Function;
+use crate::targets::context::{FrequencyPlan, ReadTarget, TargetContext, built};
+use crate::text::{Checked, Document, Field, Key, values};
+use bernstream_functions::moments::Moments;
+use bernstream_release::ValueScaling;
+use bernstream_synopsis::description;
+use bernstream_synopsis::moments;
+use bernstream_synopsis::query;
+use bernstream_synopsis::query::MOST_SMOOTHNESS;
+
+/// `[release.moments]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub frequencies: Field<u32>,
+    pub smoothness: Field<u32>,
+}
+
+pub const KEYS: &[Key] = &[
+    ("release.moments", "a table such as { frequencies = 16 } or { smoothness = 4 }"),
+    ("release.moments.frequencies", "a whole number from 1, such as 16: cosines of each axis"),
+    ("release.moments.smoothness", "a whole number from 1 to 32, such as 4: how many derivatives queries will have"),
+];
+
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    written: Table,
+) -> Checked<ReadTarget> {
+    if let Some(label) = context.label {
+        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "remove it"));
+    }
+    let axes = context.axes.len();
+    let (frequencies, place) = match (written.frequencies, written.smoothness) {
+        (frequencies @ Some(_), None) => {
+            let frequencies = document.required(place, "frequencies", frequencies, values::count)?;
+            (*frequencies.get_ref(), frequencies.span())
+        }
+        (None, smoothness @ Some(_)) => {
+            let smoothness = document.required(place, "smoothness", smoothness, |smoothness| match smoothness {
+                1..=MOST_SMOOTHNESS => Ok(smoothness),
+                _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
+            })?;
+            // A price that is at fault has been told.
+            let chosen = context.planned.map_or(1, |planned| {
+                let FrequencyPlan { records, epsilon } = planned;
+                query::frequencies(axes, *smoothness.get_ref(), records, epsilon, moments::most_frequencies(axes))
+            });
+            (chosen, smoothness.span())
+        }
+        (both, _) => {
+            return Err(document.not_one_of(place.clone(), &["frequencies", "smoothness"], both.is_some()));
+        }
+    };
+    let target = built(document, &place, Moments::new(axes, frequencies))?;
+    Ok(Function {
+        meaning: format!(
+            "sums over the records of products of cosines of the angles of {}, {frequencies} an axis, the first the number of \
+             records: ask `bernstream query` what any smooth function adds up to",
+            context.per()
+        ),
+        quantity: "of a sum of cosines over the records".to_owned(),
+        about: description::Target::Moments(description::Moments { frequencies }),
+        scaling: ValueScaling::of(&*target),
+        feature: None,
+        target,
+    }
+    .into())
+}

@@ -1,0 +1,69 @@
+//! `private_bandwidths` of `[release.density]`: every candidate is a function of its own.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::settings::{Coordinates, Function, PrivateBandwidths};
+use crate::targets::context::TargetContext;
+use crate::targets::lengths;
+use crate::targets::wording::intensity;
+use crate::text::{Checked, Document, Field, values};
+use bernstream_functions::density::Density;
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::description::Smoothing;
+
+/// With more candidates the noise dominates the choice.
+const MOST_CANDIDATES: usize = 16;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+}
+
+/// The functions of a density with private bandwidths.
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    table: Spanned<Table>,
+) -> Checked<PrivateBandwidths> {
+    let (place, written) = (table.span(), table.into_inner());
+    let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
+    let candidates = document.required(&place, "candidates", written.candidates, several);
+    let candidates = candidates?;
+    let list_place = candidates.span();
+    let lengths: Vec<_> =
+        candidates.into_inner().into_iter().map(|list| lengths::lengths(document, context, list)).collect();
+    let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Checked<_>>()?;
+    let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
+    let degree = match context.on {
+        Coordinates::Lattice { degree } => degree,
+        Coordinates::Points { .. } | Coordinates::Tensor(_) => {
+            let what = "cannot be combined with kernel points, which come from a single kernel";
+            return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
+        }
+        Coordinates::Cells(_) => {
+            let what =
+                "pays for what counts of cells give for nothing: a reader can smooth them with any larger bandwidth";
+            return Err(document.fault(place, what, "give the smallest of the bandwidths as `bandwidths`"));
+        }
+    };
+    let family =
+        Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
+    let function =
+        |(density, lengths): (Density, Vec<f64>)| intensity(context, Arc::new(density), Smoothing::Bandwidths(lengths));
+    let functions: Vec<Function> = family.into_iter().zip(lengths).map(function).collect();
+    let candidates = Candidates::from_vec(functions).ok_or_else(|| document.missing(place.clone(), "candidates"))?;
+    Ok(PrivateBandwidths { price: price?.into_inner(), candidates, in_cube })
+}
+
+/// Checks that the number of candidates suits a private choice.
+pub fn several<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
+    match candidates.len() {
+        2..=MOST_CANDIDATES => Ok(candidates),
+        count => Err(format!("must have 2 to {MOST_CANDIDATES} candidates, has {count}")),
+    }
+}

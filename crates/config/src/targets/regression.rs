@@ -1,0 +1,56 @@
+//! `[release.regression]`: the expected value of a label, by the estimator of Priestley and Chao.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::settings::{Feature, Height};
+use crate::targets::context::{ReadTarget, TargetContext, built, number};
+use crate::targets::wording::expected_number;
+use crate::text::{Checked, Document, Field, Key, values};
+use bernstream_functions::regression::Regression;
+use bernstream_synopsis::description::Method;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub bandwidth: Field<f64>,
+    pub gap: Field<f64>,
+    pub max_records: Field<u32>,
+}
+
+pub const KEYS: &[Key] = &[
+    ("release.regression", "a table [release.regression]"),
+    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
+    (
+        "release.regression.gap",
+        "a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this",
+    ),
+    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are ignored"),
+];
+
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    written: Table,
+) -> Checked<ReadTarget> {
+    let label = number(document, context, place);
+    let bandwidth = document.required(place, "bandwidth", written.bandwidth, values::positive);
+    let gap = document.required(place, "gap", written.gap, values::positive);
+    let max_records = document.required(place, "max_records", written.max_records, values::count);
+    let (column, bounds) = label?;
+    let (bandwidth, gap, max_records) = (bandwidth?.into_inner(), gap?.into_inner(), max_records?.into_inner());
+    let [axis] = context.axes else {
+        let what = format!("has {} axes, this regression has one", context.axes.len());
+        return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
+    };
+    let width = axis.max - axis.min;
+    let target = Regression::new(bandwidth / width, context.degree(document, place)?, gap / width, max_records);
+    let target = built(document, place, target)?;
+    let method = Method::PriestleyChao { bandwidth, gap, max_records };
+    // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
+    let height = Height::Covered { limit: (bounds.max - bounds.min) / 2.0, gap: gap / width };
+    let feature = Feature::of_widths(&[bandwidth / width], height);
+    Ok(expected_number(context, column, bounds, method, target, feature).into())
+}

@@ -1,0 +1,69 @@
+//! What the values of a function mean: intensities, expected labels and scores.
+
+use std::sync::Arc;
+
+use crate::settings::{Feature, Function, Height};
+use crate::targets::context::TargetContext;
+use bernstream_release::window::Axis;
+use bernstream_release::{Target, ValueScaling};
+use bernstream_synopsis::PointKernel;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{Classifier, Method, Regression, Smoothing};
+
+/// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
+pub fn expected_number(
+    context: &TargetContext<'_>,
+    column: &str,
+    bounds: &Axis,
+    method: Method,
+    target: Arc<dyn Target>,
+    feature: Feature,
+) -> Function {
+    let (middle, half) = ((bounds.min + bounds.max) / 2.0, (bounds.max - bounds.min) / 2.0);
+    let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
+    Function {
+        about: description::Target::Regression(about),
+        meaning: format!("{column} as expected at {}; {middle} where there are no records", context.per()),
+        quantity: format!("of {column}"),
+        scaling: ValueScaling::new(target.unit() * half, middle),
+        feature: Some(feature),
+        target,
+    }
+}
+
+pub fn score(
+    column: &str,
+    above: f64,
+    method: Method,
+    target: Arc<dyn Target>,
+    unit: f64,
+    quantity: String,
+    feature: Feature,
+) -> Function {
+    Function {
+        about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
+        meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
+        quantity,
+        scaling: ValueScaling::new(unit, 0.0),
+        feature: Some(feature),
+        target,
+    }
+}
+
+/// A kernel density, in records per unit of its axes.
+pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
+    let per = context.per();
+    let feature = match &kernel {
+        Smoothing::Bandwidths(bandwidths) => Some(Feature::of_widths(&context.parts(bandwidths), Height::AllRecords)),
+        Smoothing::Covariance(rows) => PointKernel::of_covariance(&context.covariance_parts(rows))
+            .map(|kernel| Feature { kernel, height: Height::AllRecords }),
+    };
+    Function {
+        about: description::Target::Density(description::Density { kernel, divide_by: None }),
+        meaning: format!("records per unit of {per}; divide by the released mass for a density"),
+        quantity: format!("records per unit of {per}"),
+        scaling: ValueScaling::new(target.unit() / context.volume(), 0.0),
+        feature,
+        target,
+    }
+}

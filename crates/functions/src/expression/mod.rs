@@ -1,0 +1,267 @@
+//! A black box that is written in the configuration: `F(y) = sum_i g(x_i, y)`, `g` an expression such as
+//! `exp(-((delay - at.delay)/15)^2 / 2)`, on the lattice and in natural units (`docs/proofs/expressions.md`).
+//!
+//! # Names
+//!
+//! A record's values go by the names of their columns, the point of the lattice by the same names with `at.` before them,
+//! the label by its column's name; a class is 1 or -1. A name that is no single word stands in double quotes. There are
+//! `+ - * / ^`, `abs cos exp ln max min sin sqrt tanh`, `pi` and parentheses; `^` binds more than a sign, and to the right.
+//!
+//! # Why the sensitivities hold
+//!
+//! What a record adds is a vector of whole numbers that depends on the record and on public things alone. It is forced
+//! into a public range at each lattice point, `[lo_p, hi_p]`, and its 1-norm and 2-norm under public limits `R` and `Q`, in
+//! integers, after all floating point: whatever `g` was, infinite and not a number included. So, and exactly,
+//!
+//! * add-remove: `D1 = min(R, sum_p max(|lo_p|, |hi_p|))`, `S = max_p max(|lo_p|, |hi_p|)`, `D2 = min(Q, sqrt(D1 S))`;
+//! * replace-one: `D1 = min(2 R, sum_p w_p)`, `S = max_p w_p`, with `w_p = max(hi_p, 0) - min(lo_p, 0)`: a value that is
+//!   replaced by one that is null or outside the domain takes away all that it added, so 0 is among the values. `D2` is at most
+//!   `2 Q`, or `sqrt(2) Q` where no range has both signs.
+//!
+//! Sums saturate at 2^127. What a record adds to one is at most 2^33, so that would take 2^94 records.
+//!
+//! The ranges are [`Formula::proved`] by interval arithmetic over the whole domain, so that they change nothing but the
+//! last unit of a value, or an expression that cannot be bounded is refused; or they are [`Formula::clipped`] to what the
+//! caller says, and records that would add more add less. Both are (epsilon, 0)-differentially private.
+//!
+//! # Cost
+//!
+//! A record costs one evaluation of `g` a lattice point, so there are at most [`MOST_POINTS`] of them.
+
+mod bound;
+pub mod formula;
+
+use std::sync::Arc;
+
+pub use self::formula::{Formula, Label, MOST_POINTS, Variable};
+use bernstream_synopsis::expression::error::{Error, Unbounded};
+
+use bernstream_noise::Exact;
+use bernstream_release::builtin::Builtin;
+use bernstream_release::error::Error as TargetError;
+use bernstream_release::lattice::times;
+use bernstream_release::target::{Target, interpolated, root};
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
+use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
+use bernstream_synopsis::shape::Shape;
+
+/// The most that a record can add to one value: `S_int = 2^32`.
+const UNITS: f64 = 4_294_967_296.0;
+
+impl Formula {
+    /// The target whose ranges interval arithmetic proves.
+    ///
+    /// # Errors
+    ///
+    /// If interval arithmetic cannot bound the expression, or it is 0 everywhere.
+    pub fn proved(self) -> Result<Expression, TargetError> {
+        let bounds = self.bounds().map_err(Error::Unbounded)?;
+        let largest = bounds.points.iter().flatten().fold(0.0_f64, |most, end| most.max(end.abs()));
+        if largest == 0.0 {
+            return Err(Error::Zero.into());
+        }
+        let unit = unit_of(largest)?;
+        let points = bounds.points.iter().map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
+        // Rounding adds at most half a unit a point.
+        let norm = ((bounds.norm / unit).ceil() as i64).saturating_add(bounds.points.len() as i64);
+        let side = root(bounds.points.len() as u128);
+        let length = ((bounds.length / unit).ceil() as u64).saturating_add(side);
+        Ok(Expression::new(self, unit, points.collect(), norm, length))
+    }
+
+    /// The target that takes at most `sup` from a record at each lattice point, either sign, and at most `sum` over all of
+    /// them; what is beyond is scaled down.
+    ///
+    /// # Errors
+    ///
+    /// Unless `0 < sup <= sum`, both finite.
+    pub fn clipped(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
+        if !(sup > 0.0 && sum >= sup && sum.is_finite()) {
+            return Err(Error::Clip { sup, sum }.into());
+        }
+        let unit = unit_of(sup)?;
+        let most = UNITS as i64;
+        let points = vec![[-most, most]; self.points.len()];
+        let sum = (sum / unit).floor() as i64;
+        let length = root(u128::from(most.unsigned_abs()) * u128::from(sum.unsigned_abs()));
+        Ok(Expression::new(self, unit, points, sum, length))
+    }
+}
+
+fn unit_of(sup: f64) -> Result<f64, Error> {
+    let unit = sup / UNITS;
+    if unit.is_normal() { Ok(unit) } else { Err(Error::Unbounded(Unbounded::TooLarge)) }
+}
+
+/// An expression whose sensitivity is known.
+#[derive(Clone, Debug)]
+pub struct Expression(Arc<Summand>);
+
+/// What one record adds.
+#[derive(Debug)]
+struct Summand {
+    formula: Formula,
+    /// In natural units.
+    unit: f64,
+    /// Least and most at each lattice point, in grid units.
+    points: Vec<[i64; 2]>,
+    /// The most in the 1-norm.
+    norm: i64,
+    /// The most in the 2-norm.
+    length: u64,
+}
+
+impl Expression {
+    fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: i64, length: u64) -> Self {
+        // Ranges that exclude 0 have a least norm.
+        let nearest: Vec<i64> = points.iter().map(nearest).collect();
+        let norm = norm.max(nearest.iter().map(|value| value.abs()).sum());
+        let length = length.max(root(squares(&nearest)));
+        Expression(Arc::new(Summand { formula, unit, points, norm, length }))
+    }
+
+    /// `S` and `D1` in natural units, as proved or as clipped.
+    pub fn bounds(&self, adjacency: Adjacency) -> [f64; 2] {
+        self.0.sensitivities(adjacency).map(|units| units as f64 * self.0.unit)
+    }
+}
+
+impl Summand {
+    /// `S` and `D1` of one record, in grid units.
+    fn sensitivities(&self, adjacency: Adjacency) -> [u64; 2] {
+        let each = self.points.iter().map(|[lo, hi]| match adjacency {
+            Adjacency::AddRemove => lo.unsigned_abs().max(hi.unsigned_abs()),
+            Adjacency::ReplaceOne => hi.max(&0).abs_diff(*lo.min(&0)),
+        });
+        let norm = match adjacency {
+            Adjacency::AddRemove => self.norm.unsigned_abs(),
+            Adjacency::ReplaceOne => 2 * self.norm.unsigned_abs(),
+        };
+        [each.clone().max().unwrap_or(0), each.sum::<u64>().min(norm)]
+    }
+
+    /// `D2` of one record, in grid units, by the limit of the 2-norm.
+    fn longest(&self, adjacency: Adjacency) -> u64 {
+        let is_one_sided = self.points.iter().all(|[lo, hi]| *lo >= 0 || *hi <= 0);
+        match adjacency {
+            Adjacency::AddRemove => self.length,
+            // Two vectors whose values have the same signs are no further apart than orthogonal ones.
+            Adjacency::ReplaceOne if is_one_sided => root(2 * u128::from(self.length).pow(2)),
+            Adjacency::ReplaceOne => self.length.saturating_mul(2),
+        }
+    }
+
+    /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`] and a 2-norm of at most [`Summand::length`].
+    fn vector(&self, record: &Record) -> Vec<i64> {
+        let natural = self.formula.natural(record);
+        let whole = |(p, [lo, hi]): (usize, &[i64; 2])| {
+            // Halves up. The cast saturates, and makes 0 of what is not a number.
+            let value = (self.formula.value(&natural, p) / self.unit + 0.5).floor() as i64;
+            value.clamp(*lo, *hi)
+        };
+        let mut vector: Vec<i64> = self.points.iter().enumerate().map(whole).collect();
+        self.shorten(&mut vector);
+        vector
+    }
+
+    /// Scales down what is beyond a norm, towards the value `w` of each range that is nearest to 0, and rounded towards it:
+    /// `|v| = |w| + |v - w|` value by value, so `|v| <= |w| + |v - w|` in the 2-norm too; the result is in both norms and every
+    /// value in its range.
+    fn shorten(&self, vector: &mut [i64]) {
+        let long: u64 = vector.iter().map(|v| v.unsigned_abs()).sum();
+        let norm = self.norm.unsigned_abs();
+        if long > norm {
+            let least: u64 = self.points.iter().map(|range| nearest(range).unsigned_abs()).sum();
+            self.scale(vector, norm.saturating_sub(least), long - least);
+        }
+        if squares(vector) > u128::from(self.length).pow(2) {
+            let (least, away): (Vec<i64>, Vec<i64>) =
+                self.points.iter().map(nearest).zip(&*vector).map(|(w, v)| (w, v - w)).unzip();
+            self.scale(vector, self.length - root(squares(&least)), root(squares(&away)));
+        }
+    }
+
+    /// `w + (v - w) room / excess`.
+    fn scale(&self, vector: &mut [i64], room: u64, excess: u64) {
+        let (room, excess) = (i128::from(room), i128::from(excess.max(1)));
+        for (v, range) in vector.iter_mut().zip(&self.points) {
+            let w = nearest(range);
+            *v = w + (i128::from(*v - w) * room / excess) as i64;
+        }
+    }
+}
+
+/// The value of a range that is nearest to 0.
+fn nearest(range: &[i64; 2]) -> i64 {
+    0.clamp(range[0], range[1])
+}
+
+/// The sum of the squares; values are below 2^34.
+fn squares(values: &[i64]) -> u128 {
+    values.iter().map(|value| u128::from(value.unsigned_abs()).pow(2)).sum()
+}
+
+impl Feature for Summand {
+    fn count(&self) -> usize {
+        self.points.len()
+    }
+
+    fn add(&self, record: &Record, sums: &mut [i128]) {
+        for (sum, value) in sums.iter_mut().zip(self.vector(record)) {
+            *sum = sum.saturating_add(i128::from(value));
+        }
+    }
+
+    fn about(&self) -> serde_json::Value {
+        serde_json::json!({
+            "expression": 1,
+            "formula": self.formula.about(),
+            "unit": self.unit,
+            "points": self.points,
+            "norm": self.norm,
+            "length": self.length,
+        })
+    }
+}
+
+impl Builtin for Expression {}
+
+impl Target for Expression {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
+    fn accumulator(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Sums(self.0.clone())
+    }
+
+    fn shape(&self) -> Shape {
+        self.0.formula.shape.clone()
+    }
+
+    /// In the expression's own units: nothing is mapped.
+    fn unit(&self) -> f64 {
+        self.0.unit
+    }
+
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let mut values = accumulator.sums().to_vec();
+        values.resize(self.0.points.len(), 0);
+        Exact::new(values)
+    }
+
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
+        let [_, sum] = self.0.sensitivities(adjacency);
+        sum.checked_mul(contributions.into()).map(Sensitivity).ok_or(TargetError::Contributions { contributions })
+    }
+
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+        let [sup, _] = self.0.sensitivities(adjacency);
+        sup.checked_mul(contributions.into()).ok_or(TargetError::Contributions { contributions })
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+        let own = times(self.0.longest(adjacency).into(), contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
+    }
+}

@@ -1,0 +1,169 @@
+//! Logistic regression with a regularised constant (`[AR17]` section 6; `docs/proofs/machines.md`): a linear score or its
+//! sigmoid.
+//!
+//! `w_D = argmin (C/m) sum_i ln(1 + exp(-y_i <w, phi(x_i)>)) + |w|^2 / 2`, `phi(x) = (1, t) / sqrt(l + 1)`, `t = 2 x - 1`, so that
+//! `|phi| <= 1`. The score is `<w, phi(x)>`. An intercept that is not regularised would have no sensitivity bound.
+//!
+//! # Why the sensitivities hold
+//!
+//! `w_D` moves by at most `r`, and in the ball of [`super::machine`], when a record is exchanged. The released
+//! coefficients are `w / sqrt(l + 1)`; of one a record has at most `1 / (l + 1)`, of all together in the 1-norm at most 1
+//! (a corner of the cube), and so
+//!
+//! ```text
+//! linear    S = (min(2 M (C/m) / sqrt(l + 1), r) + r + 4 t) / (2 sqrt(l + 1))     D1 = r + 2 t     D2 = D1 / sqrt(l + 1)
+//! sigmoid   S = (r + 2 t) / 4     D1 and D2 a quarter of those of the score on the lattice
+//! ```
+//!
+//! since a sigmoid is nowhere steeper than 1/4.
+
+use super::machine::exchange::{Change, Claim, ExchangeBound};
+use super::machine::minimiser::at_most;
+use super::machine::settings::{checked_features, checked_lattice, checked_weight};
+use super::machine::solver::Problem;
+use super::machine::space::{Features, ROUNDING};
+use bernstream_noise::Exact;
+use bernstream_release::builtin::Builtin;
+use bernstream_release::error::Error;
+use bernstream_release::target::{Cost, Target, every_value, interpolated};
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
+use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
+use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::machine::loss::Loss;
+use bernstream_synopsis::shape::{Basis, Shape};
+
+/// Single precision moves an inner product of two feature vectors by at most this.
+const SINGLE: f64 = 1.0 / (1 << 22) as f64;
+
+/// What is released of a logistic regression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Score {
+    /// The `l + 1` coefficients of the score.
+    Linear,
+    /// The probability of the class 1, on the lattice of this degree; at most 10,000 points.
+    Sigmoid { degree: u32 },
+}
+
+/// The logistic regression of one release.
+#[derive(Clone, Debug)]
+pub struct Logistic {
+    dimensions: usize,
+    records: u32,
+    lattice: Option<Lattice>,
+    problem: Problem,
+    claim: Claim,
+}
+
+impl Logistic {
+    /// `c` is `C`, more than 0; `records` is `m`, the most records a window keeps; `dimensions` 1 to 3.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of range.
+    pub fn new(dimensions: usize, c: f64, records: u32, score: Score) -> Result<Self, Error> {
+        let lattice = match score {
+            Score::Linear => checked_lattice(dimensions, 1).map(|_| None)?,
+            Score::Sigmoid { degree } => Some(checked_lattice(dimensions, degree)?),
+        };
+        checked_weight(c, records)?;
+        let width = dimensions + 1;
+        checked_features(records, width)?;
+        let error = 3.0 * Features::error_with(records as usize, width);
+        let (change, problem) = ExchangeBound::new(Loss::Logistic, c, records, error);
+        let off = problem.mass() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
+        let root = (width as f64).sqrt();
+        let claim = if let Some(lattice) = &lattice {
+            let points = lattice.len() as f64;
+            let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE).sqrt().min(points);
+            let column = Kernel::Linear.column_sum(lattice) + points * SINGLE;
+            // Rows as for a machine; single precision moves each of their terms.
+            let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE).min(column.sqrt());
+            let quarter = |norm: f64, at: f64| change.functional(norm, at) / 4.0;
+            let moved =
+                Change { sum: quarter(norm, column), length: quarter(column.sqrt(), squares), sup: quarter(1.0, 1.0) };
+            Claim::new(lattice.len(), moved, off)
+        } else {
+            let sum = change.functional(root, root) / root;
+            let sup = change.functional(1.0, 1.0 / root + SINGLE) / root;
+            Claim::new(width, Change { sum, length: change.functional(1.0, 1.0) / root, sup }, off)
+        };
+        Ok(Logistic { dimensions, records, lattice, problem, claim })
+    }
+
+    /// `w`.
+    fn weights(&self, records: &[Record]) -> Vec<f64> {
+        let labels: Vec<f64> = records.iter().map(|record| Loss::Logistic.label(record.label())).collect();
+        let write = |i: usize, row: &mut [f32]| {
+            let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
+            row.iter_mut()
+                .zip(features(&x[..self.dimensions]))
+                .for_each(|(single, feature)| *single = shorter(feature));
+        };
+        let features = Features::new(records.len(), self.dimensions + 1, write);
+        features.weights(&self.problem.solve(&features, &labels))
+    }
+}
+
+/// `phi(x)`.
+fn features(x: &[f64]) -> impl Iterator<Item = f64> {
+    let root = (x.len() as f64 + 1.0).sqrt();
+    std::iter::once(1.0).chain(x.iter().map(|x| 2.0 * x - 1.0)).map(move |t| t / root)
+}
+
+/// In single precision and no larger in size, so that the norm of all features together stays at most 1.
+fn shorter(feature: f64) -> f32 {
+    (feature * (1.0 - f64::from(f32::EPSILON))) as f32
+}
+
+impl Builtin for Logistic {}
+
+impl Target for Logistic {
+    fn accumulator(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.records }
+    }
+
+    fn shape(&self) -> Shape {
+        match &self.lattice {
+            None => Shape { dimensions: self.dimensions, degree: 1, basis: Basis::Affine },
+            Some(lattice) => Shape { dimensions: self.dimensions, degree: lattice.degree, basis: Basis::Bernstein },
+        }
+    }
+
+    fn unit(&self) -> f64 {
+        self.claim.unit
+    }
+
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let weights = self.weights(at_most(accumulator, self.records));
+        let Some(lattice) = &self.lattice else {
+            let root = (weights.len() as f64).sqrt();
+            return self.claim.exact(weights.iter().map(|weight| weight / root));
+        };
+        let score =
+            |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
+        self.claim.exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
+    }
+
+    fn cost(&self) -> Cost {
+        let entries = u64::from(self.records) * (self.dimensions as u64 + 1);
+        Cost { bytes: 4 * entries, products: entries.saturating_mul(self.problem.rounds()) }
+    }
+
+    fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        self.claim.sensitivity(contributions)
+    }
+
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+        self.claim.sup_sensitivity(contributions)
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let own = self.claim.euclidean_sensitivity(contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
+    }
+
+    /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
+    }
+}

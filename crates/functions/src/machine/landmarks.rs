@@ -1,0 +1,211 @@
+//! Explicit features from public landmarks, for windows whose Gram matrix would not fit.
+//!
+//! `phi(x) = L^-1 k_Z(x)`, `L L' = K_ZZ` over landmarks `Z` on a public lattice, in pivoted order and cut where nothing is
+//! left: the functions that are searched are those spanned by the landmarks' kernels (`phi' phi` is the Nyström kernel).
+//! A product kernel has the product of its axes' features, and the lattice sums are products too.
+//!
+//! The features that are computed are the features, whatever the floats did to them: the kernel of the target *is*
+//! their inner product. What the sensitivity asks of a record is enforced on these numbers, on each record alone: its
+//! norm is at most 1, and on a product kernel's axis its column sum at most that of the kernel; longer ones are
+//! shortened.
+
+use bernstream_synopsis::cholesky::{Pivoted, dot};
+use bernstream_synopsis::machine::kernel::{Kernel, Lattice, up};
+
+/// The features are cut where every landmark keeps less than this of `K(z, z)`.
+const REST: f64 = 1e-8;
+
+/// What shortening leaves free, for the rounding to single precision.
+const MARGIN: f64 = 1.0 - 1.0 / (1 << 20) as f64;
+
+/// Single precision may move a feature vector by this much.
+const SINGLE: f64 = 1.0 / (1 << 22) as f64;
+
+/// The features of a kernel, and those of the lattice points. Public.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    /// One an axis for a product kernel, one for all axes together otherwise.
+    factors: Vec<Factor>,
+    points: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Factor {
+    kernel: Kernel,
+    landmarks: Vec<[f64; 3]>,
+    /// The rows of `L`.
+    rows: Vec<Vec<f64>>,
+    /// The features of the lattice points.
+    lattice: Vec<Vec<f64>>,
+    /// No record has a larger column sum.
+    column: f64,
+}
+
+impl Map {
+    /// Landmarks on the lattice of degree `landmarks`.
+    pub fn new(kernel: Kernel, landmarks: u32, lattice: &Lattice) -> Self {
+        let parts = if kernel.is_product() { lattice.axes } else { 1 };
+        let axes = lattice.axes / parts;
+        let factor = Factor::new(
+            kernel,
+            &Lattice { axes, degree: landmarks },
+            &Lattice { axes, degree: lattice.degree },
+            kernel.is_product(),
+        );
+        Map { factors: vec![factor; parts], points: lattice.len() }
+    }
+
+    /// How many features there are.
+    pub fn width(&self) -> usize {
+        self.factors.iter().map(|factor| factor.rows.len()).product()
+    }
+
+    /// The features of a record at `x`.
+    pub fn features(&self, x: &[f64], features: &mut [f32]) {
+        features.iter_mut().zip(self.at(x)).for_each(|(single, feature)| *single = feature as f32);
+    }
+
+    /// The features at a point where a function is asked for.
+    pub fn at(&self, x: &[f64]) -> Vec<f64> {
+        let mut product = vec![1.0];
+        for (factor, x) in self.factors.iter().zip(x.chunks(x.len() / self.factors.len())) {
+            let inner = factor.features(x);
+            product = product.iter().flat_map(|outer| inner.iter().map(move |inner| outer * inner)).collect();
+        }
+        product
+    }
+
+    /// `<w, phi(p)>` for all lattice points, row-major.
+    pub fn values(&self, weights: &[f64]) -> Vec<f64> {
+        let mut values = weights.to_vec();
+        let mut inner = weights.len();
+        for factor in &self.factors {
+            let width = factor.rows.len();
+            inner /= width;
+            values = values
+                .chunks_exact(width * inner)
+                .flat_map(|block| {
+                    factor.lattice.iter().flat_map(move |phi| {
+                        (0..inner).map(move |i| {
+                            phi.iter().zip(block.chunks_exact(inner)).map(|(phi, row)| phi * row[i]).sum::<f64>()
+                        })
+                    })
+                })
+                .collect();
+        }
+        values
+    }
+
+    /// At least `sum_{p, q} |<phi(p), phi(q)>|`.
+    pub fn pair_sum(&self) -> f64 {
+        let factor = |factor: &Factor| -> f64 {
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
+            factor.lattice.iter().map(row).sum()
+        };
+        up(self.factors.iter().map(factor).product())
+    }
+
+    /// At least `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
+    pub fn row_sum(&self) -> f64 {
+        let factor = |factor: &Factor| -> f64 {
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
+            factor.lattice.iter().map(row).fold(0.0, f64::max)
+        };
+        up(self.factors.iter().map(factor).product())
+    }
+
+    /// At least `sum_p |<phi(x), phi(p)>|` for every record.
+    pub fn column_sum(&self) -> f64 {
+        let columns: f64 = self.factors.iter().map(|factor| factor.column).product();
+        up(columns) + self.points as f64 * SINGLE
+    }
+}
+
+impl Factor {
+    fn new(kernel: Kernel, landmarks: &Lattice, lattice: &Lattice, shorten: bool) -> Self {
+        let (landmarks, rows) = factored(kernel, landmarks);
+        let mut factor = Factor { kernel, landmarks, rows, lattice: Vec::new(), column: f64::INFINITY };
+        factor.lattice = lattice.points().map(|p| factor.features(&p[..lattice.axes])).collect();
+        factor.column = if shorten {
+            kernel.column_sum(lattice)
+        } else {
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
+            factor.lattice.iter().map(row).sum::<f64>().sqrt()
+        };
+        factor
+    }
+
+    fn features(&self, x: &[f64]) -> Vec<f64> {
+        let mut features = Vec::with_capacity(self.rows.len());
+        for (landmark, row) in self.landmarks.iter().zip(&self.rows) {
+            let rest = self.kernel.value(x, &landmark[..x.len()]) - dot(row, &features);
+            features.push(rest / row.last().copied().unwrap_or(1.0));
+        }
+        let mut length = dot(&features, &features).sqrt();
+        if x.len() == 1 && self.column.is_finite() {
+            let column: f64 = self.lattice.iter().map(|p| dot(p, &features).abs()).sum();
+            length = length.max(column / self.column);
+        }
+        let scale = (MARGIN / length).min(1.0);
+        features.iter_mut().for_each(|feature| *feature *= scale);
+        features
+    }
+}
+
+/// A Cholesky factor of the landmarks' Gram matrix in the order of the largest rests, and the landmarks in that order.
+fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>) {
+    let points: Vec<[f64; 3]> = lattice.points().collect();
+    let value = |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
+    let chosen = Pivoted::new(points.len(), value, points.len(), REST);
+    let rows = chosen.factor().map(<[f64]>::to_vec).collect();
+    (chosen.order.iter().map(|at| points[*at]).collect(), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the numbers that are used, whatever the floats did on the way there.
+    #[test]
+    fn no_record_is_longer_than_one_or_adds_up_to_more_than_its_column() {
+        let narrow = Kernel::Gaussian { bandwidth: 0.05 };
+        let wide = Kernel::Gaussian { bandwidth: 5.0 };
+        for kernel in
+            [narrow, wide, Kernel::Laplacian { bandwidth: 0.1 }, Kernel::Polynomial { power: 4 }, Kernel::Linear]
+        {
+            for axes in 1..=2 {
+                let lattice = Lattice { axes, degree: 7 };
+                let map = Map::new(kernel, 9, &lattice);
+                let mut features = vec![0.0_f32; map.width()];
+                for x in (Lattice { axes, degree: 60 / axes as u32 }).points() {
+                    map.features(&x[..axes], &mut features);
+                    let exact: Vec<f64> = features.iter().map(|feature| f64::from(*feature)).collect();
+                    assert!(dot(&exact, &exact) <= 1.0, "{kernel:?}");
+                    let column: f64 = map.values(&exact).iter().map(|value| value.abs()).sum();
+                    assert!(column <= map.column_sum(), "{kernel:?} {axes}: {column} {}", map.column_sum());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn between_landmarks_the_kernel_is_itself() {
+        let lattice = Lattice { axes: 2, degree: 5 };
+        for (kernel, off) in [
+            (Kernel::Gaussian { bandwidth: 0.5 }, 1e-4),
+            (Kernel::Polynomial { power: 3 }, 1e-5),
+            (Kernel::Linear, 1e-5),
+        ] {
+            let map = Map::new(kernel, 8, &lattice);
+            let mut features = vec![0.0_f32; map.width()];
+            let x = [0.23, 0.81];
+            map.features(&x, &mut features);
+            let values = map.values(&features.iter().map(|feature| f64::from(*feature)).collect::<Vec<_>>());
+            for (value, p) in values.iter().zip(lattice.points()) {
+                assert!((value - kernel.value(&x, &p[..2])).abs() < off, "{kernel:?}");
+            }
+        }
+        assert_eq!(Map::new(Kernel::Linear, 1, &lattice).width(), 3);
+        assert_eq!(Map::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(), 10);
+    }
+}

@@ -1,0 +1,188 @@
+//! Machines by whitened coordinates on public points: what the kernel ball and the Gaussian process add noise to.
+//!
+//! `c = M (f(p_1), ..., f(p_d))`, `f` the minimiser ([`super`]) and `M`, `p_i` those of [`Points`]. The minimiser moves by at
+//! most `r` in the norm of the kernel, in a ball around half of what a lone record would do, and lies within `t` of what
+//! is computed. `M` makes at most `q` of a function of norm 1 ([`Points::stretch`]; about 1). So
+//!
+//! ```text
+//! D2 = q (r + 2 t) + 2 e + sqrt(d) units,    S = D2,    D1 = sqrt(d) D2
+//! ```
+//!
+//! with `e` what floats lose. Of a sum of kernels that is its error at a point, times [`Points::spread`], and that of the
+//! product with `M`.
+//!
+//! On landmarks a function is `<w, phi>`, and `c = T w`, `T` the floats computed for `M phi(P)`: no error of theirs matters, as
+//! `T` is what is used. `q` is then the largest singular value of `T`. As `||phi(x)|| <= 1`, `||w|| <= sum_i |b_i|`; what the sums of
+//! `w` and of `T w` lose is at most `error_with` times that, times the 2-norm of all of `T`.
+
+use super::exchange::{Change, Claim, ExchangeBound};
+use super::landmarks::Map;
+use super::minimiser::{Minimiser, at_most, cost};
+use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
+use super::solver::Problem;
+use super::space::{Features, Gram, ROUNDING};
+use bernstream_noise::Exact;
+use bernstream_release::builtin::Builtin;
+use bernstream_release::error::Error;
+use bernstream_release::target::{Cost, Target, root};
+use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
+use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
+use bernstream_synopsis::cholesky::dot;
+use bernstream_synopsis::machine::kernel::{Kernel, Lattice};
+use bernstream_synopsis::shape::{Basis, PointKernel, Shape};
+use bernstream_synopsis::whitened::points::{Placement, Points};
+
+/// The machine of one release in whitened coordinates; all of it is public.
+#[derive(Clone, Debug)]
+pub struct KernelMachine {
+    settings: Settings,
+    points: Points,
+    landmarks: Option<Landmarks>,
+    problem: Problem,
+    claim: Claim,
+}
+
+#[derive(Clone, Debug)]
+struct Landmarks {
+    map: Map,
+    /// `T`, row by row.
+    table: Vec<Vec<f64>>,
+}
+
+impl KernelMachine {
+    /// At points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
+    ///
+    /// # Errors
+    ///
+    /// If there is no bound for these settings, or they would take too much memory or time.
+    pub fn new(settings: Settings, placement: impl Into<Placement>) -> Result<Self, Error> {
+        let Settings { kernel, loss, c, records, dimensions, landmarks, .. } = settings;
+        let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
+        checked_weight(c, records)?;
+        // Corners are landmarks enough for all affine functions.
+        let landmarks = if kernel == Kernel::Linear { Some(1) } else { landmarks };
+        if landmarks.is_none() && records > MOST_EXACT {
+            return Err(Error::NeedsLandmarks { records, most: MOST_EXACT });
+        }
+        let landmarks = landmarks.map(|degree| Landmarks::new(kernel, dimensions, degree, &points)).transpose()?;
+        let n = records as usize;
+        // As for a lattice, relative to `sum |b_i|`; and what the coordinates make of it.
+        let (error, stretch, spread, lost) = match &landmarks {
+            None => (2.0 * Gram::error_with(n), points.stretch(), points.spread(), points.lost()),
+            Some(Landmarks { map, table }) => {
+                checked_features(records, map.width())?;
+                let size = table.iter().flatten().map(|t| t * t).sum::<f64>().sqrt() * (1.0 + 1e-9);
+                (3.0 * Features::error_with(n, map.width()), largest_singular(table), size, 0.0)
+            }
+        };
+        let (change, problem) = ExchangeBound::new(loss, c, records, error);
+        let off = problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
+        let d2 = change.functional(stretch, stretch);
+        let count = points.count();
+        let moved = Change { sum: (count as f64).sqrt() * d2, length: d2, sup: d2 };
+        let mut claim = Claim::new(count, moved, off);
+        // `off` is that of all coordinates together.
+        claim.length = claim.units(d2 + 2.0 * off) + u128::from(root(count as u128));
+        Ok(KernelMachine { settings, points, landmarks, problem, claim })
+    }
+
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
+    /// How far the result may lie from the minimiser, in the norm of the kernel.
+    pub fn tolerance(&self) -> f64 {
+        self.problem.tolerance
+    }
+
+    /// Whitened coordinates before they are rounded.
+    fn coordinates(&self, records: &[Record]) -> Vec<f64> {
+        let Settings { kernel, dimensions, .. } = self.settings;
+        let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
+        match (Minimiser::of(&self.settings, map, &self.problem, records), &self.landmarks) {
+            (Minimiser::Features(weights), Some(Landmarks { table, .. })) => {
+                table.iter().map(|row| dot(row, &weights)).collect()
+            }
+            (Minimiser::Features(_), None) => Vec::new(),
+            (Minimiser::Kernels(terms), _) => {
+                let value = |p: &Vec<f64>| terms.iter().map(|(b, x)| b * kernel.value(&x[..dimensions], p)).sum();
+                let values: Vec<f64> = self.points.basis().points.iter().map(value).collect();
+                self.points.whiten(&values)
+            }
+        }
+    }
+}
+
+impl Landmarks {
+    fn new(kernel: Kernel, axes: usize, degree: u32, points: &Points) -> Result<Self, Error> {
+        checked_lattice(axes, degree)?;
+        // A lattice is asked for by the column sums alone; any will do.
+        let map = Map::new(kernel, degree, &Lattice { axes, degree: 1 });
+        let features: Vec<Vec<f64>> = points.basis().points.iter().map(|p| map.at(p)).collect();
+        let column = |j: usize| points.whiten(&features.iter().map(|phi| phi[j]).collect::<Vec<f64>>());
+        let columns: Vec<Vec<f64>> = (0..map.width()).map(column).collect();
+        let table = (0..points.count()).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
+        Ok(Landmarks { map, table })
+    }
+}
+
+/// At least the largest singular value of `T`.
+///
+/// `sqrt(1 + ||G - I||_F + w u ||T||_F^2)`, `G` what floats make of `T T'`, `w` more than the roundings of an inner product:
+/// each of them is off by at most `w u` times the norms of two rows.
+fn largest_singular(table: &[Vec<f64>]) -> f64 {
+    let (mut off, mut square) = (0.0, 0.0);
+    for (i, row) in table.iter().enumerate() {
+        off += table[..i].iter().map(|other| 2.0 * dot(row, other).powi(2)).sum::<f64>();
+        let own = dot(row, row);
+        off += (own - 1.0).powi(2);
+        square += own;
+    }
+    let roundings = (table.first().map_or(0, Vec::len) + 4) as f64 * ROUNDING;
+    (1.0 + off.sqrt() + roundings * square).sqrt() * (1.0 + 1e-9)
+}
+
+impl Builtin for KernelMachine {}
+
+impl Target for KernelMachine {
+    fn accumulator(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.settings.records }
+    }
+
+    fn shape(&self) -> Shape {
+        let basis = Basis::Kernel(self.points.basis().clone());
+        Shape { dimensions: self.settings.dimensions, degree: 1, basis }
+    }
+
+    fn unit(&self) -> f64 {
+        self.claim.unit
+    }
+
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        self.claim.exact(self.coordinates(at_most(accumulator, self.settings.records)))
+    }
+
+    fn cost(&self) -> Cost {
+        let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
+        cost(&self.settings, map, &self.problem, self.points.count())
+    }
+
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        self.settings.check_adjacency(adjacency)?;
+        self.claim.sensitivity(contributions)
+    }
+
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        self.settings.check_adjacency(adjacency)?;
+        self.claim.sup_sensitivity(contributions)
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        self.settings.check_adjacency(adjacency)?;
+        self.claim.euclidean_sensitivity(contributions)
+    }
+
+    fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
+        self.points.coefficients(&noisy)
+    }
+}

@@ -1,0 +1,327 @@
+//! How to reach a cluster, and what its errors mean.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::BaseConsumer;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
+
+use crate::error::Error;
+use crate::error_context::{ErrorContext, RecentFailure};
+use crate::security::{Security, open_to_all};
+
+/// How long a broker may take to answer one request.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take whose last answer was prompt: one that is lost to its brokers never answers, and a new one does at once.
+const PROMPT_CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An answer within this is prompt.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, with TLS and SASL.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The timeout of the first attempt of a request; the reasons for a failed connection are read after each attempt.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// How to reach a cluster. It contains no secret: passwords and keys stay in their files, which every new client reads.
+#[derive(Clone, Debug)]
+pub struct Broker {
+    /// `bootstrap.servers`.
+    pub servers: String,
+    /// The mock cluster of the demo. It answers no administration requests, so its settings are not checked.
+    pub is_mock: bool,
+    security: Security,
+    recent: RecentFailure,
+}
+
+/// How long a client may take for its next answer whose last one took so long: where brokers or the network are slow, the whole time, so that
+/// no client is given up that would answer.
+pub(crate) fn patience_after(took: Duration) -> Duration {
+    if took < PROMPT { PROMPT_CLIENT_TIMEOUT } else { REQUEST_TIMEOUT }
+}
+
+/// Closes a client, and does not wait for its brokers.
+pub fn close_client<C: Send + 'static>(client: C) {
+    thread::spawn(move || drop(client));
+}
+
+/// Whether it is about connections: the client tries to connect again by itself.
+fn is_unanswered(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL};
+    matches!(
+        error.rdkafka_error_code(),
+        Some(AllBrokersDown | Authentication | BrokerTransportFailure | OperationTimedOut | SSL)
+    )
+}
+
+/// Whether it is about a consumer group: librdkafka looks for the coordinator of one even where partitions are assigned, which no group
+/// needs, and a user who may not describe groups gets this error.
+pub fn is_of_group(error: &KafkaError) -> bool {
+    error.rdkafka_error_code() == Some(RDKafkaErrorCode::GroupAuthorizationFailed)
+}
+
+/// Equal if they are reached in the same way, whatever failures were seen.
+impl PartialEq for Broker {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.servers, self.is_mock, &self.security) == (&other.servers, other.is_mock, &other.security)
+    }
+}
+
+impl Eq for Broker {}
+
+impl Broker {
+    pub fn new(servers: impl Into<String>, security: Security) -> Self {
+        Broker { servers: servers.into(), is_mock: false, security, recent: RecentFailure::default() }
+    }
+
+    /// A cluster without TLS and SASL.
+    pub fn plain(servers: impl Into<String>) -> Self {
+        Broker::new(servers, Security::default())
+    }
+
+    /// A mock cluster of librdkafka.
+    pub fn mock(servers: impl Into<String>) -> Self {
+        Broker { is_mock: true, ..Broker::plain(servers) }
+    }
+
+    pub fn security(&self) -> &Security {
+        &self.security
+    }
+
+    /// What this program was built without, and unsafe settings: SASL without TLS, and secret files that every user can read.
+    pub fn warnings(&self) -> Vec<String> {
+        let open = self.security.secrets().filter_map(open_to_all);
+        let is_bare = self.security.sasl().is_some() && self.security.tls().is_none();
+        let bare = format!(
+            "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
+            self.servers
+        );
+        let unsupported = self.security.unsupported().map(|why| format!("{} cannot be reached: {why}", self.servers));
+        unsupported.into_iter().chain(open).chain(is_bare.then_some(bare)).collect()
+    }
+
+    /// The arguments with which Kafka's own commands reach it, as an administrator types them.
+    pub(crate) fn for_kafka_commands(&self) -> String {
+        let access = if self.security == Security::default() { "" } else { " --command-config client.properties" };
+        format!("--bootstrap-server {}{access}", self.servers)
+    }
+
+    /// The settings that all clients share. Asking for a topic never creates it.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the TLS or SASL settings cannot be read.
+    pub fn client_config(&self) -> KafkaResult<ClientConfig> {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", &self.servers)
+            .set("client.id", "bernstream")
+            .set("allow.auto.create.topics", "false")
+            // With the default, a client notices only after 10 s that a broker is back.
+            .set("reconnect.backoff.max.ms", "1000")
+            // With the defaults, a request that the network has swallowed is waited for a minute, and a connection half of one,
+            // even if the broker is back since long.
+            .set("socket.timeout.ms", REQUEST_TIMEOUT.as_millis().to_string())
+            .set("socket.connection.setup.timeout.ms", CONNECTION_TIMEOUT.as_millis().to_string())
+            // Level of the log line for a connection that the broker closes, as it does for the wrong protocol.
+            .set_log_level(RDKafkaLogLevel::Info);
+        self.security.set(&mut config).map_err(KafkaError::ClientCreation)?;
+        Ok(config)
+    }
+
+    /// A consumer with the shared settings and these.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or a setting is invalid.
+    pub fn consumer(&self, settings: &[(&str, &str)]) -> KafkaResult<BaseConsumer<ErrorContext>> {
+        let mut config = self.client_config()?;
+        for (name, value) in settings {
+            config.set(*name, *value);
+        }
+        config.create_with_context(self.error_context())
+    }
+
+    /// A context that records connection failures for this broker and all its clones.
+    pub fn error_context(&self) -> ErrorContext {
+        ErrorContext(self.recent.clone())
+    }
+
+    /// Serves the logs and errors of a client without an assignment.
+    fn drain(&self, client: &BaseConsumer<ErrorContext>) {
+        // Errors and logs share one queue; a log line does not end the poll.
+        while client.poll(Duration::from_millis(2)).is_some() {}
+    }
+
+    /// Sends the first request of a client without an assignment: until it is answered, `timeout` is over, or the connection
+    /// has failed for a permanent reason.
+    ///
+    /// # Errors
+    ///
+    /// The error of the last attempt.
+    pub(crate) fn first_request<T>(
+        &self,
+        client: &BaseConsumer<ErrorContext>,
+        timeout: Duration,
+        request: impl Fn(Duration) -> KafkaResult<T>,
+    ) -> KafkaResult<T> {
+        let (started, mut attempt) = (Instant::now(), FIRST_ATTEMPT);
+        // Old events must not count as new ones later.
+        self.drain(client);
+        loop {
+            let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
+            match answer.as_ref().err() {
+                Some(error) if is_unanswered(error) => self.drain(client),
+                None => {
+                    self.hear_answer();
+                    return answer;
+                }
+                Some(_) => return answer,
+            }
+            let is_over = started.elapsed() >= timeout;
+            if is_over || self.recent.is_permanent() {
+                return answer;
+            }
+            attempt *= 3;
+        }
+    }
+
+    /// The next message or error of `client`, which is in no group, within `wait`. Connection errors are passed over: an outage leaves many of them in the queue,
+    /// and the client connects again by itself. A connection error that no waiting ends, such as a wrong password, is returned.
+    pub(crate) fn poll<'c>(
+        &self,
+        client: &'c BaseConsumer<ErrorContext>,
+        wait: Duration,
+    ) -> Option<KafkaResult<BorrowedMessage<'c>>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            match client.poll(deadline.saturating_duration_since(Instant::now()))? {
+                Err(error) if is_of_group(&error) => {}
+                Err(error) if is_unanswered(&error) && !self.recent.is_permanent() => {}
+                Ok(message) => {
+                    self.hear_answer();
+                    return Some(Ok(message));
+                }
+                failed => return Some(failed),
+            }
+        }
+    }
+
+    /// Notes that a request was answered: what rejects a client then is one broker among others.
+    pub(super) fn hear_answer(&self) {
+        self.recent.answer();
+    }
+
+    /// The error of a failed request about `topic`.
+    pub fn failed(&self, topic: &str, error: &KafkaError) -> Error {
+        let code = match error {
+            KafkaError::AdminOp(code) => Some(*code),
+            error => error.rdkafka_error_code(),
+        };
+        match code {
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+                Error::NoTopic { topic: topic.to_owned(), servers: self.servers.clone() }
+            }
+            Some(
+                RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::ClusterAuthorizationFailed
+                | RDKafkaErrorCode::SaslAuthenticationFailed
+                | RDKafkaErrorCode::TopicAlreadyExists
+                | RDKafkaErrorCode::InvalidTopic
+                | RDKafkaErrorCode::InvalidConfig
+                | RDKafkaErrorCode::InvalidPartitions
+                | RDKafkaErrorCode::InvalidReplicationFactor
+                | RDKafkaErrorCode::PolicyViolation,
+            ) => self.refused(topic, &error.to_string()),
+            Some(RDKafkaErrorCode::UnsupportedFeature) => {
+                let why = "what answers there does not know the request: it is the port of a controller (KRaft), or a broker that is too old";
+                Error::Unavailable { servers: self.servers.clone(), why: why.to_owned() }
+            }
+            _ => match error {
+                KafkaError::ClientCreation(why) => Error::Setup { servers: self.servers.clone(), why: why.clone() },
+                KafkaError::ClientConfig(_, why, property, _) => {
+                    Error::Setup { servers: self.servers.clone(), why: format!("{property}: {why}") }
+                }
+                KafkaError::Nul(_) => self.refused(topic, &error.to_string()),
+                _ => self.unavailable(&error.to_string()),
+            },
+        }
+    }
+
+    pub fn refused(&self, topic: &str, why: &str) -> Error {
+        Error::Refused { topic: topic.to_owned(), servers: self.servers.clone(), why: why.to_owned() }
+    }
+
+    /// No broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
+    fn unavailable(&self, why: &str) -> Error {
+        let servers = self.servers.clone();
+        match self.recent.latest() {
+            Some(failure) if self.recent.is_permanent() => {
+                Error::Denied { why: failure.explain(&servers, &self.security), servers }
+            }
+            Some(failure) => Error::Unavailable { why: failure.explain(&servers, &self.security), servers },
+            None => Error::Unavailable { why: why.to_owned(), servers },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::ClientContext;
+    use rdkafka::consumer::Consumer;
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+    use crate::producer::{Producer, Record};
+    use crate::{MetadataClient, offsets, topic};
+
+    /// What a client logs and gets of a broker that rejects its password.
+    fn reject(broker: &Broker) -> Error {
+        let line =
+            "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
+        broker.error_context().log(RDKafkaLogLevel::Error, "FAIL", line);
+        broker.failed("topic", &KafkaError::MessageConsumption(RDKafkaErrorCode::Authentication))
+    }
+
+    fn describe(broker: &Broker) {
+        let client = broker.consumer(&[]).unwrap();
+        topic::partitions(broker, &client, "topic").unwrap();
+    }
+
+    fn inspect(broker: &Broker) {
+        let inspector = MetadataClient::new(broker, "topic").unwrap();
+        inspector.ask(|client, timeout| client.fetch_watermarks("topic", 0, timeout)).unwrap();
+    }
+
+    fn write(broker: &Broker) {
+        let mut producer = Producer::new(broker.clone(), "topic".to_owned());
+        producer.send(Record { partition: Some(0), payload: b"record", ..Record::default() }).unwrap();
+    }
+
+    fn read(broker: &Broker) {
+        let client = broker.consumer(&[("group.id", "test")]).unwrap();
+        offsets::assign("topic", &client, 0).unwrap();
+        broker.poll(&client, REQUEST_TIMEOUT).unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_broker_that_rejects_whom_another_one_answers_is_waited_for() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("topic", 1, 1).unwrap();
+        for ask in [describe, inspect, write, read] {
+            let broker = Broker::mock(cluster.bootstrap_servers());
+            assert!(matches!(reject(&broker), Error::Denied { .. }), "nobody has answered");
+            // Each of its clients speaks for all.
+            ask(&broker.clone());
+            let silent = broker.failed("topic", &KafkaError::MetadataFetch(RDKafkaErrorCode::AllBrokersDown));
+            assert!(silent.is_transient(), "{silent}");
+            let rejected = reject(&broker);
+            assert!(rejected.is_transient() && rejected.to_string().contains("Authentication failed"), "{rejected}");
+        }
+    }
+}

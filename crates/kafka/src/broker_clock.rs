@@ -1,0 +1,106 @@
+//! The brokers' clock, read from the append time of a record that is sent to ask for it.
+
+use std::time::Instant;
+
+use crate::broker::Broker;
+use crate::error::Error;
+use crate::producer::{Producer, Record};
+use crate::topic;
+use crate::topic::Topic;
+use bernstream_synopsis::clock::Timestamp;
+
+/// What a clock topic needs: the broker's time on every record, and no keys.
+pub const SETTINGS: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "delete")];
+
+/// Nothing is ever read from the topic, so little is kept.
+const RETENTION: (&str, &str) = ("retention.ms", "3600000");
+
+/// What is sent: always the same bytes.
+const PROBE: &[u8] = b"what time is it?";
+
+/// A clock topic of one partition. The acknowledgement of a record has the time of the leader's clock when it took it.
+pub struct BrokerClock {
+    broker: Broker,
+    topic: String,
+    producer: Producer,
+}
+
+/// What the brokers' clock said, and when by the monotonic clock of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct BrokerTime {
+    /// The brokers' clock has reached this.
+    pub stamp: Timestamp,
+    pub acknowledged: Instant,
+}
+
+impl BrokerTime {
+    /// About the brokers' time now: never ahead by more than the two clocks drift apart.
+    pub fn now(&self) -> Timestamp {
+        self.stamp.plus(self.acknowledged.elapsed())
+    }
+}
+
+impl BrokerClock {
+    /// Opens the clock topic; creates it if there is none, with as many replicas as topic `like`.
+    ///
+    /// # Errors
+    ///
+    /// If the topic does not take append times, if it cannot be created, or if the cluster does not answer or refuses.
+    pub fn open(broker: &Broker, topic: &str, like: &str) -> Result<Self, Error> {
+        create_missing(broker, topic, like)?;
+        check(topic, &topic::describe(broker, topic)?)?;
+        let producer = Producer::new(broker.clone(), topic.to_owned());
+        Ok(BrokerClock { broker: broker.clone(), topic: topic.to_owned(), producer })
+    }
+
+    /// Asks the brokers for their time.
+    ///
+    /// # Errors
+    ///
+    /// If the record was not acknowledged with an append time.
+    pub fn ask(&mut self) -> Result<BrokerTime, Error> {
+        let probe = Record { partition: Some(0), payload: PROBE, ..Record::default() };
+        match self.producer.send_for_time(probe) {
+            Ok(Some(stamp)) => Ok(BrokerTime { stamp, acknowledged: Instant::now() }),
+            // A record that was sent twice and taken once is acknowledged without.
+            Ok(None) => Err(Error::Unavailable {
+                servers: self.broker.servers.clone(),
+                why: format!("topic '{}' took a record without telling its append time", self.topic),
+            }),
+            Err(error) => Err(self.broker.failed(&self.topic, &error)),
+        }
+    }
+}
+
+/// Checks that `found`, which is named `topic`, tells the brokers' time.
+///
+/// # Errors
+///
+/// If it does not.
+pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
+    for (name, needed) in SETTINGS {
+        let found = found.settings.get(name).map_or("", String::as_str);
+        if found != needed {
+            let (topic, found) = (topic.to_owned(), format!("{name}={found}"));
+            return Err(Error::NoClock { topic, found, needed: format!("{name}={needed}") });
+        }
+    }
+    Ok(())
+}
+
+/// Creates the clock topic if there is none, with as many replicas as topic `like`; returns whether it did.
+///
+/// # Errors
+///
+/// If it cannot be created, or if the cluster does not answer or refuses.
+pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, Error> {
+    match topic::describe(broker, topic) {
+        Err(Error::NoTopic { .. }) => {
+            let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
+            let created = topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings).map(|()| true);
+            // Another worker may have created it meanwhile.
+            created.or_else(|error| topic::describe(broker, topic).map(|_| false).map_err(|_| error))
+        }
+        found => found.map(|_| false),
+    }
+}

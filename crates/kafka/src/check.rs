@@ -1,0 +1,134 @@
+//! What the brokers say about a topic: whether it exists, and whether it is set up as it must be.
+
+use serde::Serialize;
+
+use super::broker::Broker;
+use super::error::Error;
+use super::right::Right;
+use super::topic::{Topic, describe};
+use crate::topic;
+
+/// One condition; where it does not hold, why and what to do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub what: String,
+    /// Why it does not hold, and the remedy.
+    pub fault: Option<(String, String)>,
+    /// Why it should not stay so although it can, and the remedy.
+    pub warning: Option<(String, String)>,
+    /// The broker gave no answer.
+    #[serde(skip)]
+    pub is_unanswered: bool,
+    /// There is no such topic.
+    #[serde(skip)]
+    pub is_absent: bool,
+    /// Not wrong: a command creates it that is still to be run, as the remedy says.
+    pub is_to_come: bool,
+}
+
+impl Check {
+    pub fn passed(what: String) -> Self {
+        Check { what, fault: None, warning: None, is_unanswered: false, is_absent: false, is_to_come: false }
+    }
+
+    /// `what` holds if `must` does; otherwise `why` not, and the `remedy`.
+    pub fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let fault = (!must).then(|| (why.into(), remedy.into()));
+        Check { fault, ..Check::passed(what) }
+    }
+}
+
+/// A topic that a pipeline uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed<'a> {
+    pub broker: &'a Broker,
+    pub name: &'a str,
+    /// What the user of the connection must be allowed to do with it.
+    pub rights: &'a [Right],
+    /// What it should be allowed to do, and the consequence if it is not.
+    pub wishes: &'a [(Right, &'a str)],
+    /// How it is created.
+    pub origin: &'a str,
+    /// How many replicas it gets then, at least.
+    pub replicas: i32,
+}
+
+impl Needed<'_> {
+    /// Gives a right.
+    fn remedy(&self, right: Right) -> String {
+        let user = self.broker.security().sasl().map_or("NAME", |sasl| sasl.username.as_str());
+        format!(
+            "kafka-acls {} --add --allow-principal User:{user} --operation {right} --topic {}",
+            self.broker.for_kafka_commands(),
+            self.name
+        )
+    }
+
+    /// Whether a new one can be created.
+    fn has_room(&self) -> Option<Check> {
+        let brokers = topic::brokers(self.broker).ok().filter(|_| self.replicas > 1)?;
+        let noun = if brokers == 1 { "broker" } else { "brokers" };
+        Some(Check::new(
+            format!("{} can get its {} replicas", self.name, self.replicas),
+            i32::try_from(brokers).is_ok_and(|brokers| brokers >= self.replicas),
+            format!("the cluster has {brokers} {noun}, and each replica needs one of its own"),
+            "start more brokers, or for a trial set witness_min_insync_replicas = 1 in [output.kafka], for one replica",
+        ))
+    }
+
+    fn has_rights(&self, topic: &Topic) -> Vec<Check> {
+        let passed = |right: Right| Check::passed(format!("this user may {right} {}", self.name));
+        let lacks = |right: &Right| !topic.rights.contains(right);
+        let needed = self.rights.iter().map(|right| Check {
+            fault: lacks(right).then(|| (format!("it may not {right}"), self.remedy(*right))),
+            ..passed(*right)
+        });
+        let wished = self.wishes.iter().map(|(right, without)| Check {
+            warning: lacks(right).then(|| (format!("it may not, and {without}"), self.remedy(*right))),
+            ..passed(*right)
+        });
+        needed.chain(wished).collect()
+    }
+}
+
+/// Asks about one topic. Returns false if the broker did not answer.
+pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce(&Topic) -> Vec<Check>) -> bool {
+    let Needed { broker, name, origin, .. } = needed;
+    let what = format!("topic {name} at {}", broker.servers);
+    let mut fault = |why: String, remedy: &str, is_unanswered, is_absent| {
+        let fault = Some((why, remedy.to_owned()));
+        checks.push(Check { fault, is_unanswered, is_absent, ..Check::passed(what.clone()) });
+    };
+    match describe(broker, name) {
+        Ok(topic) => {
+            let partitions = topic.partitions.len();
+            let noun = if partitions == 1 { "partition" } else { "partitions" };
+            checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
+            if !broker.is_mock {
+                checks.extend(needed.has_rights(&topic));
+                checks.extend(ask(&topic));
+            }
+        }
+        Err(Error::NoTopic { .. }) => {
+            fault("there is none".into(), &format!("{origin}; or correct its name"), false, true);
+            checks.extend(needed.has_room());
+        }
+        Err(error @ Error::NoRight { right, .. }) => fault(error.to_string(), &needed.remedy(right), false, false),
+        Err(error) => {
+            let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
+            let remedy = match is_security {
+                true => "correct `tls` or `sasl`, or the files that they name",
+                false => "start the broker, or correct `brokers`",
+            };
+            fault(error.to_string(), remedy, !is_security, false);
+            // A broker that refuses the client has answered.
+            return matches!(error, Error::Refused { .. });
+        }
+    }
+    true
+}
+
+/// The value of a setting of `topic`; empty if the broker does not name it.
+pub fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
+    topic.settings.get(key).map_or("", String::as_str)
+}

@@ -1,0 +1,65 @@
+//! A witness that takes claims only while the ledger's share holds.
+
+use super::topic::BudgetTopic;
+use bernstream_ledger::budget::entry::Holder;
+use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::fold::Held;
+use bernstream_ledger::chain::Head;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Strays, Witness};
+
+/// The witness of a ledger that holds a share.
+///
+/// The budget topic is asked for its id and read after a window was paid for and before it is claimed. What is not claimed is
+/// never published, so a topic that was made anew, in which others may have taken the same share, is noticed in time.
+pub struct GuardedWitness {
+    witness: Box<dyn Witness + Send>,
+    topic: BudgetTopic,
+    holder: Holder,
+}
+
+impl GuardedWitness {
+    pub fn new(witness: Box<dyn Witness + Send>, topic: BudgetTopic, holder: Holder) -> Self {
+        GuardedWitness { witness, topic, holder }
+    }
+}
+
+impl Witness for GuardedWitness {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.witness.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.witness.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        let held = standing(&mut self.topic, &self.holder)?;
+        if let Some(until) = held.until.filter(|until| claim.last_block_end > *until) {
+            return Err(Error::Ended { name: self.topic.name().to_owned(), until }.into());
+        }
+        self.witness.append(claim)
+    }
+
+    fn remembered(&self) -> Option<Head> {
+        self.witness.remembered()
+    }
+
+    fn settle(&mut self) {
+        self.witness.settle();
+    }
+
+    fn strays(&self) -> Strays {
+        Strays { budget: self.topic.strays(), ..self.witness.strays() }
+    }
+}
+
+/// The share of `holder`, as it is now.
+///
+/// # Errors
+///
+/// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
+pub fn standing(topic: &mut BudgetTopic, holder: &Holder) -> Result<Held, Error> {
+    let held = topic.read()?.of(holder).cloned();
+    held.ok_or_else(|| Error::Unheld { name: topic.name().to_owned() })
+}

@@ -1,0 +1,166 @@
+//! The topic of a budget.
+
+use crate::ordered;
+use crate::ordered::OrderedTopic;
+use crate::topic::Topic;
+use bernstream_ledger::budget::entry::{End, Holder, Record};
+use bernstream_ledger::budget::error::Error;
+use bernstream_ledger::budget::fold::{Shares, Void};
+use bernstream_ledger::budget::join::{Next, Wanted, next};
+use bernstream_synopsis::clock::Timestamp;
+
+pub use crate::ordered::Params;
+
+/// How often an entry is tried that others make void.
+const TRIES: usize = 10;
+
+/// The topic of a budget, read from its start.
+pub struct BudgetTopic {
+    topic: OrderedTopic,
+    /// The topic that is read, by its id; one of the same name that was made anew has another.
+    id: String,
+    /// Its end when it was last read.
+    end: i64,
+    shares: Shares,
+    /// The records that changed nothing: their offsets, and why.
+    void: Vec<(i64, Void)>,
+}
+
+impl BudgetTopic {
+    /// Checks the settings of the topic; nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, is not set up as it must be, or cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let failed = |fault| Error::of(&params.topic, fault);
+        let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
+        let id = topic.identity().map_err(failed)?;
+        Ok(BudgetTopic { topic, id, end: 0, shares: Shares::default(), void: Vec::new() })
+    }
+
+    /// Creates the topic with the settings of a budget.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
+        ordered::create(params, replication).map_err(|fault| Error::of(&params.topic, fault))
+    }
+
+    pub fn name(&self) -> &str {
+        self.topic.name()
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The records that were read and changed nothing.
+    pub fn void(&self) -> &[(i64, Void)] {
+        &self.void
+    }
+
+    /// How many records were read that somebody else has written.
+    pub fn strays(&self) -> u64 {
+        self.void.iter().filter(|(_, void)| *void == Void::Stray).count() as u64
+    }
+
+    /// Reads everything from the first record on, and before that asks whether it is still the same topic.
+    ///
+    /// All of it each time: of a topic that an unclean election has cut and others have filled again, a reader that goes on from
+    /// where it was would believe what is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one of another version.
+    pub fn read(&mut self) -> Result<&Shares, Error> {
+        let failed = |fault| Error::of(self.topic.name(), fault);
+        let end = self.topic.end().map_err(failed)?;
+        if self.topic.identity().map_err(failed)? != self.id {
+            return Err(Error::Remade { name: self.name().to_owned() });
+        }
+        if end < self.end {
+            return Err(Error::Shorter { name: self.name().to_owned() });
+        }
+        self.end = end;
+        self.topic.start_at(0);
+        self.shares = Shares::default();
+        self.void.clear();
+        while let Some(stored) = self.topic.read(end).map_err(|fault| Error::of(self.topic.name(), fault))? {
+            let taken = match Record::decode(&stored.payload) {
+                Some(record) => self.shares.take(record),
+                // It may be a share.
+                None if Record::is_of_another_version(&stored.payload) => {
+                    return Err(Error::OfAnotherVersion { name: self.name().to_owned() });
+                }
+                None => Err(Void::Stray),
+            };
+            if let Err(void) = taken {
+                self.void.push((stored.offset, void));
+            }
+        }
+        Ok(&self.shares)
+    }
+
+    /// Takes the share that is `wanted`, or over the one that the same pipeline holds; returns the holder and the start of
+    /// the first block that a ledger may charge. Its entry was read back.
+    ///
+    /// # Errors
+    ///
+    /// If the share does not fit, or if the topic cannot be read or written: after a transient error the entry may be there, and the
+    /// next call finds it.
+    pub fn join(&mut self, wanted: &Wanted) -> Result<(Holder, Timestamp), Error> {
+        let mut ours = None;
+        for _ in 0..TRIES {
+            match next(self.read()?, wanted, ours.as_ref())? {
+                Next::Begin { holder, from } => return Ok((holder, from)),
+                Next::Write(entry) => {
+                    self.append(&Record::Share(entry.clone()))?;
+                    ours = Some(entry.holder);
+                }
+            }
+        }
+        Err(Error::Busy { name: self.name().to_owned() })
+    }
+
+    /// Ends a share. Only after the ledger says so, in a row that its witness has accepted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
+    pub fn end(&mut self, holder: &Holder, from: Timestamp) -> Result<Timestamp, Error> {
+        for _ in 0..TRIES {
+            let shares = self.read()?;
+            let held = shares.of(holder).cloned();
+            let newest = shares.newest_of(&holder.owner).map(|newest| newest.entry.clone());
+            match held {
+                None => return Err(Error::Unheld { name: self.name().to_owned() }),
+                Some(held) => match (held.until, newest) {
+                    (Some(until), Some(newest)) if newest.holder != *holder && newest.from <= until => {
+                        let name = self.name().to_owned();
+                        let (generation, from) = (newest.holder.generation, newest.from);
+                        return Err(Error::TakenOver { name, generation, from });
+                    }
+                    (Some(until), _) => return Ok(until),
+                    (None, _) => self.append(&Record::End(End { holder: holder.clone(), from }))?,
+                },
+            }
+        }
+        Err(Error::Busy { name: self.name().to_owned() })
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), Error> {
+        let written = self.topic.append(record.encode().as_bytes());
+        written.map_err(|fault| Error::of(self.topic.name(), fault))
+    }
+}
+
+/// Checks that the topic can hold a budget.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings of a budget.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check(params, topic).map_err(|fault| Error::of(&params.topic, fault))
+}

@@ -1,0 +1,8 @@
+//! The replicated log of a ledger, in a topic.
+
+pub mod topic;
+
+pub use self::topic::KafkaLog;
+pub use self::topic::Params;
+pub use self::topic::check;
+pub use self::topic::open_log;

@@ -1,0 +1,232 @@
+//! The topic of a ledger log.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+
+use crate::broker;
+use crate::broker::{REQUEST_TIMEOUT, close_client};
+use crate::producer::{Producer, Record};
+use crate::topic;
+use crate::topic::Topic;
+use crate::{ErrorContext, MetadataClient, offsets, ordered};
+use bernstream_ledger::log::error::Error;
+use bernstream_ledger::log::key::Key;
+use bernstream_ledger::log::place::{Log, Reader};
+use bernstream_ledger::log::upkeep::LedgerLog;
+use bernstream_ledger::sealing;
+
+const PARTITION: i32 = 0;
+/// The most bytes of a record, where the topic takes more.
+const LARGEST: usize = 1_000_000;
+/// What a batch of one record has around it.
+const BATCH: usize = 512;
+/// How long to wait for a record before it is asked whether there is one.
+const WAIT: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// The topic, which loses no record, as a witness.
+    pub records: ordered::Params,
+    pub key_file: PathBuf,
+}
+
+impl Params {
+    /// That everyone can read the key.
+    pub fn warning(&self) -> Option<String> {
+        sealing::warning(&self.key_file, "the ledger log")
+    }
+}
+
+/// A topic, read by an assigned consumer.
+pub struct KafkaLog {
+    records: ordered::Params,
+    /// Asks about the topic on a connection of its own: on that of the consumer, requests wait for new records.
+    inspector: MetadataClient,
+    producer: Producer,
+    largest: usize,
+    /// The id of the topic that is read; a topic of the same name that was made anew has another.
+    id: String,
+    /// `None` before the first record, and after a failure.
+    reading: Option<LogPosition>,
+}
+
+/// How far a log was read.
+struct LogPosition {
+    /// Made anew wherever reading begins: a client may never find its brokers again.
+    consumer: BaseConsumer<ErrorContext>,
+    /// The next offset to read.
+    next: i64,
+    /// How long it may wait for a record.
+    patience: Duration,
+}
+
+impl KafkaLog {
+    /// Checks the settings of the topic.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, cannot be a log, or cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let Params { records: ordered::Params { broker, topic, .. }, .. } = params;
+        let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
+        check(params, &found)?;
+        let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
+        let inspector = MetadataClient::new(broker, topic).map_err(failed)?;
+        let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
+        let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
+        let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
+        let (records, largest) = (params.records.clone(), largest - BATCH);
+        Ok(KafkaLog { records, inspector, producer, largest, id: found.id, reading: None })
+    }
+
+    /// Creates the topic with the settings of a log.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub fn create(params: &Params) -> Result<(), Error> {
+        let made = ordered::create(&params.records, params.records.replication());
+        made.map_err(|fault| Error::of(&params.records.topic, fault))
+    }
+
+    fn failed(&self, error: &KafkaError) -> Error {
+        failed(&self.records, error)
+    }
+
+    fn anew(&mut self) -> Error {
+        self.rewind();
+        Error::Anew { name: self.records.topic.clone() }
+    }
+
+    fn id(&self) -> Result<String, Error> {
+        let id = ordered::identity(&self.records, &self.inspector);
+        id.map_err(|fault| Error::of(&self.records.topic, fault))
+    }
+
+    /// Reads on to `end`.
+    fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
+        let Some(LogPosition { consumer, next, patience }) = &mut self.reading else { return Ok(()) };
+        let (records, topic) = (&self.records, &self.records.topic);
+        let mut asked = Instant::now();
+        while *next < end {
+            match records.broker.poll(consumer, WAIT) {
+                Some(Ok(message)) => {
+                    *next = message.offset() + 1;
+                    *patience = broker::patience_after(asked.elapsed());
+                    reader.take(message.offset(), message.payload().unwrap_or_default());
+                    asked = Instant::now();
+                }
+                Some(Err(error)) => {
+                    use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
+                    return Err(match error.rdkafka_error_code() {
+                        Some(AutoOffsetReset | OffsetOutOfRange) => Error::Anew { name: topic.clone() },
+                        _ => failed(records, &error),
+                    });
+                }
+                None => {
+                    // The client passes over transaction markers.
+                    let passed = offsets::position(topic, consumer).map_err(|error| failed(records, &error))?;
+                    *next = passed.unwrap_or(*next).max(*next);
+                    if *next < end && asked.elapsed() > *patience {
+                        let why = "a record did not come".to_owned();
+                        return Err(Error::Unavailable { name: topic.clone(), why });
+                    }
+                }
+            }
+        }
+        // Asked after reading: what was read is of this topic.
+        if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
+    }
+}
+
+impl Log for KafkaLog {
+    fn name(&self) -> &str {
+        &self.records.topic
+    }
+
+    fn largest(&self) -> usize {
+        self.largest
+    }
+
+    fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
+        let topic = &self.records.topic;
+        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
+        let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
+        if self.reading.as_ref().is_some_and(|reading| reading.next > high || reading.next < low) {
+            return Err(self.anew());
+        }
+        if self.reading.is_none() {
+            self.id = self.id()?;
+            reader.begin();
+            let consumer = assigned(&self.records, low).map_err(|error| self.failed(&error))?;
+            self.reading = Some(LogPosition { consumer, next: low, patience: REQUEST_TIMEOUT });
+        }
+        let next = self.reading.as_ref().map_or(high, |reading| reading.next);
+        reader.expect(u64::try_from(high.saturating_sub(next)).unwrap_or(0));
+        // Until everything was read, the next call begins anew.
+        self.read_to(high, reader).inspect_err(|_| self.rewind())
+    }
+
+    fn rewind(&mut self) {
+        let reading = self.reading.take();
+        close_client(reading);
+    }
+
+    fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
+        let record = |payload| Record { partition: Some(PARTITION), payload, ..Record::default() };
+        let sent = self.producer.send_all(records.iter().map(|payload| record(payload.as_slice())));
+        sent.map_err(|undelivered| self.failed(&undelivered.error))
+    }
+
+    fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
+        let (broker, name) = (&self.records.broker, &self.records.topic);
+        // What was read is of the topic with this id, and offsets of another one say nothing.
+        if self.id()? != self.id {
+            return Err(self.anew());
+        }
+        topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
+            .map_err(|error| Error::of(name, error.into()))
+    }
+}
+
+/// A consumer that reads the log from offset `from` on.
+fn assigned(records: &ordered::Params, from: i64) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+    let settings = [
+        ("group.id", "bernstream-ledger-log"),
+        ("enable.auto.commit", "false"),
+        ("auto.offset.reset", "error"),
+        ("isolation.level", "read_uncommitted"),
+        ("fetch.wait.max.ms", "100"),
+    ];
+    let consumer = records.broker.consumer(&settings)?;
+    offsets::assign(&records.topic, &consumer, from)?;
+    Ok(consumer)
+}
+
+fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
+    Error::of(&records.topic, records.broker.failed(&records.topic, error).into())
+}
+
+/// Checks that the topic can be a log.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings of a log.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check(&params.records, topic).map_err(|fault| Error::of(&params.records.topic, fault))
+}
+
+/// Reads the key, and checks the topic.
+///
+/// # Errors
+///
+/// If the key or the topic cannot be used, or the topic cannot be reached.
+pub fn open_log(params: &Params) -> Result<LedgerLog, Error> {
+    let key = Key::load(&params.key_file)?;
+    Ok(LedgerLog::new(Box::new(KafkaLog::open(params)?), key))
+}

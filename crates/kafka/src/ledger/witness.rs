@@ -1,0 +1,3 @@
+//! The witness of a ledger, in a topic.
+
+pub mod kafka;

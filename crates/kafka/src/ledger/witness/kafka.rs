@@ -1,0 +1,252 @@
+//! The witness as a topic of one partition.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::ordered;
+use crate::ordered::{OrderedTopic, Stored};
+use crate::topic::Topic;
+use bernstream_ledger::chain::Head;
+use bernstream_ledger::fault::Fault;
+use bernstream_ledger::witness::place::{Memory, Place};
+use bernstream_ledger::witness::{Claim, Error, Record, Strays, Witness, fold};
+
+pub use crate::ordered::Params;
+
+/// After so long without a read brokers may have lost power and been started again, as after what has failed: reading begins with the
+/// accepted record.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A witness topic, read from offset 0 or from the accepted record on, which must be where it was: otherwise it is read from offset 0 again,
+/// and what was accepted is [remembered](Witness::remembered).
+pub struct KafkaWitness {
+    /// Everything before its next offset is folded.
+    topic: OrderedTopic,
+    accepted: Option<Claim>,
+    /// The accepted record, as it is in the topic.
+    place: Option<Place>,
+    /// The topic that is read, by its id; a topic of the same name that was made anew has another.
+    identity: String,
+    memory: Option<Memory>,
+    /// The newest head that it had accepted and may have lost.
+    remembered: Option<Head>,
+    /// When it was last read to its end, if nothing has failed since.
+    answered: Option<Instant>,
+    /// The offsets of records that somebody else has written.
+    strays: BTreeSet<i64>,
+}
+
+impl KafkaWitness {
+    /// Checks the settings of the topic and starts to read it.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, cannot be a witness, or cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let topic = OrderedTopic::open(params, "bernstream-witness").map_err(|fault| explain(params, fault))?;
+        let mut witness = KafkaWitness {
+            topic,
+            accepted: None,
+            place: None,
+            identity: String::new(),
+            memory: None,
+            remembered: None,
+            answered: None,
+            strays: BTreeSet::new(),
+        };
+        witness.identity = witness.identity()?;
+        Ok(witness)
+    }
+
+    /// Reads from the accepted claim that the file `path` remembers, if it does, and keeps it up to date. For the one worker of a
+    /// ledger.
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be read.
+    pub fn remembering(mut self, path: &Path) -> Result<Self, Error> {
+        let (memory, place) = Memory::load(path.into(), self.topic.name())?;
+        self.memory = Some(memory);
+        // Of another topic it says nothing.
+        let place = place.filter(|place| place.identity == self.identity);
+        self.remembered = place.as_ref().and_then(|place| place.remembered);
+        self.place = place.filter(|place| !place.record.is_empty());
+        // Written by a program that could not tell it apart from the same claim, sent again.
+        if self.place.as_ref().is_some_and(|place| place.written.is_none()) {
+            self.begin_anew();
+        }
+        Ok(self)
+    }
+
+    /// Has the next read begin with the accepted record, which it compares.
+    fn begin_at_place(&mut self) {
+        let offset = self.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
+        self.topic.start_at(offset.unwrap_or(0));
+        self.accepted = None;
+    }
+
+    /// Has the next read begin at offset 0: the accepted record is not where it was.
+    fn begin_anew(&mut self) {
+        let lost = self.place.take().and_then(|place| Claim::decode(place.record.as_bytes())).map(|claim| claim.head);
+        let newest = [lost, self.remembered].into_iter().flatten().max_by_key(|head| head.sequence);
+        self.remembered = newest;
+        self.begin_at_place();
+    }
+
+    /// Reads to the end of the topic.
+    fn read_on(&mut self) -> Result<(), Fault> {
+        let end = self.topic.end()?;
+        // The accepted record is read again, the others were read.
+        let next = self.topic.next();
+        let read = if self.topic.is_begun() || self.place.is_none() { next } else { next + 1 };
+        if end < read {
+            return Err(Fault::Cut);
+        }
+        while let Some(stored) = self.topic.read(end)? {
+            self.take(&stored)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the accepted record, and what may be lost, in the file.
+    fn save_place(&mut self) -> Result<(), Error> {
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let place = match (self.place.clone(), self.remembered) {
+            (None, None) => return Ok(()),
+            (Some(place), remembered) => Place { remembered, ..place },
+            (None, remembered) => {
+                Place { identity: self.identity.clone(), offset: 0, record: String::new(), written: None, remembered }
+            }
+        };
+        match memory.save(&place) {
+            // The file still has an offset at which another claim may come to stand.
+            Err(error) if self.remembered.is_some() => {
+                let why = format!("the file witness-place beside the ledger cannot be written: {error}");
+                Err(Error::Unavailable { name: self.topic.name().to_owned(), why })
+            }
+            // Without it the next start reads more.
+            _ => Ok(()),
+        }
+    }
+
+    /// Folds a record.
+    ///
+    /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
+    /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
+    fn take(&mut self, Stored { offset, written, payload }: &Stored) -> Result<(), Fault> {
+        let place = self.place.as_ref().filter(|_| self.accepted.is_none());
+        let is_there = |place: &Place| {
+            let is_offset = i64::try_from(place.offset).ok() == Some(*offset);
+            is_offset
+                && place.written.is_some()
+                && place.written == *written
+                && place.record.as_bytes() == payload.as_slice()
+        };
+        if place.is_some_and(|place| !is_there(place)) {
+            return Err(Fault::Cut);
+        }
+        let claim = match Record::decode(payload) {
+            Record::Claim(claim) => claim,
+            Record::OfAnotherVersion => return Err(Fault::OfAnotherVersion),
+            Record::Stray => {
+                self.strays.insert(*offset);
+                return Ok(());
+            }
+        };
+        let accepted = if place.is_some() { Some(claim) } else { fold(self.accepted, claim) };
+        if accepted != self.accepted {
+            let record = String::from_utf8_lossy(payload).into_owned();
+            let (identity, offset) = (self.identity.clone(), offset.unsigned_abs());
+            self.place = Some(Place { identity, offset, record, written: *written, remembered: None });
+            self.accepted = accepted;
+        }
+        Ok(())
+    }
+
+    /// Creates the topic with the settings of a witness.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
+        ordered::create(params, replication).map_err(|fault| explain(params, fault))
+    }
+
+    fn failed(&self, fault: Fault) -> Error {
+        of(self.topic.name(), fault)
+    }
+}
+
+impl Witness for KafkaWitness {
+    fn read(&mut self) -> Result<Option<Claim>, Error> {
+        match self.answered.take() {
+            Some(answered) if answered.elapsed() <= SILENCE => {}
+            _ => self.begin_at_place(),
+        }
+        match self.read_on() {
+            Err(Fault::Cut) => {
+                // Made anew, it is another witness, which the ledger refuses.
+                if self.identity()? != self.identity {
+                    return Ok(self.accepted);
+                }
+                self.begin_anew();
+                self.read_on().map_err(|fault| self.failed(fault))?;
+            }
+            read => read.map_err(|fault| self.failed(fault))?,
+        }
+        self.save_place()?;
+        self.answered = Some(Instant::now());
+        Ok(self.accepted)
+    }
+
+    fn identity(&mut self) -> Result<String, Error> {
+        self.topic.identity().map_err(|fault| self.failed(fault))
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), Error> {
+        let appended = self.topic.append(claim.encode().as_bytes());
+        self.answered = self.answered.filter(|_| appended.is_ok());
+        appended.map_err(|fault| self.failed(fault))
+    }
+
+    fn remembered(&self) -> Option<Head> {
+        self.remembered
+    }
+
+    fn settle(&mut self) {
+        // The file is brought up to date by the next read.
+        self.remembered = None;
+    }
+
+    fn strays(&self) -> Strays {
+        Strays { witness: self.strays.len() as u64, budget: 0 }
+    }
+}
+
+/// Checks that the topic can be a witness.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings of a witness.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check(params, topic).map_err(|fault| explain(params, fault))
+}
+
+fn explain(params: &Params, fault: Fault) -> Error {
+    of(&params.topic, fault)
+}
+
+fn of(name: &str, fault: Fault) -> Error {
+    let name = name.to_owned();
+    match fault {
+        Fault::Unavailable { why } => Error::Unavailable { name, why },
+        Fault::Refused { why } => Error::Refused { name, why },
+        Fault::Missing => Error::Missing { name },
+        Fault::Damaged { what } => Error::Damaged { name, what },
+        Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
+        Fault::Cut => Error::Unavailable { name, why: "it was cut while it was read".to_owned() },
+        Fault::Partitions { partitions } => Error::Partitions { name, partitions },
+        Fault::Setting { setting, found, needed, remedy } => Error::Setting { name, setting, found, needed, remedy },
+    }
+}

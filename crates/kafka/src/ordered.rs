@@ -1,0 +1,421 @@
+//! A topic of one partition, whose records have one order for everyone and are never lost: read from an offset on, appended to,
+//! and checked to be set up so.
+//!
+//! Brokers acknowledge a record before it is on their disks, unless the topic has `flush.messages=1`. Without that all of them lose the
+//! newest records if all lose power at once, however many replicas there are.
+//!
+//! Everything is read, what open and aborted transactions have written too (`read_uncommitted`): so all readers see the same at all
+//! times, whoever writes there in a transaction holds nobody up, and the program itself uses none.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message, Timestamp};
+
+use super::broker::{Broker, REQUEST_TIMEOUT, close_client};
+use super::check::{Check, Needed, setting};
+use super::error::Error;
+use super::error_context::ErrorContext;
+use super::metadata_client::MetadataClient;
+use super::offsets::Found;
+use super::producer::{Producer, Record};
+use super::right::Right;
+use super::topic::Topic;
+use crate::broker;
+use crate::offsets;
+use crate::topic;
+use bernstream_ledger::fault::Fault;
+
+const PARTITION: i32 = 0;
+/// How long to wait for a record before it is asked whether there is one.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The settings with which the topic never loses a record, as long as not all its brokers lose power at once, and with which a record that
+/// a worker or its client sends again has another time.
+pub const SETTINGS: [(&str, &str); 5] = [
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", "-1"),
+    ("unclean.leader.election.enable", "false"),
+    ("message.timestamp.type", "LogAppendTime"),
+];
+
+/// With it a record is on the disks of the in-sync replicas before it is acknowledged.
+pub const FLUSH: (&str, &str) = ("flush.messages", "1");
+
+/// How the brokers may lose power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerLoss {
+    /// All at once. The topic needs [`FLUSH`].
+    #[default]
+    Together,
+    /// Never all at once, as the operator says.
+    Separately,
+}
+
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub broker: Broker,
+    pub topic: String,
+    /// The lowest allowed `min.insync.replicas` of the topic.
+    pub min_insync_replicas: u32,
+    pub power_loss: PowerLoss,
+}
+
+impl Params {
+    /// The settings that the topic must have besides `min.insync.replicas`.
+    pub fn settings(&self) -> Vec<(&'static str, &'static str)> {
+        let flush = (self.power_loss == PowerLoss::Together).then_some(FLUSH);
+        SETTINGS.into_iter().chain(flush).collect()
+    }
+
+    /// What brokers are asked about it.
+    pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
+        let rights = &[Right::Read, Right::Write];
+        let replicas = self.replication();
+        Needed { broker: &self.broker, name: &self.topic, rights, wishes: &[], origin, replicas }
+    }
+
+    /// What to do where the topic lacks `setting`.
+    fn remedy(&self, setting: &str, value: &str) -> String {
+        let command = format!(
+            "kafka-configs {} --alter --entity-type topics --entity-name {} --add-config {setting}={value}",
+            self.broker.for_kafka_commands(),
+            self.topic
+        );
+        match setting {
+            _ if setting == FLUSH.0 => {
+                format!(
+                    "{command}, or brokers_lose_power = \"separately\" in [output.kafka] if all brokers never lose it at once"
+                )
+            }
+            "min.insync.replicas" => format!("{command}, or witness_min_insync_replicas = 1 for a demonstration"),
+            _ => command,
+        }
+    }
+
+    /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
+    pub fn replication(&self) -> i32 {
+        let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
+        if least > 1 { least.saturating_add(1) } else { 1 }
+    }
+}
+
+/// A record, its offset, and when the broker has appended it, in milliseconds since 1970. What a producer stamped, before the topic was
+/// set up as it must be, says nothing: it has the same time when it is sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub offset: i64,
+    pub written: Option<i64>,
+    pub payload: Vec<u8>,
+}
+
+/// Such a topic, read by an assigned consumer.
+pub struct OrderedTopic {
+    params: Params,
+    group: String,
+    /// Reads from `next` on. None until something is read, and none after a failure: a client may never find its brokers again.
+    consumer: Option<BaseConsumer<ErrorContext>>,
+    /// How long it may wait for a record.
+    patience: Duration,
+    /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
+    /// for new records would hold up the others.
+    inspector: MetadataClient,
+    producer: Producer,
+    /// The next offset to read.
+    next: i64,
+    is_begun: bool,
+    /// Offsets that are known to have transaction markers.
+    markers: BTreeSet<i64>,
+}
+
+impl OrderedTopic {
+    /// Checks the settings of the topic. Reading starts at offset 0.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, is not set up as it must be, or cannot be reached.
+    pub fn open(params: &Params, group: &str) -> Result<Self, Fault> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        check(params, &topic)?;
+        let failed = |error| explain(params, &error);
+        let inspector = MetadataClient::new(&params.broker, &params.topic).map_err(failed)?;
+        let producer = Producer::new(params.broker.clone(), params.topic.clone());
+        Ok(OrderedTopic {
+            params: params.clone(),
+            group: group.to_owned(),
+            consumer: None,
+            patience: REQUEST_TIMEOUT,
+            inspector,
+            producer,
+            next: 0,
+            is_begun: false,
+            markers: BTreeSet::new(),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.params.topic
+    }
+
+    /// The next offset to read.
+    pub fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// Whether anything was read.
+    pub fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// Reads from `offset` on.
+    pub fn start_at(&mut self, offset: i64) {
+        self.next = offset;
+        self.is_begun = false;
+        let old = self.consumer.take();
+        close_client(old);
+    }
+
+    /// The end of the topic: the offset that its next record will have.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked for, or if records at its beginning are gone.
+    pub fn end(&self) -> Result<i64, Fault> {
+        let topic = &self.params.topic;
+        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
+        match watermarks.map_err(|error| explain(&self.params, &error))? {
+            (0, end) => Ok(end),
+            _ => Err(Fault::Damaged { what: "its first records are gone".to_owned() }),
+        }
+    }
+
+    /// The next record before `end`, which is where the topic ended; `None` once everything before it was read. It may come from
+    /// behind `end`, if there are only transaction markers before that.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or if an offset has neither a record nor a transaction marker.
+    pub fn read(&mut self, end: i64) -> Result<Option<Stored>, Fault> {
+        if self.next >= end {
+            return Ok(None);
+        }
+        let consumer = match self.consumer.take() {
+            Some(consumer) => consumer,
+            None => {
+                self.patience = REQUEST_TIMEOUT;
+                self.assigned().map_err(|error| self.failed(&error))?
+            }
+        };
+        self.is_begun = true;
+        let begun = Instant::now();
+        let read = self.read_by(&consumer, end);
+        self.patience = broker::patience_after(begun.elapsed());
+        match &read {
+            Ok(_) => self.consumer = Some(consumer),
+            Err(_) => close_client(consumer),
+        }
+        read
+    }
+
+    fn assigned(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+        let settings = [
+            ("group.id", self.group.as_str()),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = self.params.broker.consumer(&settings)?;
+        offsets::assign(self.name(), &consumer, self.next)?;
+        Ok(consumer)
+    }
+
+    fn read_by(&mut self, consumer: &BaseConsumer<ErrorContext>, end: i64) -> Result<Option<Stored>, Fault> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            let polled = self.params.broker.poll(consumer, WAIT).map(|polled| {
+                polled.map(|message| {
+                    let payload = message.payload().unwrap_or_default().to_vec();
+                    Stored { offset: message.offset(), written: append_time(message.timestamp()), payload }
+                })
+            });
+            match polled {
+                Some(Ok(stored)) => {
+                    if !self.has_markers_before(stored.offset)? {
+                        return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+                    }
+                    self.next = stored.offset + 1;
+                    return Ok(Some(stored));
+                }
+                Some(Err(error)) => return Err(self.failed(&error)),
+                // The client passes over markers, behind which nothing else may be.
+                None => {
+                    let passed = offsets::position(self.name(), consumer).map_err(|error| self.failed(&error))?;
+                    if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
+                        self.next = end;
+                        return Ok(None);
+                    }
+                }
+            }
+            if Instant::now() > deadline {
+                return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+            }
+        }
+    }
+
+    /// Whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
+    fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
+        let gone = |what: &str| Err(Fault::Damaged { what: what.to_owned() });
+        if to < self.next {
+            return gone("an offset came again");
+        }
+        if (self.next..to).all(|offset| self.markers.contains(&offset)) {
+            return Ok(true);
+        }
+        match offsets::look(&self.params.broker, self.name(), self.next, to).map_err(|error| self.failed(&error))? {
+            Found::Markers => {
+                self.markers.extend(self.next..to);
+                Ok(true)
+            }
+            Found::Record => Ok(false),
+            Found::Gone => gone("records are gone from between others"),
+            Found::Unanswered => Err(Fault::Unavailable { why: "a transaction marker did not come".to_owned() }),
+        }
+    }
+
+    fn failed(&self, error: &KafkaError) -> Fault {
+        explain(&self.params, error)
+    }
+
+    /// The id of the topic, which one made anew under its name does not share.
+    ///
+    /// # Errors
+    ///
+    /// If it is missing, has more partitions than one, or cannot be reached.
+    pub fn identity(&self) -> Result<String, Fault> {
+        identity(&self.params, &self.inspector)
+    }
+
+    /// Appends a record. Only reading shows whether it is there, and where, after `Ok` as well as after a transient error.
+    ///
+    /// # Errors
+    ///
+    /// If it may not have been written.
+    pub fn append(&mut self, payload: &[u8]) -> Result<(), Fault> {
+        let record = Record { partition: Some(PARTITION), payload, ..Record::default() };
+        self.producer.send(record).map_err(|error| explain(&self.params, &error))
+    }
+}
+
+fn append_time(stamp: Timestamp) -> Option<i64> {
+    if let Timestamp::LogAppendTime(time) = stamp { Some(time) } else { None }
+}
+
+/// Creates the topic with the settings that it must have.
+///
+/// # Errors
+///
+/// If the cluster cannot be reached or refuses.
+pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
+    let replicas = params.min_insync_replicas.to_string();
+    let mut settings: Vec<(&str, &str)> = params.settings();
+    settings.push(("min.insync.replicas", &replicas));
+    Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
+}
+
+/// The id of the topic, asked for by `inspector`.
+///
+/// # Errors
+///
+/// If it is missing, has more partitions than one, or cannot be reached.
+pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
+    let found =
+        inspector.ask(|client, timeout| topic::described(&params.broker, client.client(), &params.topic, timeout))?;
+    one_partition(found.partitions)?;
+    Ok(found.id)
+}
+
+fn one_partition(partitions: usize) -> Result<(), Fault> {
+    if partitions == 1 { Ok(()) } else { Err(Fault::Partitions { partitions }) }
+}
+
+/// Checks that the records of a topic have one order, and that none is ever lost.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings for that.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
+    one_partition(topic.partitions.len())?;
+    if params.broker.is_mock {
+        return Ok(());
+    }
+    for (name, needed) in params.settings() {
+        let found = setting(topic, name);
+        if found != needed {
+            let remedy = params.remedy(name, needed).into();
+            let (setting, found, needed) = (name.into(), found.into(), needed.into());
+            return Err(Fault::Setting { setting, found, needed, remedy });
+        }
+    }
+    let (name, least) = ("min.insync.replicas", params.min_insync_replicas);
+    let found = setting(topic, name);
+    if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
+        return Ok(());
+    }
+    Err(Fault::Setting {
+        setting: name.into(),
+        found: found.into(),
+        needed: format!("at least {least}").into(),
+        remedy: params.remedy(name, &least.to_string()).into(),
+    })
+}
+
+/// The same, one condition after the other, for whoever looks before anything runs.
+pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
+    let name = &params.topic;
+    let partitions = topic.partitions.len();
+    let is = |(key, value): (&str, &str)| {
+        Check::new(
+            format!("{name} has {key} = {value}"),
+            setting(topic, key) == value,
+            format!("it is {}", setting(topic, key)),
+            params.remedy(key, value),
+        )
+    };
+    let replicas = setting(topic, "min.insync.replicas");
+    let needed = params.min_insync_replicas;
+    let mut checks = vec![Check::new(
+        format!("{name} has one partition"),
+        partitions == 1,
+        format!("it has {partitions}"),
+        "create a topic with one partition: only there its records have one order",
+    )];
+    checks.extend(params.settings().into_iter().map(is));
+    checks.push(Check::new(
+        format!("{name} has min.insync.replicas of at least {needed}"),
+        replicas.parse().is_ok_and(|count: u32| count >= needed),
+        format!("it is {replicas}"),
+        params.remedy("min.insync.replicas", &needed.to_string()),
+    ));
+    checks
+}
+
+fn explain(params: &Params, error: &KafkaError) -> Fault {
+    match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => Fault::Cut,
+        _ => params.broker.failed(&params.topic, error).into(),
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoTopic { .. } => Fault::Missing,
+            error if error.is_transient() => Fault::Unavailable { why: error.to_string() },
+            error => Fault::Refused { why: error.to_string() },
+        }
+    }
+}

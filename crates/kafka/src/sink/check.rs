@@ -1,0 +1,133 @@
+//! What the brokers say about the output topic and the witness topic.
+
+use super::kafka as topic_sink;
+use crate::check::{Check, Needed, check_topic, setting};
+use crate::ledger::witness;
+use crate::ordered;
+use crate::right::Right;
+use crate::topic::Topic;
+
+/// Asks about an output topic and its witness.
+pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params, bytes: usize) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let origin = "`bernstream ledger init` creates it";
+    let wishes = &[(Right::Read, "nobody notices synopses that the topic has lost")];
+    let rights = &[Right::Write];
+    let replicas = witness.replication();
+    let output = Needed { broker: &sink.broker, name: &sink.topic, rights, wishes, origin, replicas };
+    if check_topic(&mut checks, output, |topic| output_checks(&sink.topic, topic, bytes)) {
+        check_topic(&mut checks, witness.needed(origin), |topic| ordered::checks(witness, topic));
+    }
+    checks
+}
+
+fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
+    let limit = setting(topic, "max.message.bytes");
+    let policy = setting(topic, "cleanup.policy");
+    vec![
+        Check::new(
+            format!("{name} takes messages of {bytes} bytes"),
+            limit.parse().is_ok_and(|limit: usize| bytes <= limit),
+            format!("max.message.bytes is {limit}"),
+            "raise it, or take a smaller degree",
+        ),
+        Check::new(
+            format!("{name} keeps every window"),
+            !topic_sink::is_compacted(policy),
+            format!("cleanup.policy is {policy}, and messages have the key of their release, not of their window"),
+            "set cleanup.policy=delete: windows that were published are deleted otherwise",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::Broker;
+    use crate::ordered::{FLUSH, PowerLoss};
+    use crate::security::Security;
+
+    fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
+        Topic {
+            id: String::new(),
+            partitions: (0..).take(partitions).collect(),
+            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+            rights: Right::ALL.into(),
+        }
+    }
+
+    fn faults(checks: &[Check]) -> usize {
+        checks.iter().filter(|check| check.fault.is_some()).count()
+    }
+
+    #[test]
+    fn every_setting_of_the_witness_is_asked_for() {
+        let broker = Broker::mock("none".to_owned());
+        let witness = &witness::kafka::Params {
+            broker,
+            topic: "w".to_owned(),
+            min_insync_replicas: 2,
+            power_loss: PowerLoss::Together,
+        };
+        let sound = [
+            ("cleanup.policy", "delete"),
+            ("retention.ms", "-1"),
+            ("retention.bytes", "-1"),
+            ("unclean.leader.election.enable", "false"),
+            ("message.timestamp.type", "LogAppendTime"),
+            ("flush.messages", "1"),
+            ("min.insync.replicas", "2"),
+        ];
+        assert_eq!(faults(&ordered::checks(witness, &topic(1, &sound))), 0);
+        assert_eq!(faults(&ordered::checks(witness, &topic(2, &sound))), 1);
+        for wrong in 0..sound.len() {
+            let mut settings = sound;
+            settings[wrong].1 = "0";
+            assert_eq!(faults(&ordered::checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
+        }
+        assert_eq!(faults(&ordered::checks(witness, &topic(1, &[]))), sound.len());
+        let witness = witness::kafka::Params { power_loss: PowerLoss::Separately, ..witness.clone() };
+        assert_eq!(
+            faults(&ordered::checks(
+                &witness,
+                &topic(1, &sound.map(|(key, value)| if key == FLUSH.0 { (key, "100") } else { (key, value) }))
+            )),
+            0
+        );
+    }
+
+    #[test]
+    fn a_command_is_named_that_alters_the_setting() {
+        let broker = Broker::new("kafka:9092".to_owned(), Security::default());
+        let witness = &witness::kafka::Params {
+            broker,
+            topic: "w".to_owned(),
+            min_insync_replicas: 2,
+            power_loss: PowerLoss::Together,
+        };
+        let command =
+            "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name w --add-config";
+        for check in &ordered::checks(witness, &topic(1, &[]))[1..] {
+            let (_, remedy) = check.fault.as_ref().unwrap();
+            assert!(remedy.starts_with(command), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_deletes_windows_is_refused() {
+        let found = |policy| {
+            faults(&output_checks("t", &topic(1, &[("max.message.bytes", "3000"), ("cleanup.policy", policy)]), 1))
+        };
+        assert_eq!(found("delete"), 0);
+        assert_eq!(["compact", "compact,delete", "delete, compact"].map(found), [1; 3]);
+    }
+
+    #[test]
+    fn a_message_must_fit_its_topic() {
+        let small = topic(1, &[("max.message.bytes", "3000")]);
+        assert_eq!(faults(&output_checks("t", &small, 3001)), 1);
+        assert_eq!(faults(&output_checks("t", &small, 3000)), 0);
+    }
+}

@@ -1,0 +1,289 @@
+//! One step of delivery, which the worker repeats: read the witness, publish what it has accepted, claim the rest.
+
+use std::mem::{Discriminant, discriminant};
+use std::time::{Duration, Instant};
+
+use super::error::Error as SinkError;
+use super::publish::Sink;
+use bernstream_ledger as ledger;
+use bernstream_ledger::budget::error::Error as BudgetError;
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::{Claim, Witness};
+use bernstream_ledger::{Head, Ledger, Paid, log};
+use bernstream_synopsis::clock::Timestamp;
+
+/// The most messages of one step, and so the most that are published again after a crash.
+pub const MESSAGES: usize = 512;
+
+/// What one step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of published messages.
+    pub published: usize,
+    /// Rows were claimed; the next step shows whether the witness has accepted them.
+    pub has_claimed: bool,
+    /// Rows are not claimed yet: that is left to the instance of the ledger that made the last accepted claim, or is not the moment for it,
+    /// until `next_claim`.
+    pub is_waiting: bool,
+    pub next_claim: Option<Timestamp>,
+    /// Rows or publications of another worker are now in the ledger too.
+    pub has_followed: bool,
+    /// When the next accepted message is due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// How far a step looks ahead. Witness and output are asked, and messages read and checked, before the moment at which they are due:
+/// at the moment itself they are only sent, however busy the machine or the brokers are then.
+pub struct Ahead<'a> {
+    /// What is due so soon is prepared.
+    pub lead: Duration,
+    /// Returns at the given moment; `false` if that will not be waited for.
+    pub wait: &'a dyn Fn(Timestamp) -> bool,
+}
+
+/// Publishes what is paid for, accepted and due, and claims the rows that are not accepted yet.
+///
+/// Nothing is published before the witness has accepted it, which only reading the witness shows. So a window is never published
+/// in two versions, even with several workers, copies of ledgers, and crashes at any point.
+///
+/// # Errors
+///
+/// If the error is transient, the step can be repeated later. Otherwise the worker must stop.
+pub fn step(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    now: Timestamp,
+) -> Result<Progress, Error> {
+    step_ahead(ledger, witness, sink, now, &Ahead { lead: Duration::ZERO, wait: &|_| true })
+}
+
+/// The same, which also publishes what is due soon, each window at its moment.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn step_ahead(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    now: Timestamp,
+    ahead: &Ahead<'_>,
+) -> Result<Progress, Error> {
+    let read = read(ledger, witness, now)?;
+    act(ledger, witness, sink, &read, now, ahead)
+}
+
+/// What the witness has accepted, which the ledger has.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    newest: Option<Claim>,
+    begun: Instant,
+    has_followed: bool,
+}
+
+impl Accepted {
+    /// The head of the witness.
+    pub fn head(&self) -> Option<Head> {
+        self.newest.map(|claim| claim.head)
+    }
+}
+
+/// The first half of a step: reads the witness, and takes from the log what others have claimed.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn read(ledger: &mut Ledger, witness: &mut dyn Witness, now: Timestamp) -> Result<Accepted, Error> {
+    let begun = Instant::now();
+    let newest = witness.read()?;
+    let identity = witness.identity()?;
+    // What was accepted while the witness was read is no older than its answer.
+    let has_followed = ledger.follow(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
+    ledger.recognise(&identity, newest.as_ref())?;
+    Ok(Accepted { newest, begun, has_followed })
+}
+
+/// The other half: publishes and claims.
+///
+/// # Errors
+///
+/// As for [`step`].
+pub fn act(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    read: &Accepted,
+    now: Timestamp,
+    ahead: &Ahead<'_>,
+) -> Result<Progress, Error> {
+    let Accepted { newest, begun, has_followed } = *read;
+    let accepted = read.head();
+
+    let mut progress = Progress {
+        published: 0,
+        has_claimed: false,
+        is_waiting: false,
+        next_claim: None,
+        has_followed,
+        next_due: None,
+    };
+    if let Some(accepted) = &accepted {
+        let until = ledger.publishes_until(now);
+        // Who follows publishes everything so much later.
+        let later = now.since(until);
+        let due = ledger.deliverable(accepted, until.plus(ahead.lead), MESSAGES)?;
+        let published = publish(&due, sink, |due| (ahead.wait)(due.plus(later)));
+        let durable = due.get(..published.durable).unwrap_or_default();
+        // One transaction for all. After a crash before it, the same bytes are published again.
+        if !durable.is_empty() {
+            let newest = durable.iter().map(|paid| paid.publish_at().plus(later)).max();
+            ledger.mark_published(durable, newest.map_or(now, |newest| newest.max(now)))?;
+        }
+        match ledger.mark_in_log(accepted) {
+            // The next step tries again.
+            Err(error) if error.is_log_unavailable() => {}
+            marked => marked?,
+        }
+        if let Some(error) = published.failure {
+            return Err(Error::Sink { published: durable.len(), error });
+        }
+        progress.published = durable.len();
+        progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(later));
+    }
+
+    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+        // To have the log hold the rows takes time.
+        let now = now.plus(begun.elapsed());
+        let moment = ledger.claims_at(newest.as_ref(), now)?;
+        progress.is_waiting = now < moment;
+        if progress.is_waiting {
+            progress.next_claim = Some(moment);
+        } else {
+            ledger.claims(now);
+            witness.append(&claim)?;
+            progress.has_claimed = true;
+        }
+    }
+    Ok(progress)
+}
+
+/// What became of messages that were due.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// So many of them, the first ones, are durable.
+    pub durable: usize,
+    /// Why the others are not, if not because their moment was not waited for.
+    pub failure: Option<SinkError>,
+}
+
+/// Publishes one window after the other, each when `wait` has come to its moment, so that no synopsis of a key comes before an earlier
+/// one, whatever fails. If the place was replaced in the meantime, it is not known which of them are there, and none counts.
+pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bool) -> Published {
+    let mut published = Published::default();
+    // The output is asked even if nothing is due: so the probes see brokers that hang before something is.
+    let confirmed = sink.confirm();
+    if due.is_empty() {
+        return published;
+    }
+    if let Err(error) = confirmed {
+        return Published { failure: Some(error), ..published };
+    }
+    for window in due.chunk_by(|one, next| one.window() == next.window()) {
+        if !window.first().is_none_or(|first| wait(first.publish_at())) {
+            break;
+        }
+        if let Err(unpublished) = sink.publish(window) {
+            published.durable += unpublished.durable;
+            published.failure = Some(unpublished.error);
+            break;
+        }
+        published.durable += window.len();
+    }
+    match (published.durable > 0).then(|| sink.confirm()) {
+        Some(Err(error)) => Published { durable: 0, failure: Some(error) },
+        Some(Ok(())) | None => published,
+    }
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    #[error(transparent)]
+    Witness(#[from] witness::Error),
+    /// So many messages were published and marked before.
+    #[error("{error}")]
+    Sink { published: usize, error: SinkError },
+}
+
+/// What an error is about, whatever its words are. Two errors with one reason are one outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Brokers or a disk do not answer, whoever meets it first.
+    Unreachable,
+    Log(Discriminant<log::Error>),
+    Budget(Discriminant<BudgetError>),
+}
+
+/// A topic of the ledger that has lost what it had accepted, or a broker that shows less of it than was read before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    Claims,
+    Shares,
+}
+
+impl Error {
+    /// What it is about.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => Reason::Unreachable,
+            Error::Ledger(ledger::Error::Log(error)) => Reason::Log(discriminant(error)),
+            Error::Witness(witness::Error::Budget(BudgetError::Unavailable { .. })) => Reason::Unreachable,
+            Error::Witness(witness::Error::Budget(error)) => Reason::Budget(discriminant(error)),
+            Error::Ledger(_) | Error::Witness(_) | Error::Sink { .. } => Reason::Unreachable,
+        }
+    }
+
+    /// What is lost, if it is not only out of reach.
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
+            Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => Some(Lost::Shares),
+            _ => None,
+        }
+    }
+
+    /// Whether to try again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Ledger(error) => error.is_log_unavailable(),
+            Error::Witness(error) => error.is_transient(),
+            Error::Sink { error, .. } => error.is_transient(),
+        }
+    }
+
+    /// What the step published before it failed.
+    pub fn published(&self) -> usize {
+        if let Error::Sink { published, .. } = self { *published } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_that_do_not_answer_are_one_reason_whoever_asks_them() {
+        let [name, why, servers] = ["a topic", "no answer", "localhost:9092"].map(str::to_owned);
+        let silences = [
+            Error::Ledger(log::Error::Unavailable { name: name.clone(), why: why.clone() }.into()),
+            Error::Witness(witness::Error::Unavailable { name: name.clone(), why: why.clone() }),
+            Error::Witness(BudgetError::Unavailable { name: name.clone(), why: why.clone() }.into()),
+            Error::Sink { published: 0, error: crate::Error::Unavailable { servers, why }.into() },
+        ];
+        assert!(silences.iter().all(|silence| silence.reason() == Reason::Unreachable));
+        assert_ne!(Error::Ledger(log::Error::NoClaims { name }.into()).reason(), Reason::Unreachable);
+    }
+}

@@ -1,0 +1,286 @@
+//! Publishing to a Kafka topic.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::iter;
+
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::error::Error;
+use super::publish::{Sink, Unpublished};
+use super::published::Published;
+use super::tail::{Part, Seen, Tail};
+
+use crate::broker::REQUEST_TIMEOUT;
+use crate::producer::{Producer, Record, Undelivered};
+use crate::topic;
+use crate::topic::Topic;
+use crate::{Broker, MetadataClient};
+use bernstream_ledger::{Digest, Paid, PublishedMessage};
+use bernstream_synopsis::Encoded;
+
+/// The most bytes of a batch of messages.
+const LARGEST_BATCH: usize = 1_000_000;
+/// So many messages of each partition are its end. Messages that were sent again may lie behind newer ones.
+const END: i64 = 1024;
+/// So many messages of each partition are read at once further back, and so often at most: a key that is nowhere must not make a worker
+/// read all that was ever published.
+const FURTHER: i64 = 16 * END;
+const STRETCHES: usize = 4;
+
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub broker: Broker,
+    pub topic: String,
+}
+
+/// The output topic: `acks=all`, idempotent, several messages of a window in flight, partitions by key.
+pub struct KafkaSink {
+    params: Params,
+    producer: Producer,
+    /// The id of the topic when it was opened.
+    id: String,
+    inspector: MetadataClient,
+}
+
+impl KafkaSink {
+    /// Checks that the topic exists and keeps every message.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, is compacted, or cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let Params { broker, topic } = params;
+        let inspector = MetadataClient::new(broker, topic).map_err(|error| broker.failed(topic, &error))?;
+        inspector.ask(|client, timeout| topic::partitions_within(&params.broker, client, &params.topic, timeout))?;
+        let id = id(params, &inspector)?;
+        // A batch counts as one message. Where the limit is not told, every message goes by itself.
+        let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
+        check_cleanup(params, &settings)?;
+        let limit = settings.get("max.message.bytes").and_then(|limit| limit.parse().ok()).unwrap_or(1);
+        let batch = usize::clamp(limit, 1, LARGEST_BATCH);
+        let producer = Producer::with_batches(params.broker.clone(), params.topic.clone(), batch);
+        Ok(KafkaSink { params: params.clone(), producer, id, inspector })
+    }
+}
+
+/// Checks that the topic keeps the messages of all windows.
+///
+/// # Errors
+///
+/// If it is compacted.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    check_cleanup(params, &topic.settings)
+}
+
+fn id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
+    let Params { broker, topic } = params;
+    let found = inspector.ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
+    Ok(found.id)
+}
+
+fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
+    match settings.get("cleanup.policy").filter(|policy| is_compacted(policy)) {
+        None => Ok(()),
+        Some(found) => Err(Error::Compacted {
+            topic: params.topic.clone(),
+            found: found.clone(),
+            servers: params.broker.servers.clone(),
+        }),
+    }
+}
+
+/// Whether brokers keep the newest message of each key only.
+pub(super) fn is_compacted(policy: &str) -> bool {
+    policy.split(',').any(|policy| policy.trim() == "compact")
+}
+
+impl Sink for KafkaSink {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
+        let messages = paid.iter().map(Paid::encoded);
+        let records = messages.clone().map(|message| Record {
+            partition: None,
+            key: Some(&message.key),
+            headers: &message.headers,
+            payload: &message.bytes,
+        });
+        self.producer.send_all(records).map_err(|Undelivered { delivered, error }| {
+            let error = match error.rdkafka_error_code() {
+                Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                    let bytes = messages.map(|message| message.bytes.len()).max().unwrap_or_default();
+                    Error::TooLarge { topic: self.params.topic.clone(), bytes }
+                }
+                _ => self.params.broker.failed(&self.params.topic, &error).into(),
+            };
+            Unpublished { durable: delivered, error }
+        })
+    }
+
+    fn confirm(&mut self) -> Result<(), Error> {
+        let topic = &self.params.topic;
+        match id(&self.params, &self.inspector) {
+            Ok(id) if id == self.id => Ok(()),
+            Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
+            Err(crate::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+        let topic = &self.params.topic;
+        let mut unmet: BTreeMap<Digest, &str> =
+            newest.iter().map(|message| (message.digest, message.key.as_str())).collect();
+        let mut rest = extent(&self.params)?;
+        let mut parts: BTreeMap<i32, Part> = rest.iter().map(|extent| (extent.partition, Part::default())).collect();
+        for most in iter::once(END).chain([FURTHER; STRETCHES]) {
+            let is_end = most == END;
+            if rest.iter().all(|extent| extent.low == extent.high) || !is_end && unmet.is_empty() {
+                break;
+            }
+            let keys: BTreeSet<&str> = unmet.values().copied().collect();
+            let stretches: Vec<Extent> =
+                rest.iter().map(|extent| Extent { low: extent.low.max(extent.high - most), ..*extent }).collect();
+            let read = each_message(&self.params, &stretches, |place, message| {
+                let name = format!("partition {} of topic '{topic}'", place.partition);
+                let seen = Seen::of(place.offset, &Published::of_message(name, message));
+                if let (Some(seen), Some(part)) = (seen, parts.get_mut(&place.partition)) {
+                    unmet.remove(&seen.digest());
+                    // Further back only keys whose newest message was not met are of use, which bounds what is held.
+                    let is_of_use = is_end || keys.contains(seen.key());
+                    part.take(seen, is_of_use);
+                }
+            });
+            match read {
+                // A worker may lack the right to read what it writes.
+                Err(Error::Broker(crate::Error::Refused { .. })) => return Ok(None),
+                read => read?,
+            }
+            for (rest, read) in rest.iter_mut().zip(&stretches) {
+                rest.high = read.low;
+            }
+        }
+        for unread in &rest {
+            if let Some(part) = parts.get_mut(&unread.partition) {
+                part.is_whole = (unread.low, unread.high) == (0, 0);
+            }
+        }
+        Ok(Some(Tail { parts: parts.into_values().collect(), has_keys: true }))
+    }
+}
+
+/// A place in the topic.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub partition: i32,
+    pub offset: i64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.partition, self.offset)
+    }
+}
+
+/// Where a partition of the topic begins and ends: offsets, without the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    partition: i32,
+    low: i64,
+    high: i64,
+}
+
+impl Extent {
+    /// How many messages it has at most.
+    pub fn most(&self) -> u64 {
+        u64::try_from(self.high.saturating_sub(self.low)).unwrap_or(0)
+    }
+}
+
+/// The partitions of the topic, and where each begins and ends now.
+///
+/// # Errors
+///
+/// If the topic cannot be reached.
+pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let client = params.broker.consumer(&[]).map_err(failed)?;
+    let partitions = topic::partitions(&params.broker, &client, &params.topic)?.into_iter();
+    let extent = |partition| {
+        let (low, high) = client.fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT).map_err(failed)?;
+        Ok(Extent { partition, low, high })
+    };
+    partitions.map(extent).collect()
+}
+
+/// The newest message of each partition, as an extent of its own.
+///
+/// # Errors
+///
+/// If the topic cannot be reached.
+pub fn newest(params: &Params) -> Result<Vec<Extent>, crate::Error> {
+    let last = |Extent { partition, low, high }| Extent { partition, low: low.max(high - 1), high };
+    Ok(extent(params)?.into_iter().map(last).collect())
+}
+
+/// Passes the place and the content of every message of `extents` to `each`.
+///
+/// # Errors
+///
+/// If the topic cannot be read to where it ended.
+pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(Place, Encoded)) -> Result<(), Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let settings = [
+        ("group.id", "bernstream-verify"),
+        ("enable.auto.commit", "false"),
+        ("enable.partition.eof", "true"),
+        // What was removed meanwhile is left out.
+        ("auto.offset.reset", "earliest"),
+        ("fetch.wait.max.ms", "100"),
+        ("isolation.level", "read_uncommitted"),
+    ];
+    let client = params.broker.consumer(&settings).map_err(failed)?;
+    for Extent { partition, low, high } in extents.iter().filter(|extent| extent.low < extent.high) {
+        let mut all = TopicPartitionList::new();
+        all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low)).map_err(failed)?;
+        client.assign(&all).map_err(failed)?;
+        loop {
+            match params.broker.poll(&client, REQUEST_TIMEOUT) {
+                // What came later is not asked for.
+                Some(Ok(message)) if message.offset() >= *high => break,
+                Some(Ok(message)) => {
+                    each(Place { partition: *partition, offset: message.offset() }, found(&message));
+                    if message.offset() + 1 == *high {
+                        break;
+                    }
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => break,
+                Some(Err(error)) => return Err(failed(error).into()),
+                None => return Err(failed(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)).into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The message as it was found. Keys and headers that are not text were never sealed, and match nothing.
+fn found(message: &BorrowedMessage<'_>) -> Encoded {
+    let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+    let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
+    Encoded {
+        key: text(message.key()),
+        headers: headers.unwrap_or_default(),
+        bytes: message.payload().unwrap_or_default().to_vec(),
+    }
+}
+
+/// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
+///
+/// # Errors
+///
+/// If the topic cannot be reached.
+pub fn is_untouched(params: &Params) -> Result<bool, crate::Error> {
+    Ok(extent(params)?.iter().all(|extent| (extent.low, extent.high) == (0, 0)))
+}

@@ -1,0 +1,17 @@
+//! Where synopses go: a sink accepts only what was paid for.
+
+mod check;
+pub mod deliver;
+pub mod error;
+pub mod files;
+pub mod kafka;
+pub mod output;
+pub mod published;
+pub mod publish;
+pub mod tail;
+
+pub use self::error::Error;
+pub use self::output::{Location, Output};
+pub use self::publish::{Sink, Unpublished};
+pub use self::published::{PaidMessages, Published};
+pub use self::tail::{Lost, Tail};

@@ -1,0 +1,134 @@
+//! The end of an output: what it shows of the ledger that published there, and what it has lost of that.
+
+use std::collections::HashMap;
+
+use super::published::Published;
+use bernstream_ledger as ledger;
+use bernstream_ledger::{Digest, Head, Ledger, OutputMessage, PublishedMessage, Slot};
+
+/// The newest messages of an output, without their bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Tail {
+    pub(super) parts: Vec<Part>,
+    /// Whether messages have their keys, and an order: files have not.
+    pub(super) has_keys: bool,
+}
+
+/// Those of a partition, or a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    messages: Vec<Seen>,
+    /// The one before which no other was looked at.
+    first: Option<Seen>,
+    /// There was never another one before these.
+    pub is_whole: bool,
+}
+
+/// A synopsis that was seen.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    offset: i64,
+    key: String,
+    row: OutputMessage,
+}
+
+/// What was published and is not there.
+#[derive(Debug, Default)]
+pub struct Lost {
+    /// What can be sent again, in the order of the rows.
+    pub kept: Vec<Slot>,
+    /// How many messages there are whose bytes are gone.
+    pub gone: u64,
+    /// Of so many message keys nothing is left, and it cannot be known whether all of it was lost or removed.
+    pub unknown: usize,
+}
+
+impl Seen {
+    /// `None` for what is no synopsis.
+    pub fn of(offset: i64, published: &Published) -> Option<Self> {
+        Some(Seen { offset, key: published.key().to_owned(), row: published.row()? })
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub fn digest(&self) -> Digest {
+        self.row.digest
+    }
+}
+
+impl Part {
+    /// Takes a message, of which the place of the first one counts even where `is_of_use` is false.
+    pub fn take(&mut self, seen: Seen, is_of_use: bool) {
+        if self.first.as_ref().is_none_or(|first| seen.offset < first.offset) {
+            self.first = Some(seen.clone());
+        }
+        if is_of_use {
+            self.messages.push(seen);
+        }
+    }
+}
+
+impl Tail {
+    /// The rows that its messages name.
+    pub fn rows(&self) -> Vec<OutputMessage> {
+        self.messages().map(|seen| seen.row.clone()).collect()
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Seen> {
+        self.parts.iter().flat_map(|part| &part.messages)
+    }
+
+    /// What it lacks at its end of what `ledger` has published up to the row `newest`, which the witness has accepted: of each message key
+    /// everything after the newest that is there. What is missing before that was removed.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn lost(&self, ledger: &Ledger, newest: &Head) -> Result<Lost, ledger::Error> {
+        let mut lost = Lost::default();
+        if !self.has_keys {
+            return Ok(lost);
+        }
+        let own = &ledger.genesis().ledger;
+        let (there, removed) = (self.newest(own), self.removed(own));
+        let known = |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
+        let published = ledger.published_in(newest.sequence)?;
+        lost.unknown = published.iter().filter(|message| known(message).is_none()).count();
+        let Some(first) = published.iter().filter_map(known).min() else { return Ok(lost) };
+        for sequence in first..=newest.sequence {
+            for message in ledger.published_in(sequence)? {
+                match message.kept {
+                    _ if known(&message).is_none_or(|newest| sequence <= newest) => {}
+                    Some(slot) => lost.kept.push(slot),
+                    None => lost.gone += 1,
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    /// The newest row of each message key that is there: a row has one message of a key.
+    fn newest(&self, own: &str) -> HashMap<&str, u64> {
+        let mut all: HashMap<&str, u64> = HashMap::new();
+        for seen in self.messages().filter(|seen| seen.row.ledger == own) {
+            let newest = all.entry(seen.key()).or_default();
+            *newest = seen.row.sequence.max(*newest);
+        }
+        all
+    }
+
+    /// The row after which nothing was removed, whatever its key, if that can be known: a partition is emptied from its beginning.
+    fn removed(&self, own: &str) -> Option<u64> {
+        let mut newest = 0;
+        for part in self.parts.iter().filter(|part| !part.is_whole) {
+            let first = part.first.as_ref()?;
+            // Where an earlier ledger's messages are left, all of this one's are behind them.
+            if first.row.ledger == own {
+                newest = first.row.sequence.max(newest);
+            }
+        }
+        Some(newest)
+    }
+}

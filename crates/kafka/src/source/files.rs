@@ -1,0 +1,442 @@
+//! Records from a file, or a folder of files: Parquet, Arrow, CSV and JSON lines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+
+use crate::source::folder::{self, Equal, Listing};
+use crate::source::lines::{self, BrokenLines, LineTable};
+use crate::source::record::Declared;
+use crate::source::told::{HOW, Told, without_numbers};
+use crate::source::{Error, Event, Source};
+use bernstream_release::source::broken::{Broken, truncated};
+use bernstream_release::source::decode;
+use bernstream_release::source::decode::{Decoder, Message};
+use bernstream_release::source::found::Contents;
+use bernstream_release::source::rows;
+use bernstream_release::source::rows::Place;
+use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+use bernstream_synopsis::{Positions, Recorded};
+
+/// A file, or a folder of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    pub path: PathBuf,
+    /// What CSV and JSON lines need declared.
+    pub declared: Declared,
+}
+
+/// Files that are read one after another, in the order of their names: Parquet, Arrow IPC files (`.arrow`, `.feather`)
+/// Arrow IPC streams (`.arrows`), CSV
+/// (`.csv`) and JSON lines (`.jsonl`, `.ndjson`).
+pub struct Files {
+    columns: Columns,
+    declared: Declared,
+    files: Vec<PathBuf>,
+    /// What else is in the folder.
+    passed_over: Vec<PathBuf>,
+    /// What is read of the columns of each.
+    contents: Vec<Contents>,
+    /// The index of the file that is being read; the number of files at the end.
+    at: usize,
+    open: Option<Table>,
+    /// How many of its batches have been read.
+    batches: i64,
+    /// How many bytes those files have that have been read to their ends.
+    finished: u64,
+    /// Of the files that have been read to their ends.
+    broken: BTreeMap<PathBuf, BrokenLines>,
+}
+
+impl Files {
+    /// Lists the files and looks at their columns, so that a wrong name or type is reported before a ledger is created: a needed column
+    /// must be in one of the files, with a type that it may have. Where others lack it, their records have none.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, the folder contains none or belongs to a table of several versions, a file cannot be read, none has a
+    /// needed column, or two hold the same records.
+    pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
+        let path = &params.path;
+        let is_folder = path.metadata().map_err(|error| failed(path, &error))?.is_dir();
+        let Listing { files, passed_over } = match is_folder {
+            true => folder::list(path).map_err(|broken| fault(path, &broken))?,
+            false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
+        };
+        let contents = files.iter().map(|file| contents(file, &columns, &params.declared)).collect::<Result<_, _>>()?;
+        let (declared, at, open, batches, finished, broken) = (params.declared, 0, None, 0, 0, BTreeMap::new());
+        let files = Files { columns, declared, files, passed_over, contents, at, open, batches, finished, broken };
+        files.have_all_columns()?;
+        files.are_different(path)?;
+        Ok(files)
+    }
+
+    /// No two files have the same bytes, but those without a row that has an event time: each record of a copied file would count twice.
+    fn are_different(&self, path: &Path) -> Result<(), Error> {
+        for Equal { first, second } in folder::equal(&self.files).map_err(|error| failed(path, &error))? {
+            if self.has_records(second)? {
+                let why = format!(
+                    "has the same content as {}, so each of its records would count twice; remove one of the two",
+                    first.display()
+                );
+                return Err(fault(second, &why));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_records(&self, path: &Path) -> Result<bool, Error> {
+        let mut table = Table::open(path, &self.columns, &self.declared)?;
+        let place = Place { partition: 0, offset: 0, message_time: None };
+        while let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
+            if batch.times.iter().any(|time| time.is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What is in the folder and not read, such as hidden files, folders and files of other kinds.
+    pub fn passed_over(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.passed_over.iter().map(PathBuf::as_path)
+    }
+
+    /// Each needed column is in one of the files, unless records say themselves what they have, or there are none.
+    fn have_all_columns(&self) -> Result<(), Error> {
+        if self.contents.iter().any(|contents| matches!(contents, Contents::Records)) {
+            return Ok(());
+        }
+        let with_columns: Vec<(&PathBuf, &Arc<FoundColumns>)> = self.with_columns().collect();
+        let Some((path, first)) = with_columns.first() else { return Ok(()) };
+        for (at, column) in first.columns().iter().enumerate() {
+            let lacks = |(_, found): &(&PathBuf, &Arc<FoundColumns>)| {
+                found.columns().get(at).is_none_or(FoundColumn::is_unread)
+            };
+            if with_columns.iter().all(lacks) {
+                return Err(fault(path, &first.fault(column)));
+            }
+        }
+        Ok(())
+    }
+
+    fn with_columns(&self) -> impl Iterator<Item = (&PathBuf, &Arc<FoundColumns>)> {
+        self.files.iter().zip(&self.contents).filter_map(|(file, contents)| match contents {
+            Contents::Columns(found) => Some((file, found)),
+            Contents::Nothing | Contents::Records => None,
+        })
+    }
+
+    /// The files that lack a needed column, or have it with a type that it may not have, and why: what their records have there counts
+    /// as null.
+    pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
+        self.with_columns().flat_map(|(file, found)| found.unread().map(|column| (file.as_path(), found.fault(column))))
+    }
+
+    /// The lines that cannot be read, in the files that have been read to their ends.
+    pub fn broken_lines(&self) -> impl Iterator<Item = (&Path, &BrokenLines)> {
+        self.broken.iter().map(|(file, lines)| (file.as_path(), lines))
+    }
+
+    /// How many bytes all files have.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| size(file)).sum()
+    }
+
+    /// About how many of them are read. Of Parquet a file counts once it is read to its end.
+    pub fn bytes_read(&self) -> u64 {
+        self.finished.saturating_add(self.open.as_ref().map_or(0, Table::bytes_read))
+    }
+
+    /// The files without a byte, or without a line of names: they have no records.
+    pub fn empty(&self) -> impl Iterator<Item = &Path> {
+        let contents = self.files.iter().zip(&self.contents);
+        contents.filter(|(_, contents)| matches!(contents, Contents::Nothing)).map(|(file, _)| file.as_path())
+    }
+
+    fn read(&mut self) -> Result<Option<Batch>, Error> {
+        while let Some(path) = self.files.get(self.at) {
+            let table = match &mut self.open {
+                Some(table) => table,
+                None => self.open.insert(Table::open(path, &self.columns, &self.declared)?),
+            };
+            let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
+            let place = Place { partition, offset: self.batches, message_time: None };
+            if let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
+                self.batches += 1;
+                return Ok(Some(batch));
+            }
+            if let Some(Table::Lines(lines)) = self.open.take() {
+                self.broken.insert(path.clone(), lines.broken);
+            }
+            (self.at, self.batches, self.finished) = (self.at + 1, 0, self.finished.saturating_add(size(path)));
+        }
+        Ok(None)
+    }
+}
+
+impl Source for Files {
+    fn clock(&self) -> ScheduleClock {
+        ScheduleClock::new(Timestamp::now)
+    }
+
+    fn rewind(&mut self, _since: Timestamp, _recorded: &Recorded) -> Result<(), Error> {
+        (self.at, self.open, self.batches, self.finished) = (0, None, 0, 0);
+        Ok(())
+    }
+
+    fn next(&mut self, _until: Option<&Positions>, _timeout: Duration) -> Result<Event, Error> {
+        Ok(self.read()?.map_or(Event::Idle, Event::Batch))
+    }
+
+    /// The end of all files for every cutoff: files have no message timestamps.
+    fn ends(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+        Ok(Some(Positions([(0, i64::MAX)].into())))
+    }
+
+    fn reached(&self, _ends: &Positions) -> Result<bool, Error> {
+        Ok(self.at == self.files.len())
+    }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
+}
+
+/// What a file says before its records are read. Whether the pages of Parquet can be read shows only in one of them.
+fn contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
+    let mut table = Table::open(path, columns, declared)?;
+    if let Table::Parquet(..) = table {
+        let place = Place { partition: 0, offset: 0, message_time: None };
+        table.next(columns, place).map_err(|broken| unreadable(path, &broken))?;
+    }
+    Ok(table.contents())
+}
+
+fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::File { path: path.display().to_string(), why: why.to_string().into() }
+}
+
+/// A file that is not as the configuration says, or one that its disk does not give, which may pass.
+fn failed(path: &Path, error: &io::Error) -> Error {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    let is_fault = [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
+    match error.raw_os_error() {
+        Some(_) if !is_fault => Error::Disk { path: path.display().to_string(), why: error.to_string() },
+        _ => fault(path, error),
+    }
+}
+
+/// In bytes; 0 where the disk does not say it.
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |file| file.len())
+}
+
+/// Why the disk does not give a file, if it does not.
+fn not_given(path: &Path) -> Option<io::Error> {
+    File::open(path).and_then(|mut file| io::copy(&mut file, &mut io::sink())).err()
+}
+
+/// The numbers in the reason follow from what is in the file. Readers of its formats do not say apart whether the disk is the reason.
+fn unreadable(path: &Path, broken: &Broken) -> Error {
+    if let Some(error) = not_given(path) {
+        return failed(path, &error);
+    }
+    let in_full = broken.to_string();
+    let words = without_numbers(&in_full);
+    let words = if words == in_full { words } else { format!("{words} ({HOW})") };
+    Error::File { path: path.display().to_string(), why: Told::new(words, in_full) }
+}
+
+/// A file that is being read.
+enum Table {
+    /// A file without a byte.
+    Empty,
+    Parquet(ParquetRecordBatchReader, Arc<FoundColumns>),
+    Arrow(Stream, Arc<FoundColumns>),
+    Lines(Box<LineTable>),
+}
+
+impl Table {
+    fn open(path: &Path, columns: &Columns, declared: &Declared) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| failed(path, &error))?;
+        let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
+        if lines::is_named_so(path) {
+            let lines = LineTable::open(file, is("csv"), columns, declared);
+            return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| unreadable(path, &broken));
+        }
+        let size = file.metadata().map_err(|error| failed(path, &error))?.len();
+        if size == 0 {
+            return Ok(Table::Empty);
+        }
+        let open = || match is("parquet") {
+            true => parquet(file, columns).map(|(reader, found)| Table::Parquet(reader, found)),
+            false => Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found)),
+        };
+        decode::catch_panic(open).map_err(|broken| unreadable(path, &broken))
+    }
+
+    fn contents(&self) -> Contents {
+        match self {
+            Table::Empty => Contents::Nothing,
+            Table::Parquet(_, found) | Table::Arrow(_, found) => Contents::Columns(Arc::clone(found)),
+            Table::Lines(lines) => lines.contents.clone(),
+        }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        match self {
+            Table::Empty | Table::Parquet(..) => 0,
+            Table::Arrow(stream, _) => stream.size.saturating_sub(stream.input.limit()),
+            Table::Lines(lines) => lines.bytes_read(),
+        }
+    }
+
+    fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
+        decode::catch_panic(|| {
+            let (records, found) = match self {
+                Table::Empty => return Ok(None),
+                Table::Parquet(reader, found) => (reader.next().transpose().map_err(Broken::new)?, found),
+                Table::Arrow(stream, found) => (stream.next(columns)?, found),
+                Table::Lines(lines) => return lines.next(place.partition),
+            };
+            records.map(|records| rows::batch(&records, columns, found, place)).transpose()
+        })
+    }
+}
+
+/// A reader of the needed columns, text as bytes.
+fn parquet(file: File, columns: &Columns) -> Result<(ParquetRecordBatchReader, Arc<FoundColumns>), Broken> {
+    let failed = |error: ParquetError| Broken::new(error);
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    let found = FoundColumns::of(metadata.schema(), columns)?;
+    // As views a value that many rows share is there once.
+    let kind = |kind: &DataType| match rows::as_bytes(kind) {
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other,
+    };
+    let bytes = |field: &Field| field.clone().with_data_type(kind(field.data_type()));
+    let schema = Schema::new(metadata.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
+    let plain = without_text(metadata.parquet_schema().root_schema()).map_err(failed)?;
+    let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
+    let options = options.with_schema(Arc::new(schema));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
+    let mask = ProjectionMask::roots(reader.parquet_schema(), found.projection.iter().copied());
+    let reader = reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)?;
+    Ok((reader, Arc::new(found)))
+}
+
+/// The schema with text columns as byte columns, which are not checked for valid UTF-8.
+fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
+    let plain = |field: &TypePtr| {
+        let info = field.get_basic_info();
+        let is_text = field.is_primitive()
+            && field.get_physical_type() == Physical::BYTE_ARRAY
+            && info.converted_type() == ConvertedType::UTF8;
+        if !is_text {
+            return Ok(field.clone());
+        }
+        let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY);
+        let id = info.has_id().then(|| info.id());
+        bytes.with_repetition(info.repetition()).with_id(id).build().map(Arc::new)
+    };
+    let fields = root.get_fields().iter().map(plain).collect::<Result<_, _>>()?;
+    Type::group_type_builder(root.name()).with_fields(fields).build().map(Arc::new)
+}
+
+/// An Arrow IPC stream in a file, message by message.
+struct Stream {
+    /// Limited to the size of the file, so that the rest of it is known.
+    input: io::Take<BufReader<File>>,
+    /// Of the file, in bytes.
+    size: u64,
+    decoder: Decoder,
+    /// In an IPC file the end-of-stream marker is mandatory.
+    is_file: bool,
+}
+
+/// What one message of a stream is.
+enum Step {
+    Batch(RecordBatch),
+    /// A schema or a dictionary.
+    Other,
+    End,
+}
+
+impl Stream {
+    /// Opens a file of `size` bytes and reads its schema.
+    fn open(file: File, size: u64, columns: &Columns) -> Result<(Self, Arc<FoundColumns>), Broken> {
+        let mut input = BufReader::new(file).take(size);
+        // An IPC file is a stream between a zero-padded header and a footer.
+        let start = input.fill_buf().map_err(Broken::new)?;
+        let is_file = start.starts_with(b"ARROW1");
+        if is_file {
+            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
+            input.consume(head);
+        }
+        let mut stream = Stream { input, size, decoder: Decoder::unfolding(), is_file };
+        // Anything before the schema is an error, and so is the end.
+        while stream.decoder.shape().is_err() {
+            stream.step(columns)?;
+        }
+        let found = Arc::clone(&stream.decoder.shape()?.found);
+        Ok((stream, found))
+    }
+
+    fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
+        loop {
+            match self.step(columns)? {
+                Step::Batch(records) => return Ok(Some(records)),
+                Step::Other => {}
+                Step::End => return Ok(None),
+            }
+        }
+    }
+
+    fn step(&mut self, columns: &Columns) -> Result<Step, Broken> {
+        if !self.is_file && self.input.limit() == 0 {
+            self.decoder.shape()?;
+            return Ok(Step::End);
+        }
+        let mut head = [0; 8];
+        self.input.read_exact(&mut head).map_err(|e| read_failed(&e))?;
+        let Some(length) = decode::metadata_length(head)? else {
+            self.decoder.shape()?;
+            return Ok(Step::End);
+        };
+        let metadata = self.take(length)?;
+        let message = Message::parse(&metadata)?;
+        let body = Buffer::from(self.take(message.body)?);
+        Ok(self.decoder.read(&message, &body, columns)?.map_or(Step::Other, Step::Batch))
+    }
+
+    fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
+        if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
+            return Err(truncated("an Arrow message"));
+        }
+        let mut bytes = vec![0; length];
+        self.input.read_exact(&mut bytes).map_err(|e| read_failed(&e))?;
+        Ok(bytes)
+    }
+}
+
+fn read_failed(error: &io::Error) -> Broken {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
+        _ => Broken::new(error),
+    }
+}

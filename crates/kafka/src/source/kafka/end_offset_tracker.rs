@@ -1,0 +1,388 @@
+//! The end offsets of a topic at each cutoff, taken on time by a thread of its own, however long decoding takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use super::cutoff_clock::CutoffClock;
+use super::params::Params;
+use super::topic_inspector::TopicInspector;
+use crate::replica_lag;
+use crate::right::Right;
+use crate::source::Error;
+use crate::topic::Topic;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock;
+use bernstream_synopsis::clock::{Reminder, Timestamp};
+
+/// How often the id and the partitions of the topic are checked between cutoffs.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Ends that were not taken within this after their cutoff and the slack are asked for again, and then looked up by time.
+pub(super) const TAKEN: Duration = Duration::from_secs(60);
+/// The pause after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// End offsets taken later than this are looked up by time, if the broker sets the timestamps.
+const LATE: Duration = Duration::from_secs(1);
+/// Brokers without an answer for this long count as not connected.
+const SILENT: Duration = Duration::from_secs(10);
+/// Brokers without an answer or an error for this long leave their client no way back: each request ends long before.
+const HANGING: Duration = Duration::from_secs(180);
+/// How many cutoffs are remembered.
+const MAX_KNOWN: usize = 1024;
+
+/// Shared by the tracker thread and the reading threads.
+#[derive(Default)]
+struct State {
+    /// Cutoffs whose end offsets are not known yet.
+    pending: BTreeSet<Timestamp>,
+    known: BTreeMap<Timestamp, Known>,
+    /// The partitions of the topic, as far as anybody has seen them.
+    partitions: Vec<i32>,
+    /// Why reading must stop.
+    fault: Option<Error>,
+    connected: bool,
+    /// Since when the brokers owe an answer.
+    asked: Option<Instant>,
+    stop: bool,
+}
+
+impl State {
+    fn has_asked_for(&self, time: Duration) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() >= time)
+    }
+
+    /// A topic loses none, but a broker that was asked may not know the newest.
+    fn add_partitions(&mut self, partitions: Vec<i32>) {
+        if partitions.len() > self.partitions.len() {
+            self.partitions = partitions;
+        }
+    }
+
+    fn record(&mut self, checked: Checked) {
+        self.connected = true;
+        // A reader may have seen a new partition meanwhile: then they are taken again.
+        let has_all = checked.partitions.len() >= self.partitions.len();
+        for (cutoff, known) in checked.ends.into_iter().filter(|_| has_all) {
+            self.pending.remove(&cutoff);
+            while self.known.len() >= MAX_KNOWN {
+                self.known.pop_first();
+            }
+            self.known.insert(cutoff, known);
+        }
+        self.add_partitions(checked.partitions);
+    }
+}
+
+struct Known {
+    ends: Positions,
+    /// No message before the end offsets has a later timestamp, where brokers stamp them.
+    newest: Timestamp,
+}
+
+/// The side of the reading threads.
+pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
+
+impl EndOffsetTracker {
+    /// Starts the thread. End offsets are taken once `clock` is `clock_slack` past their cutoff.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn start(
+        inspector: TopicInspector,
+        topic: &Topic,
+        params: Params,
+        stamped_by_broker: bool,
+        clock: CutoffClock,
+    ) -> Result<Self, Error> {
+        let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
+        let state = State { connected: true, partitions: topic.partitions.clone(), ..State::default() };
+        let shared = Arc::new((Mutex::new(state), Condvar::new()));
+        let thread = TrackerThread {
+            shared: shared.clone(),
+            inspector,
+            id,
+            slack: params.clock_slack,
+            params,
+            stamped_by_broker,
+            clock,
+            has_begun: false,
+            clock_reminder: Reminder::default(),
+            lag_reminder: Reminder::default(),
+        };
+        std::thread::Builder::new()
+            .name("end offsets".to_owned())
+            .spawn(move || thread.run())
+            .map_err(|e| crate::Error::Unavailable { servers, why: e.to_string() })?;
+        Ok(EndOffsetTracker(shared))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+
+    /// The partitions of the topic, as far as anybody has seen them.
+    pub fn partitions(&self) -> Vec<i32> {
+        self.state().partitions.clone()
+    }
+
+    /// A reader has seen that the topic has these partitions.
+    pub fn add_partitions(&self, partitions: Vec<i32>) {
+        self.state().add_partitions(partitions);
+    }
+
+    /// The end offsets at `cutoff`, once they are known; the first call requests them.
+    pub fn ends(&self, cutoff: Timestamp) -> Option<Positions> {
+        let mut state = self.state();
+        let known = state.known.get(&cutoff).map(|known| known.ends.clone());
+        if known.is_none() && state.pending.insert(cutoff) {
+            self.0.1.notify_one();
+        }
+        known
+    }
+
+    /// The end offsets of the last cutoff with no message before them that has a timestamp of `since` or later, where brokers stamp them.
+    pub fn past(&self, since: Timestamp) -> Option<Positions> {
+        let state = self.state();
+        let mut known = state.known.range(..since).rev().map(|(_, known)| known);
+        known.find(|known| known.newest < since).map(|known| known.ends.clone())
+    }
+
+    /// The first cutoff whose end offsets are wanted and not known yet.
+    pub fn wanted(&self) -> Option<Timestamp> {
+        self.state().pending.first().copied()
+    }
+
+    pub fn is_connected(&self) -> bool {
+        let state = self.state();
+        state.connected && !state.has_asked_for(SILENT)
+    }
+
+    /// Whether the thread waits for an answer that does not come any more.
+    pub fn is_hanging(&self) -> bool {
+        self.state().has_asked_for(HANGING)
+    }
+
+    /// Why a reader must start again that began when the topic had the partitions `then`, if it must.
+    ///
+    /// # Errors
+    ///
+    /// If the topic was created again.
+    pub fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+        let mut state = self.state();
+        if let Some(fault) = state.fault.take() {
+            return Err(fault);
+        }
+        let (had, has) = (then.len(), state.partitions.len());
+        let why = || format!("the topic had {had} partitions and now has {has}");
+        Ok((state.partitions != then).then(why))
+    }
+}
+
+impl Drop for EndOffsetTracker {
+    // The thread may be waiting for an answer, so it is not joined.
+    fn drop(&mut self) {
+        self.state().stop = true;
+        self.0.1.notify_one();
+    }
+}
+
+fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
+    shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The result of one check.
+struct Checked {
+    partitions: Vec<i32>,
+    ends: Vec<(Timestamp, Known)>,
+}
+
+/// The side of the tracker thread.
+struct TrackerThread {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    inspector: TopicInspector,
+    id: String,
+    slack: Duration,
+    params: Params,
+    stamped_by_broker: bool,
+    clock: CutoffClock,
+    /// Somebody reads. What a worker only opens again and again until everything is there tells nothing.
+    has_begun: bool,
+    clock_reminder: Reminder,
+    lag_reminder: Reminder,
+}
+
+impl TrackerThread {
+    fn run(mut self) {
+        let mut pause = CHECK_INTERVAL;
+        while let Some(due) = self.wait(pause) {
+            lock(&self.shared).asked = Some(Instant::now());
+            self.begin();
+            let checked = self.check(&due);
+            lock(&self.shared).asked = None;
+            match checked {
+                Ok(checked) => {
+                    self.lag_reminder.end();
+                    lock(&self.shared).record(checked);
+                    pause = CHECK_INTERVAL;
+                }
+                Err(error) => {
+                    if let Some(why) = refusal(&error)
+                        && self.lag_reminder.is_due(Instant::now())
+                    {
+                        warn!("no window closes meanwhile: {why}");
+                    }
+                    let mut state = lock(&self.shared);
+                    state.connected = false;
+                    if matches!(error, Error::Recreated { .. }) {
+                        state.fault = Some(error);
+                    }
+                    pause = RETRY_PAUSE;
+                }
+            }
+        }
+    }
+
+    /// Tells what is wrong with the settings and the clocks, once somebody reads.
+    fn begin(&mut self) {
+        if !self.has_begun && !lock(&self.shared).pending.is_empty() {
+            self.has_begun = true;
+            self.warn_of_lag();
+            self.clock.begin();
+        }
+    }
+
+    /// Tells if a record that is stamped before a cutoff can turn up when its window has closed.
+    fn warn_of_lag(&self) {
+        let TopicInspector { broker, topic, .. } = &self.inspector;
+        // Without an answer `bernstream check` says what to look at.
+        if let Ok(Some(lag)) = replica_lag::longest(broker, topic)
+            && self.slack <= lag
+        {
+            let [slack, lag] = [self.slack, lag].map(clock::show);
+            warn!(
+                "clock_slack, {slack}, is not above {} of the brokers, {lag}: records that are stamped before a cutoff can turn up \
+                 when their window has closed, and are then lost",
+                replica_lag::SETTING
+            );
+        }
+    }
+
+    /// Waits for `pause`, or until a cutoff is due. Returns the due cutoffs, or `None` when the thread must end.
+    fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
+        let started = Instant::now();
+        let mut state = lock(&self.shared);
+        loop {
+            if state.stop {
+                return None;
+            }
+            let now = self.clock.now();
+            // Measured by a monotonic clock: a wall clock that was briefly ahead must not prolong the pause.
+            let mut rest = pause.saturating_sub(started.elapsed());
+            // After a failure the pause is kept even if a cutoff is due.
+            if pause == CHECK_INTERVAL {
+                rest = state.pending.first().map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
+            }
+            if rest.is_zero() {
+                return Some(state.pending.iter().copied().filter(|cutoff| cutoff.plus(self.slack) <= now).collect());
+            }
+            let waited = self.shared.1.wait_timeout(state, rest);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
+        let seen = lock(&self.shared).partitions.clone();
+        let partitions = self.inspector.partitions(&self.id, seen)?;
+        let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
+        let reached = self.clock.reached(wanted).inspect_err(|error| {
+            if self.clock_reminder.is_due(Instant::now()) {
+                warn!("the brokers' clock cannot be asked, and no window closes meanwhile: {error}; trying again");
+            }
+        })?;
+        self.clock_reminder.end();
+        let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
+        let known = |cutoff| {
+            let ends = self.ends(cutoff, &partitions)?;
+            Ok((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }))
+        };
+        let ends = passed.map(|cutoff| known(*cutoff));
+        Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
+    }
+
+    /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
+    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+        let time = cutoff.plus(self.slack);
+        let is_late = |by| self.stamped_by_broker && self.clock.latest().since(time) > by;
+        let was_late = is_late(LATE);
+        let mut ends = self.inspector.ends(partitions)?;
+        // The worker was stopped, or its clock is behind. High watermarks would also be correct, but every window would stay open until they
+        // are reached. They were taken before, so that what comes in between is behind them.
+        if was_late {
+            // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
+            let found = self.inspector.first_since(time.plus(self.slack), partitions)?;
+            let found = found.into_iter().filter_map(|(partition, offset)| Some((partition, offset?)));
+            // A message that is given up can have a producer's time, which ends no window: others behind it would be missing.
+            ends.extend(found.filter(|(partition, offset)| self.params.passed_from(*partition, *offset) == *offset));
+        } else if is_late(TAKEN) {
+            let why = "the end offsets of the input took a minute".to_owned();
+            return Err(crate::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
+        }
+        Ok(Positions(ends))
+    }
+}
+
+/// Why brokers that answer do not say what is asked; of those that do not answer readers tell, and of a topic that is another one its error.
+fn refusal(error: &Error) -> Option<String> {
+    match error {
+        Error::Kafka(crate::Error::Unavailable { .. }) | Error::Recreated { .. } => None,
+        // They say so to a user who may not see it.
+        Error::Kafka(crate::Error::NoTopic { topic, servers }) => Some(format!(
+            "kafka at {servers} does not show topic '{topic}' any more: it was deleted, or this user has lost the right {} on it",
+            Right::Read
+        )),
+        error => Some(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_waits_longer_than_any_request_hangs() {
+        let tracker = EndOffsetTracker(Arc::default());
+        tracker.state().connected = true;
+        for (seconds, is_connected, is_hanging) in [(0, true, false), (11, false, false), (181, false, true)] {
+            tracker.state().asked = Instant::now().checked_sub(Duration::from_secs(seconds));
+            assert_eq!((tracker.is_connected(), tracker.is_hanging()), (is_connected, is_hanging), "{seconds} s");
+        }
+        tracker.state().asked = None;
+        assert!(tracker.is_connected() && !tracker.is_hanging());
+    }
+
+    #[test]
+    fn brokers_that_refuse_are_not_brokers_that_cannot_be_reached() {
+        let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+        let no_right = crate::Error::NoRight { topic: topic.clone(), servers: servers.clone(), right: Right::Read };
+        let missing = crate::Error::NoTopic { topic, servers: servers.clone() };
+        for error in [no_right, missing] {
+            assert!(refusal(&error.into()).is_some_and(|why| why.contains("the right Read on")));
+        }
+        let silent = crate::Error::Unavailable { servers, why: String::new() };
+        assert_eq!(refusal(&silent.into()), None);
+    }
+
+    #[test]
+    fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {
+        let [newest, cutoff] = [2, 1].map(Timestamp::from_micros);
+        let known = || Known { ends: Positions::default(), newest };
+        let mut state = State { partitions: vec![0, 1, 2], pending: [cutoff].into(), ..State::default() };
+        state.record(Checked { partitions: vec![0, 1], ends: vec![(cutoff, known())] });
+        assert!(state.known.is_empty() && state.pending.contains(&cutoff));
+        state.record(Checked { partitions: vec![0, 1, 2], ends: vec![(cutoff, known())] });
+        assert!(state.known.contains_key(&cutoff) && state.pending.is_empty());
+    }
+}

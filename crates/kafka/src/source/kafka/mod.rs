@@ -1,0 +1,436 @@
+//! Records from the partitions of a Kafka topic.
+//!
+//! Partitions are assigned manually and no offset is committed: where to start follows from the ledger. Offsets only decide how
+//! far to read; which window a record belongs to depends on the record alone.
+
+mod cutoff_clock;
+mod end_offset_tracker;
+pub mod params;
+mod partition_consumer;
+mod records;
+pub mod sample;
+mod share;
+pub mod stamps;
+mod start;
+pub mod stretches;
+mod topic_inspector;
+mod unreadable;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::error::KafkaError;
+
+use self::cutoff_clock::{Brokers, CutoffClock};
+use self::end_offset_tracker::{EndOffsetTracker, TAKEN};
+use self::params::is_stamped_by_broker;
+pub use self::params::{Lost, OnBadMessage, Params, check};
+use self::partition_consumer::{Found, Partition, PartitionConsumer};
+use self::records::Records;
+pub use self::sample::{Sample, sample};
+use self::share::Share;
+pub use self::stamps::{OlderStamps, older_stamps};
+pub use self::stretches::Stretches;
+use self::topic_inspector::TopicInspector;
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+
+use crate::broker::close_client;
+use crate::broker_clock::{BrokerClock, BrokerTime};
+use crate::source::{Error, Event, Source, Told};
+use crate::topic;
+use crate::topic::Topic;
+use bernstream_release::source::Columns;
+use bernstream_synopsis::{Positions, Recorded};
+
+/// The wait for records where the end offsets of a window may be known at any moment.
+const ENDS: Duration = Duration::from_millis(5);
+/// How many messages of each partition are looked at behind a broken one.
+const MOST_LISTED: i64 = 1_000;
+
+/// A topic as a source, or the share of its partitions that one of several readers reads.
+pub struct Kafka {
+    params: Params,
+    columns: Columns,
+    topic: Topic,
+    stamped_by_broker: bool,
+    clock: fn() -> Timestamp,
+    schedule: ScheduleClock,
+    /// What the brokers' clock said when the topic was opened, unless producers are trusted.
+    opened: Option<BrokerTime>,
+    /// These two serve all readers.
+    inspector: Arc<TopicInspector>,
+    tracker: Arc<EndOffsetTracker>,
+    share: Share,
+    /// All partitions that the topic had when reading began.
+    partitions: Vec<i32>,
+    consumer: Option<PartitionConsumer>,
+    /// Whether a broken message is told together with those behind it: what is told then is for operators.
+    lists_broken: bool,
+}
+
+impl Kafka {
+    /// Connects and checks the topic. Reading starts with [`Source::rewind`].
+    ///
+    /// # Errors
+    ///
+    /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, if a type that records
+    /// need is not declared, or if the cluster does not answer or refuses.
+    pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        check(&params, &topic)?;
+        Records::new(&params.format, &columns)?;
+        let stamped_by_broker = is_stamped_by_broker(&topic);
+        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+        let schedule = ScheduleClock::new(clock);
+        let (cutoffs, opened) = match params.trust_producer_time {
+            true => (CutoffClock::Worker(clock), None),
+            false => {
+                let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
+                let brokers = Brokers::new(brokers, clock, schedule.clone())?;
+                let opened = brokers.last();
+                (CutoffClock::Brokers(brokers), Some(opened))
+            }
+        };
+        let tracker = EndOffsetTracker::start(inspector, &topic, params.clone(), stamped_by_broker, cutoffs)?;
+        let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
+        Ok(Kafka {
+            params,
+            columns,
+            topic,
+            stamped_by_broker,
+            clock,
+            schedule,
+            opened,
+            inspector,
+            tracker: Arc::new(tracker),
+            share: Share::ALL,
+            partitions: Vec::new(),
+            consumer: None,
+            lists_broken: false,
+        })
+    }
+
+    /// The same, that tells of a broken message together with all that can be seen behind it. How many there are shows something of
+    /// the input: for operators.
+    #[must_use]
+    pub fn listing_broken(self, lists_broken: bool) -> Self {
+        Kafka { lists_broken, ..self }
+    }
+
+    /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
+    /// it, and partitions that are added later as well.
+    pub fn shared(self) -> Vec<Kafka> {
+        let readers = self.params.readers_of(self.topic.partitions.len());
+        let reader = |share| Kafka {
+            params: self.params.clone(),
+            columns: self.columns.clone(),
+            topic: self.topic.clone(),
+            schedule: self.schedule.clone(),
+            inspector: Arc::clone(&self.inspector),
+            tracker: Arc::clone(&self.tracker),
+            share,
+            partitions: Vec::new(),
+            consumer: None,
+            ..self
+        };
+        Share::each(readers).map(reader).collect()
+    }
+
+    /// The topic as it was when opened.
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Adds to why a partition has stopped what else is broken, where it has just done so.
+    fn stuck(&mut self, why: Told) -> Event {
+        let Some(consumer) = &mut self.consumer else { return Event::Stuck { why } };
+        let Some((partition, offset, from)) = consumer.behind_the_broken() else { return Event::Stuck { why } };
+        // Without an answer there is what is known.
+        let Ok(found) = sample::following(&self.params, &self.columns, &self.inspector, (&from, MOST_LISTED)) else {
+            return Event::Stuck { why };
+        };
+        if found.broken.len() < 2 {
+            return Event::Stuck { why };
+        }
+        let (reasons, remedy) = (found.reasons(), found.remedy());
+        let (is_all, first) = (found.broken.len() as u64 == found.messages, why.in_full());
+        let in_full = match is_all {
+            true => format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"),
+            false => format!("{first}; of the next messages, {reasons}; {remedy}"),
+        };
+        let words = match is_all {
+            true => format!("{remedy}; if it is only they that are wrong: {why}"),
+            false => format!("{why}; others of the next messages are broken too"),
+        };
+        let why = Told::new(words, in_full);
+        consumer.stop(partition, offset, why.clone());
+        Event::Stuck { why }
+    }
+
+    /// Finds which partition has the batch that the client failed on, and stops reading it there.
+    fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
+        let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
+        match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets()) {
+            Ok(Some(found)) => {
+                let why = found.explain(&self.params.topic);
+                consumer.stop(found.partition, found.from, why.clone());
+                Ok(Event::Stuck { why })
+            }
+            // A connection corrupted it.
+            Ok(None) => Ok(Event::Reset {
+                why: format!("messages of topic '{}' were missed: {error}", self.params.topic).into(),
+            }),
+            // The client may have passed messages over: without it reading starts again.
+            Err(error) => {
+                let failed = self.consumer.take();
+                close_client(failed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Offsets before which every message has a timestamp before `since`, as far as is known from windows that have closed.
+    pub fn past(&self, since: Timestamp, recorded: &Recorded) -> Positions {
+        // What producers stamp need not be in the order of offsets, and not of the time when end offsets were taken.
+        if self.params.trust_producer_time {
+            return Positions::default();
+        }
+        let margin = TAKEN + self.params.clock_slack * 2;
+        let recorded = recorded.past.as_ref().filter(|(cutoff, _)| cutoff.plus(margin) <= since);
+        self.tracker.past(since).or_else(|| recorded.map(|(_, ends)| ends.clone())).unwrap_or_default()
+    }
+
+    /// Begins for whoever leaves reading to others and asks for [`Source::ends`] only: checks that the topic is the one that was opened and,
+    /// as far as is known, was read up to the `recorded` ends.
+    ///
+    /// # Errors
+    ///
+    /// If it is not, or if the cluster does not answer or refuses.
+    pub fn begin(&self, recorded: &Positions) -> Result<(), Error> {
+        let numbers = self.partitions(recorded)?;
+        for (&partition, &end) in &recorded.0 {
+            self.follows(partition, end, self.inspector.watermarks(partition)?)?;
+        }
+        self.has_partitions(numbers);
+        Ok(())
+    }
+
+    /// The partitions of the topic, and among them all that were read before.
+    fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
+        let seen = self.tracker.partitions().into_iter().chain(recorded.0.keys().copied());
+        self.inspector.partitions(&self.topic.id, seen).or_else(|failure| {
+            // While no worker ran, the topic may have been made anew: then it shows in those that are there.
+            for (&partition, &end) in &recorded.0 {
+                let is_lag = matches!(failure, Error::Kafka(crate::Error::Lagging { .. }));
+                let Some(Ok(watermarks)) = is_lag.then(|| self.inspector.watermarks(partition)) else { break };
+                self.follows(partition, end, watermarks)?;
+            }
+            Err(failure)
+        })
+    }
+
+    /// The topic has these partitions, and what they have now is too early for every window that begins later: it may be deleted before any
+    /// has closed.
+    fn has_partitions(&self, numbers: Vec<i32>) {
+        self.tracker.add_partitions(numbers);
+        // One of the readers is enough.
+        if self.share.has(0) && !self.params.trust_producer_time {
+            self.tracker.ends(self.schedule.now());
+        }
+    }
+
+    /// Checks that a partition with messages `low..high` was read up to `end`, and that what comes after it is there, as far as that can be
+    /// known.
+    fn follows(&self, partition: i32, end: i64, (low, high): (i64, i64)) -> Result<(), Error> {
+        // Brokers without ids do not say whether it is the same topic.
+        if end > high && self.topic.id != topic::NO_ID && !self.params.broker.is_mock {
+            return Err(Error::Cut { topic: self.params.topic.clone(), partition, end: high, read: end });
+        }
+        if end > high {
+            let words = format!("partition {partition} ends before what was read of it");
+            let in_full = format!("partition {partition} ends at offset {high}, but was read up to {end}");
+            return Err(self.recreated(Told::new(words, in_full)));
+        }
+        // By the times that producers give, an early message may come after what was deleted and not read.
+        let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
+        if self.params.trust_producer_time && is_unread {
+            let from = self.params.lost_until(partition, 0).unwrap_or(0);
+            return Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low });
+        }
+        Ok(())
+    }
+
+    /// Whether the topic was still the one that was opened when its end offsets were last taken.
+    ///
+    /// # Errors
+    ///
+    /// If it was not, or if the client that asks for them hangs.
+    pub fn still_exists(&self) -> Result<(), Error> {
+        self.changed(&[]).map(drop)
+    }
+
+    fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
+        if self.tracker.is_hanging() {
+            let Params { topic, broker, .. } = &self.params;
+            return Err(Error::Hanging { topic: topic.clone(), servers: broker.servers.clone() });
+        }
+        self.tracker.changed(then)
+    }
+
+    fn recreated(&self, why: Told) -> Error {
+        Error::Recreated { topic: self.params.topic.clone(), why }
+    }
+}
+
+fn at(positions: &Positions, partition: i32) -> i64 {
+    positions.0.get(&partition).copied().unwrap_or(0)
+}
+
+impl Source for Kafka {
+    fn clock(&self) -> ScheduleClock {
+        self.schedule.clone()
+    }
+
+    fn rewind(&mut self, since: Timestamp, recorded: &Recorded) -> Result<(), Error> {
+        // A new client each time: messages fetched by the old one cannot appear again.
+        if let Some(old) = self.consumer.take() {
+            close_client(old);
+        }
+        let numbers = self.partitions(&recorded.ends)?;
+        let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
+        // What comes before the first that is late enough is looked for is behind these, and what is deleted until then counts as deleted.
+        let ends = Positions(self.inspector.ends(&ours)?);
+        let first = self.inspector.first_since(since, &ours)?;
+        // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
+        // behind, or stood still, must not excuse a message that is gone.
+        let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
+        let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
+        let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
+        for &partition in &ours {
+            let (low, high) = self.inspector.watermarks(partition)?;
+            if let Some(end) = recorded.ends.0.get(&partition) {
+                self.follows(partition, *end, (low, high))?;
+            }
+            let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
+            let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
+            partitions.insert(partition, Partition::new(start, since));
+        }
+        stamps::refuse(&self.params, first)?;
+        self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
+        self.has_partitions(numbers.clone());
+        self.partitions = numbers;
+        Ok(())
+    }
+
+    fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
+        if let Some(why) = self.changed(&self.partitions)? {
+            return Ok(Event::Reset { why: why.into() });
+        }
+        // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
+        let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
+        let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(Event::Reset { why: "reading has not started".to_owned().into() });
+        };
+        match consumer.next(&self.params, until, timeout)? {
+            Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),
+            Found::Event(event) => Ok(event),
+            Found::Unreadable(error) => self.unreadable(&error),
+        }
+    }
+
+    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+        let mut ends = self.tracker.ends(cutoff);
+        if let Some(ends) = &mut ends {
+            ends.0.retain(|partition, _| self.share.has(*partition));
+        }
+        Ok(ends)
+    }
+
+    fn reached(&self, ends: &Positions) -> Result<bool, Error> {
+        let Some(consumer) = &self.consumer else { return Ok(false) };
+        if consumer.has_gathered() {
+            return Ok(false);
+        }
+        let is_past =
+            |(partition, end): (&i32, &i64)| consumer.partitions.get(partition).is_some_and(|p| p.at() >= *end);
+        // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.
+        if !consumer.is_idle || ends.0.iter().all(is_past) {
+            return Ok(ends.0.iter().all(is_past));
+        }
+        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
+    }
+
+    fn is_connected(&self) -> bool {
+        self.tracker.is_connected()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Instant;
+
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+    use crate::Broker;
+    use crate::source::record::Format;
+
+    /// A broker that was asked later than another one, and knows of one partition less.
+    #[test]
+    fn nothing_is_read_and_no_window_closes_without_a_partition_that_was_seen() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("input", 2, 1).unwrap();
+        let params = Params {
+            broker: Broker::mock(cluster.bootstrap_servers()),
+            topic: "input".to_owned(),
+            clock: String::new(),
+            clock_slack: Duration::ZERO,
+            readers: Some(1),
+            trust_producer_time: true,
+            format: Format::Arrow,
+            on_bad_message: OnBadMessage::Stop,
+            skip: BTreeSet::new(),
+            lost: vec![],
+        };
+        let columns = Columns { time: "time".to_owned(), ..Columns::default() };
+        let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+        let ends = |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
+        let started = Instant::now();
+        while ends(&mut source, 0).is_none() {
+            assert!(started.elapsed() < Duration::from_secs(20), "both partitions are there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let cutoff = Timestamp::from_micros(0);
+        let is_waited_for = |failure: &Error| {
+            assert!(failure.is_transient(), "{failure}");
+            assert!(
+                failure.to_string().contains("does not know all of topic 'input' yet: partition 2 is missing"),
+                "{failure}"
+            );
+        };
+        // The ledger knows it, from before a restart.
+        let recorded = Positions([(2, 1)].into());
+        let failures = [source.begin(&recorded), source.rewind(cutoff, &Recorded { ends: recorded, past: None })];
+        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
+        // Another reader has seen it.
+        source.tracker.add_partitions(vec![0, 1, 2]);
+        source.tracker.add_partitions(vec![0, 1]);
+
+        let failures = [source.rewind(cutoff, &Recorded::default()), source.begin(&Positions::default())];
+        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
+        let started = Instant::now();
+        while source.is_connected() {
+            assert_eq!(ends(&mut source, 1), None);
+            assert!(started.elapsed() < Duration::from_secs(20), "the partition is not missed");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(ends(&mut source, 1), None);
+        // One that was made anew has not even what was read of the partitions that are there.
+        let made_anew = source.begin(&Positions([(0, 5), (2, 1)].into())).unwrap_err();
+        assert!(matches!(made_anew, Error::Recreated { .. }), "{made_anew}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Which topic is read, and how.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::Broker;
+use crate::check::setting;
+use crate::source::Error;
+use crate::source::record::Format;
+use crate::topic::Topic;
+
+/// Which topic is read, and how.
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub broker: Broker,
+    pub topic: String,
+    /// A small topic of the same cluster that tells the brokers' time; not used where producers are trusted.
+    pub clock: String,
+    /// How long after a cutoff, by the brokers' clock, the end offsets are taken: longer than replication lags and the brokers'
+    /// clocks differ, together.
+    pub clock_slack: Duration,
+    /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
+    pub trust_producer_time: bool,
+    pub format: Format,
+    /// Of Arrow messages; a record that cannot be read is dropped by itself.
+    pub on_bad_message: OnBadMessage,
+    /// Broken messages that the operator chose to skip: (partition, offset).
+    pub skip: BTreeSet<(i32, i64)>,
+    /// How many threads read, each its share of the partitions; by default one for each processor.
+    pub readers: Option<u32>,
+    /// Input that was deleted unread or cannot be read, and whose loss the operator accepted. It is passed even if it is there.
+    pub lost: Vec<Lost>,
+}
+
+impl Params {
+    /// How many threads read at most: no more than there are partitions.
+    pub fn most_readers(&self) -> u32 {
+        let processors =
+            || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+        self.readers.unwrap_or_else(processors).max(1)
+    }
+
+    /// How many threads read a topic of so many partitions.
+    pub(super) fn readers_of(&self, partitions: usize) -> u32 {
+        self.most_readers().min(u32::try_from(partitions).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// Up to where everything from `at` on is given up as lost; `None` if `at` is not.
+    pub fn lost_until(&self, partition: i32, at: i64) -> Option<i64> {
+        let mut to = at;
+        while let Some(lost) = self.lost.iter().find(|l| l.partition == partition && l.from <= to && to < l.to) {
+            to = lost.to;
+        }
+        (to > at).then_some(to)
+    }
+
+    /// Where reading goes on that has come to `at`, behind what is given up or skipped there.
+    pub(super) fn passed_from(&self, partition: i32, at: i64) -> i64 {
+        let mut next = at;
+        loop {
+            next = match self.lost_until(partition, next) {
+                Some(to) => to,
+                None if self.skip.contains(&(partition, next)) => next + 1,
+                None => return next,
+            };
+        }
+    }
+}
+
+pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
+    setting(topic, "message.timestamp.type") == "LogAppendTime"
+}
+
+/// Checks that the topic can be an input.
+///
+/// # Errors
+///
+/// If it is compacted, or its timestamps are not trusted.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    if !is_stamped_by_broker(topic) && !params.trust_producer_time {
+        return Err(Error::ProducerTime { topic: params.topic.clone() });
+    }
+    if setting(topic, "cleanup.policy").contains("compact") {
+        return Err(Error::Compacted { topic: params.topic.clone() });
+    }
+    Ok(())
+}
+
+/// What to do with a message that cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBadMessage {
+    Stop,
+    Skip,
+}
+
+/// The offsets `from..to` of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub partition: i32,
+    pub from: i64,
+    pub to: i64,
+}

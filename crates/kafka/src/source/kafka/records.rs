@@ -1,0 +1,47 @@
+//! Messages that are one record each.
+
+use crate::source::record::{Format, Gather, RecordReader, Undeclared};
+use bernstream_release::source::{Batch, Columns};
+use bernstream_synopsis::clock::Timestamp;
+
+/// Reads messages that are one record each, and gathers them.
+pub(super) struct Records {
+    reader: RecordReader,
+    gather: Gather,
+}
+
+impl Records {
+    /// `None` where messages are Arrow.
+    ///
+    /// # Errors
+    ///
+    /// If the type of a key or a user is not declared.
+    pub fn new(format: &Format, columns: &Columns) -> Result<Option<Self>, Undeclared> {
+        let Format::Records { form, declared } = format else { return Ok(None) };
+        let reader = RecordReader::new(form, columns, declared)?;
+        Ok(Some(Records { reader, gather: Gather::new(columns) }))
+    }
+
+    /// Whether all that was taken has been returned.
+    pub fn is_empty(&self) -> bool {
+        self.gather.is_empty()
+    }
+
+    /// Takes a message; returns the batch before it where it does not belong to that. One without a timestamp or a payload, or
+    /// that cannot be read, is dropped: it is a row without a time.
+    pub fn take(
+        &mut self,
+        (partition, offset): (i32, i64),
+        time: Option<Timestamp>,
+        payload: Option<&[u8]>,
+    ) -> Option<Batch> {
+        let payload = payload.filter(|_| time.is_some());
+        let row = payload.and_then(|payload| self.reader.read(payload).ok());
+        self.gather.push(partition, offset, time, row)
+    }
+
+    /// What was gathered, if there is anything.
+    pub fn flush(&mut self) -> Option<Batch> {
+        self.gather.take()
+    }
+}

@@ -1,0 +1,207 @@
+//! Whose time messages have: a topic that is set to `LogAppendTime` keeps what producers stamped before.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use super::params::Params;
+use super::partition_consumer::{is_unreadable, stamped_by_producer};
+use super::topic_inspector::TopicInspector;
+use crate::broker::close_client;
+use crate::source::Error;
+use crate::{ErrorContext, topic};
+use bernstream_synopsis::clock::Timestamp;
+
+/// How long a message is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The settings of a client that looks at single messages: it fetches little, and says where nothing follows.
+const SETTINGS: [(&str, &str); 8] = [
+    // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
+    ("group.id", "bernstream"),
+    ("enable.auto.commit", "false"),
+    ("auto.offset.reset", "error"),
+    // A transaction that is open would hide everything behind it.
+    ("isolation.level", "read_uncommitted"),
+    ("enable.partition.eof", "true"),
+    ("fetch.wait.max.ms", "10"),
+    // The partitions share a queue: one that is full must not hold up another.
+    ("fetch.queue.backoff.ms", "1"),
+    // A broker sends a batch at least.
+    ("max.partition.fetch.bytes", "1024"),
+];
+
+/// Messages of a partition with times of their producers, where the brokers' time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OlderStamps {
+    pub partition: i32,
+    /// The first that a reader comes to; 0 if retention may have deleted some before it.
+    pub from: i64,
+    /// The offset behind the last of them, if the topic was altered once.
+    pub to: i64,
+    /// The broker's time of the message there, if there is one.
+    pub next: Option<Timestamp>,
+}
+
+/// The messages with producers' times to which a reader comes that begins at those of `since`. One message of each partition is looked at,
+/// and more only where there are any.
+///
+/// # Errors
+///
+/// If the cluster does not answer or refuses.
+pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps>, Error> {
+    if params.trust_producer_time || params.broker.is_mock {
+        return Ok(Vec::new());
+    }
+    let topic = topic::describe(&params.broker, &params.topic)?;
+    let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+    let numbers = inspector.partitions(&topic.id, topic.partitions.iter().copied())?;
+    let mut first = BTreeMap::new();
+    for (partition, offset) in inspector.first_since(since, &numbers)? {
+        first.extend(offset.map(|offset| (partition, params.passed_from(partition, offset))));
+    }
+    let reader = StampReader::start(params)?;
+    let mut older = Vec::new();
+    for (partition, stamp) in reader.at(&first)? {
+        if stamp.is_of_producer() {
+            let (low, high) = inspector.watermarks(partition)?;
+            let (to, next) = reader.first_of_brokers(partition, stamp.offset + 1, high)?;
+            let from = if stamp.offset <= low { 0 } else { stamp.offset };
+            older.push(OlderStamps { partition, from, to, next });
+        }
+    }
+    reader.close();
+    Ok(older)
+}
+
+/// Refuses to begin at these offsets, which were looked up by time, if one of the messages there has its producer's time.
+///
+/// Before anything is read: the look-up of where a window ends finds the same message, and would end the window there, without those behind it.
+/// In a topic that was altered once, no message that a producer stamped is both late enough to be found later and behind one of a broker.
+///
+/// # Errors
+///
+/// If it has, or if the cluster does not answer or refuses.
+pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Result<(), Error> {
+    if params.trust_producer_time {
+        return Ok(());
+    }
+    let first =
+        first.into_iter().filter_map(|(partition, offset)| Some((partition, params.passed_from(partition, offset?))));
+    let first: BTreeMap<i32, i64> = first.collect();
+    if first.is_empty() {
+        return Ok(());
+    }
+    let reader = StampReader::start(params)?;
+    let found = reader.at(&first);
+    reader.close();
+    match found?.into_iter().find(|(_, stamp)| stamp.is_of_producer()) {
+        Some((partition, stamp)) => Err(stamped_by_producer(params, partition, stamp.offset)),
+        None => Ok(()),
+    }
+}
+
+/// When a message was sent.
+#[derive(Clone, Copy)]
+struct MessageStamp {
+    offset: i64,
+    /// Unknown of a message that cannot be unpacked.
+    time: rdkafka::Timestamp,
+}
+
+impl MessageStamp {
+    fn of(message: &BorrowedMessage<'_>) -> Self {
+        MessageStamp { offset: message.offset(), time: message.timestamp() }
+    }
+
+    fn is_of_producer(&self) -> bool {
+        matches!(self.time, rdkafka::Timestamp::CreateTime(_))
+    }
+}
+
+/// Looks at single messages of a topic.
+struct StampReader<'a> {
+    params: &'a Params,
+    client: BaseConsumer<ErrorContext>,
+}
+
+impl<'a> StampReader<'a> {
+    /// # Errors
+    ///
+    /// If the client cannot be created.
+    fn start(params: &'a Params) -> Result<Self, crate::Error> {
+        let failed = |error: KafkaError| params.broker.failed(&params.topic, &error);
+        Ok(StampReader { params, client: params.broker.consumer(&SETTINGS).map_err(failed)? })
+    }
+
+    fn close(self) {
+        close_client(self.client);
+    }
+
+    /// The first message at or behind an offset of each partition, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If a partition does not answer.
+    fn at(&self, offsets: &BTreeMap<i32, i64>) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
+        let Params { broker, topic, .. } = self.params;
+        let failed = |error: KafkaError| broker.failed(topic, &error);
+        let (mut list, mut left, mut found) = (TopicPartitionList::new(), offsets.clone(), BTreeMap::new());
+        for (partition, offset) in offsets {
+            list.add_partition_offset(topic, *partition, Offset::Offset(*offset)).map_err(failed)?;
+        }
+        self.client.assign(&list).map_err(failed)?;
+        let mut deadline = Instant::now() + PATIENCE;
+        while !left.is_empty() && Instant::now() < deadline {
+            match self.client.poll(deadline.saturating_duration_since(Instant::now())) {
+                Some(Ok(message)) if left.remove(&message.partition()).is_some() => {
+                    found.insert(message.partition(), MessageStamp::of(&message));
+                    deadline = Instant::now() + PATIENCE;
+                }
+                Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),
+                // Of which partition it is the client does not say.
+                Some(Err(error)) if is_unreadable(&error) => left.clear(),
+                Some(Err(error)) => match failed(error) {
+                    error if error.is_transient() => {}
+                    lasting => return Err(lasting),
+                },
+                Some(Ok(_)) | None => {}
+            }
+        }
+        self.client.unassign().map_err(failed)?;
+        match left.keys().next() {
+            None => Ok(found),
+            Some(partition) => {
+                let why = format!("partition {partition} of topic '{topic}' could not be read");
+                Err(crate::Error::Unavailable { servers: broker.servers.clone(), why })
+            }
+        }
+    }
+
+    /// The first message in `from..end` of a partition that a broker has stamped, if there are none behind it that a producer has: its offset
+    /// and its time; otherwise `end`. In each step half of what is left.
+    ///
+    /// # Errors
+    ///
+    /// If the partition does not answer.
+    fn first_of_brokers(&self, partition: i32, from: i64, end: i64) -> Result<(i64, Option<Timestamp>), crate::Error> {
+        let (mut from, mut end, mut time) = (from, end, None);
+        while from < end {
+            let middle = from + (end - from) / 2;
+            match self.at(&[(partition, middle)].into())?.remove(&partition) {
+                Some(stamp) if stamp.offset < end && stamp.is_of_producer() => from = stamp.offset + 1,
+                Some(stamp) => {
+                    end = middle;
+                    let millis = stamp.time.to_millis();
+                    time = millis.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+                }
+                None => end = middle,
+            }
+        }
+        Ok((end, time))
+    }
+}

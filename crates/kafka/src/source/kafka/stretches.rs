@@ -1,0 +1,198 @@
+//! Partitions that are taken up and given back one by one, each read from a time of its own: what an absorber reads.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::params::{Params, check};
+use super::partition_consumer::{Found, Partition, PartitionConsumer};
+use super::topic_inspector::TopicInspector;
+use super::{stamps, start, unreadable};
+use crate::broker::close_client;
+use crate::source::{Error, Event};
+use crate::topic;
+use bernstream_release::source::{Batch, Columns};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+
+/// Partitions of a topic, read by one client.
+pub struct Stretches {
+    params: Params,
+    columns: Columns,
+    id: String,
+    /// Serves all that share a topic.
+    inspector: Arc<TopicInspector>,
+    partitions: usize,
+    /// How many share a topic, and the room of the queues.
+    of: u32,
+    consumer: Option<PartitionConsumer>,
+    /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
+    changed: Option<BTreeMap<i32, Partition>>,
+    /// What the old one had read and not returned.
+    left: VecDeque<Batch>,
+}
+
+impl Stretches {
+    /// Checks the topic. Nothing is read before [`Stretches::begin`].
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be an input, or the cluster does not answer or refuses.
+    pub fn open(params: Params, columns: Columns) -> Result<Self, Error> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        check(&params, &topic)?;
+        let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
+        Ok(Stretches {
+            params,
+            columns,
+            id: topic.id,
+            inspector,
+            partitions: topic.partitions.len(),
+            of: 1,
+            consumer: None,
+            changed: None,
+            left: VecDeque::new(),
+        })
+    }
+
+    /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
+    pub fn shared(self) -> Vec<Stretches> {
+        let of = self.params.readers_of(self.partitions);
+        let one = |_| Stretches {
+            params: self.params.clone(),
+            columns: self.columns.clone(),
+            id: self.id.clone(),
+            inspector: Arc::clone(&self.inspector),
+            partitions: self.partitions,
+            of,
+            consumer: None,
+            changed: None,
+            left: VecDeque::new(),
+        };
+        (0..of).map(one).collect()
+    }
+
+    /// The id of the topic that was opened.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Reads `partition` from the first message on that has a timestamp of at least `since`, which has passed. Those before the offset `past`
+    /// have earlier ones.
+    ///
+    /// # Errors
+    ///
+    /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
+    pub fn begin(&mut self, partition: i32, since: Timestamp, past: i64) -> Result<(), Error> {
+        self.inspector.partitions(&self.id, [partition])?;
+        // What comes before the first that is late enough is looked for is behind it, and what is deleted until then counts as deleted.
+        let end = self.inspector.watermarks(partition)?.1;
+        let first = self.inspector.first_since(since, &[partition])?;
+        stamps::refuse(&self.params, first.clone())?;
+        let first = first.get(&partition).copied().flatten();
+        let low = self.inspector.watermarks(partition)?.0;
+        let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
+        self.change().insert(partition, Partition::new(offset, since));
+        self.left.retain(|batch| batch.partition != partition);
+        Ok(())
+    }
+
+    /// Reads `partition` no more, if it was read.
+    pub fn end(&mut self, partition: i32) {
+        let is_read = match (&self.changed, &self.consumer) {
+            (Some(changed), _) => changed.contains_key(&partition),
+            (None, consumer) => consumer.as_ref().is_some_and(|consumer| consumer.partitions.contains_key(&partition)),
+        };
+        // Whatever changes ends the client, which reads others too.
+        if is_read {
+            self.change().remove(&partition);
+        }
+        self.left.retain(|batch| batch.partition != partition);
+    }
+
+    /// Where the next client begins; ends the present one.
+    fn change(&mut self) -> &mut BTreeMap<i32, Partition> {
+        let (consumer, left) = (&mut self.consumer, &mut self.left);
+        self.changed.get_or_insert_with(|| {
+            let Some(mut old) = consumer.take() else { return BTreeMap::new() };
+            left.extend(old.flush());
+            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
+            close_client(old);
+            at
+        })
+    }
+
+    /// The next event; partitions that have reached `until` are paused. After [`Event::Reset`] all partitions must begin again.
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be read on.
+    pub fn next(&mut self, until: &Positions, timeout: Duration) -> Result<Event, Error> {
+        if let Some(batch) = self.left.pop_front() {
+            return Ok(Event::Batch(batch));
+        }
+        if let Some(changed) = &self.changed {
+            let partitions = changed.iter().map(|(number, partition)| (*number, partition.again())).collect();
+            self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.of, partitions)?);
+            self.changed = None;
+        }
+        let Some(consumer) = self.consumer.as_mut().filter(|consumer| !consumer.partitions.is_empty()) else {
+            std::thread::sleep(timeout);
+            return Ok(Event::Idle);
+        };
+        let failed = match consumer.next(&self.params, Some(until), timeout)? {
+            Found::Event(event) => return Ok(event),
+            Found::Unreadable(error) => error,
+        };
+        let found = unreadable::find(&self.params, &self.inspector, &consumer.next_offsets());
+        if let Ok(Some(found)) = found {
+            let why = found.explain(&self.params.topic);
+            consumer.stop(found.partition, found.from, why.clone());
+            return Ok(Event::Stuck { why });
+        }
+        // The client may have passed messages over: without it reading starts again.
+        let old = self.consumer.take();
+        close_client(old);
+        match found {
+            Err(error) if !error.is_transient() => Err(error),
+            _ => Ok(Event::Reset {
+                why: format!("messages of topic '{}' were missed: {failed}", self.params.topic).into(),
+            }),
+        }
+    }
+
+    /// Whether a partition has stopped at a broken message.
+    pub fn has_stopped(&self, partition: i32) -> bool {
+        let consumer = self.consumer.as_ref().filter(|_| self.changed.is_none());
+        consumer.and_then(|consumer| consumer.partitions.get(&partition)).is_some_and(Partition::has_stopped)
+    }
+
+    /// An offset behind everything of a partition that was returned.
+    pub fn at(&self, partition: i32) -> i64 {
+        match (&self.changed, &self.consumer) {
+            (Some(changed), _) => changed.get(&partition),
+            (None, consumer) => consumer.as_ref().and_then(|consumer| consumer.partitions.get(&partition)),
+        }
+        .map_or(0, Partition::at)
+    }
+
+    /// Whether everything of a partition before `end` was returned.
+    ///
+    /// # Errors
+    ///
+    /// If the position of the client cannot be read.
+    pub fn reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
+        let is_ours = |batch: &Batch| batch.partition == partition;
+        let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else { return Ok(false) };
+        let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else { return Ok(false) };
+        if consumer.has_gathered() || self.left.iter().any(is_ours) {
+            return Ok(false);
+        }
+        // The rest may be transaction markers, which are never returned.
+        if at >= end || !consumer.is_idle {
+            return Ok(at >= end);
+        }
+        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        Ok(positions.0.get(&partition).is_some_and(|at| *at >= end))
+    }
+}

@@ -1,0 +1,176 @@
+//! Files of one record a line: CSV and JSON lines.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader, split};
+use bernstream_release::source::batch::Batch;
+use bernstream_release::source::broken::Broken;
+use bernstream_release::source::columns::Columns;
+use bernstream_release::source::found::{Contents, FoundColumns};
+
+/// What many programs write at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether a file has lines, by its name.
+pub fn is_named_so(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ["csv", "jsonl", "ndjson"].iter().any(|known| ending == *known))
+}
+
+/// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
+pub struct Lines {
+    input: BufReader<File>,
+    line: Vec<u8>,
+    /// How many lines have been read, empty ones too.
+    pub read: u64,
+}
+
+impl Lines {
+    pub fn new(file: File) -> Self {
+        Lines { input: BufReader::new(file), line: Vec::new(), read: 0 }
+    }
+
+    /// How many bytes of the file are read.
+    pub fn bytes_read(&self) -> u64 {
+        self.input.get_ref().stream_position().unwrap_or(0)
+    }
+
+    /// The next line that is not empty. A byte-order mark before it is passed over, whichever line it is: were it only the first,
+    /// what becomes of a record would depend on those before it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        while self.fill()? {
+            self.read += 1;
+            if self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
+            }
+            self.line.pop_if(|last| *last == b'\r');
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(Some(&self.line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a line; `false` at the end of the file.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        let mut is_there = false;
+        loop {
+            let buffer = self.input.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(is_there);
+            }
+            is_there = true;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let taken = end.unwrap_or(buffer.len());
+            let room = (BYTE_ORDER_MARK.len() + LARGEST_RECORD + 2).saturating_sub(self.line.len());
+            self.line.extend(buffer.iter().take(taken.min(room)));
+            self.input.consume(taken + usize::from(end.is_some()));
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Reads the records of a file.
+enum Reader {
+    Json(RecordReader),
+    Csv(CsvReader),
+}
+
+/// How many lines are listed that are no record.
+const MOST_LISTED: usize = 5;
+
+/// The lines of a file that cannot be read as a record: how many, and the first of them. For whoever may see the records.
+#[derive(Debug, Default)]
+pub struct BrokenLines {
+    pub count: u64,
+    pub first: Vec<BrokenLine>,
+}
+
+#[derive(Debug)]
+pub struct BrokenLine {
+    pub line: u64,
+    pub why: Broken,
+}
+
+impl BrokenLines {
+    fn note(&mut self, line: u64, why: Broken) {
+        self.count += 1;
+        if self.first.len() < MOST_LISTED {
+            self.first.push(BrokenLine { line, why });
+        }
+    }
+}
+
+/// The records of a file of lines, in batches.
+pub(super) struct LineTable {
+    lines: Lines,
+    reader: Reader,
+    gather: Gather,
+    pub contents: Contents,
+    pub broken: BrokenLines,
+}
+
+impl LineTable {
+    /// How many bytes of the file are read.
+    pub fn bytes_read(&self) -> u64 {
+        self.lines.bytes_read()
+    }
+
+    /// A file without a line of names has no records.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, names a needed column twice, or a type that it needs is not declared.
+    pub fn open(file: File, is_csv: bool, columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
+        let mut lines = Lines::new(file);
+        if !is_csv {
+            let reader = RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
+            let (reader, contents) = (Reader::Json(reader), Contents::Records);
+            return Ok(LineTable::new(lines, reader, columns, contents));
+        }
+        let header = lines.next_line().map_err(Broken::new)?.map(split).transpose()?;
+        let contents = match &header {
+            Some(header) => Contents::Columns(Arc::new(FoundColumns::of_names(header, columns))),
+            None => Contents::Nothing,
+        };
+        let reader = Reader::Csv(CsvReader::new(&header.unwrap_or_default(), columns, declared)?);
+        Ok(LineTable::new(lines, reader, columns, contents))
+    }
+
+    fn new(lines: Lines, reader: Reader, columns: &Columns, contents: Contents) -> Self {
+        LineTable { lines, reader, gather: Gather::new(columns), contents, broken: BrokenLines::default() }
+    }
+
+    /// The next records. A line that cannot be read is a row without a time, which is dropped.
+    pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
+        let LineTable { lines, reader, gather, broken, .. } = self;
+        loop {
+            // By its line, so that the order of rows does not depend on where batches end.
+            let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
+            let Some(line) = lines.next_line().map_err(Broken::new)? else { return Ok(gather.take()) };
+            let read = match reader {
+                Reader::Json(reader) => reader.read(line),
+                Reader::Csv(reader) => reader.read(line),
+            };
+            let row = match read {
+                Ok(row) => Some(row),
+                Err(why) => {
+                    broken.note(lines.read, why);
+                    None
+                }
+            };
+            if let Some(batch) = gather.push(partition, offset, None, row) {
+                return Ok(Some(batch));
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A record as one line of CSV (RFC 4180), below a header line of names.
+//!
+//! A record is one line, always: were line breaks allowed in quotes, one quote too many would take the records behind it along.
+
+use super::declared::Declared;
+use super::fields::{Row, Scalar};
+use super::reader::LARGEST_RECORD;
+use super::tree::{Tree, whole};
+use bernstream_release::source::broken::Broken;
+use bernstream_release::source::columns::Columns;
+
+/// Reads lines of one file.
+pub struct CsvReader {
+    /// The node of each column that is needed.
+    nodes: Vec<Option<usize>>,
+    tree: Tree,
+    row: Row,
+}
+
+impl CsvReader {
+    /// A reader of the lines below a header; a needed column that it lacks is null in each of them.
+    ///
+    /// # Errors
+    ///
+    /// If the header has a needed column twice, or the type of a key or a user is not declared.
+    pub fn new(header: &[String], columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
+        let tree = Tree::new(columns, declared, whole).map_err(Broken::new)?;
+        let nodes: Vec<Option<usize>> = header.iter().map(|name| tree.child(0, name)).collect();
+        for node in tree.children(0) {
+            if nodes.iter().filter(|found| **found == Some(node)).count() > 1 {
+                return Err(Broken::new(format_args!("it has two columns '{}'", tree.name(node))));
+            }
+        }
+        Ok(CsvReader { nodes, tree, row: Row::default() })
+    }
+
+    /// The needed fields of a line. An empty field counts as null, and so does one of another type than declared.
+    ///
+    /// # Errors
+    ///
+    /// If the line cannot be read. It is then to be dropped, and nothing else.
+    pub fn read(&mut self, line: &[u8]) -> Result<&Row, Broken> {
+        let fields = split(line)?;
+        if fields.len() != self.nodes.len() {
+            let (found, wanted) = (fields.len(), self.nodes.len());
+            return Err(Broken::new(format_args!("it has {found} fields, the header has {wanted}")));
+        }
+        self.row.clear(self.tree.values, self.tree.len());
+        for (field, node) in fields.iter().zip(&self.nodes) {
+            let Some(node) = node.filter(|_| !field.is_empty()) else { continue };
+            for role in self.tree.roles(node) {
+                self.row.set(*role, Scalar::Text(field));
+            }
+        }
+        Ok(&self.row)
+    }
+}
+
+/// The fields of a line, without their quotes.
+///
+/// # Errors
+///
+/// If it is too long, not UTF-8, or has a quote where none can be.
+pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
+    if line.len() > LARGEST_RECORD {
+        return Err(Broken::new(format_args!("it has more than {LARGEST_RECORD} bytes")));
+    }
+    let mut rest = std::str::from_utf8(line).map_err(|_| Broken::new("it is not UTF-8"))?;
+    let mut fields = Vec::new();
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => unquote(quoted)?,
+            None => {
+                let (field, _) = rest.split_once(',').unwrap_or((rest, ""));
+                if field.contains('"') {
+                    return Err(Broken::new("it has a quote within a field that does not begin with one"));
+                }
+                (field.to_owned(), rest.get(field.len()..).unwrap_or_default())
+            }
+        };
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(fields),
+            None => return Err(Broken::new("it has text after the end of a quoted field")),
+        }
+    }
+}
+
+/// The text up to its closing quote, and what is behind that; two quotes are one in the text.
+fn unquote(mut rest: &str) -> Result<(String, &str), Broken> {
+    let mut field = String::new();
+    loop {
+        let (text, after) =
+            rest.split_once('"').ok_or_else(|| Broken::new("it has a quoted field that does not end on its line"))?;
+        field.push_str(text);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                field.push('"');
+                rest = more;
+            }
+            None => return Ok((field, after)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_split_as_rfc_4180_has_it() {
+        for (line, expected) in [
+            ("a,b", vec!["a", "b"]),
+            ("", vec![""]),
+            (",", vec!["", ""]),
+            ("\"a,b\",\"\",c", vec!["a,b", "", "c"]),
+            ("\"say \"\"a\"\"\"", vec!["say \"a\""]),
+            (" a , b", vec![" a ", " b"]),
+        ] {
+            assert_eq!(split(line.as_bytes()).unwrap(), expected, "{line}");
+        }
+        for wrong in ["\"a", "\"a\"b", "a\"b", "\"a\"\"", "a,\"b\nc"] {
+            assert!(split(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        assert!(split(&[b'a', 0xff]).is_err());
+    }
+}

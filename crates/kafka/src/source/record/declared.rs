@@ -1,0 +1,14 @@
+//! What a configuration declares of fields that carry no type of their own, or one of several.
+
+pub use bernstream_synopsis::scalar::IdType;
+pub use bernstream_synopsis::times::TimeFormat;
+
+/// The declared types of the needed fields; the values of the domain are always numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Declared {
+    pub time: TimeFormat,
+    /// Needed where there is a key.
+    pub key: Option<IdType>,
+    /// Needed where there are users.
+    pub unit: Option<IdType>,
+}

@@ -1,0 +1,254 @@
+//! The needed fields of one record. `docs/reference/records.md` says what each role takes.
+
+use super::declared::IdType;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::scalar::{OF_DOUBLE, OF_SINGLE, integer, integer_of, integer_part, number};
+use bernstream_synopsis::times::TimeFormat;
+
+/// What a field is needed for, which decides the types that it may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    Time(TimeFormat),
+    Key(IdType),
+    Unit(IdType),
+    /// Its place in the values.
+    Value(usize),
+}
+
+/// What a schema says that a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Strings, and the symbols of an enum.
+    Text,
+    Bytes,
+    Numbers,
+    /// Integers that are times, in this form.
+    Times(TimeFormat),
+    /// Timestamps of Protobuf.
+    Timestamps,
+    /// What counts as null whatever it is needed for.
+    Nothing,
+}
+
+/// A type that a field can have.
+#[derive(Clone, Debug)]
+pub(super) struct FieldType {
+    pub content: Content,
+    /// For people.
+    pub name: String,
+}
+
+impl Role {
+    /// Whether a field with this content can have what is needed.
+    pub fn can_take(self, content: Content) -> bool {
+        match (self, content) {
+            (_, Content::Nothing) => false,
+            (_, Content::Text) => true,
+            (Role::Time(declared), Content::Times(format)) => declared == format,
+            (Role::Time(declared), Content::Timestamps) => declared == TimeFormat::Rfc3339,
+            (Role::Time(declared), Content::Numbers) => declared != TimeFormat::Rfc3339,
+            (Role::Key(IdType::Text) | Role::Unit(IdType::Text), content) => content == Content::Bytes,
+            (_, Content::Numbers | Content::Times(_)) => true,
+            (_, Content::Bytes | Content::Timestamps) => false,
+        }
+    }
+
+    pub fn requirement(self) -> &'static str {
+        match self {
+            Role::Time(TimeFormat::Rfc3339) => {
+                "the event time must be text or a Timestamp, unless input.time_format says in which unit it is"
+            }
+            Role::Time(_) => "the event time must be a number or text, in the unit that input.time_format says",
+            Role::Key(IdType::Text) => "a key must be text or bytes, as its type says",
+            Role::Key(IdType::Integer) => "a key must be a number or text, as its type says",
+            Role::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
+            Role::Unit(IdType::Integer) => "a user must be a number or text, as its type says",
+            Role::Value(_) => "a value must be a number, or text that holds one",
+        }
+    }
+}
+
+/// One value in a record. Whatever else there may be is mistyped for every role.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scalar<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    /// From -2^63 to 2^64 - 1.
+    Integer(i128),
+    /// Of 64 bits.
+    Float(f64),
+    /// Of 32 bits.
+    Single(f32),
+}
+
+impl Scalar<'_> {
+    /// The integer that a number is.
+    fn integer(self) -> Option<i128> {
+        match self {
+            Scalar::Integer(integer) => Some(integer),
+            Scalar::Float(float) => integer_of(float, OF_DOUBLE),
+            Scalar::Single(float) => integer_of(float.into(), OF_SINGLE),
+            Scalar::Text(_) | Scalar::Bytes(_) => None,
+        }
+    }
+}
+
+/// The needed fields of one record, as far as they are there and have their types. `Debug` shows none of it.
+#[derive(Default)]
+pub struct Row {
+    pub(super) time: Option<i64>,
+    pub(super) key: Id,
+    pub(super) unit: Id,
+    pub(super) values: Vec<Option<f64>>,
+    /// The nodes of the tree that have been met.
+    seen: Vec<bool>,
+}
+
+/// The text of a key or a user; an integer in decimal.
+#[derive(Default)]
+pub(super) struct Id {
+    bytes: Vec<u8>,
+    is_there: bool,
+}
+
+impl Id {
+    pub fn get(&self) -> Option<&[u8]> {
+        self.is_there.then_some(self.bytes.as_slice())
+    }
+
+    fn set(&mut self, kind: IdType, scalar: Scalar<'_>) {
+        self.bytes.clear();
+        let digits;
+        let bytes = match (kind, scalar) {
+            (IdType::Text, Scalar::Text(text)) => Some(text.as_bytes()),
+            (IdType::Text, Scalar::Bytes(bytes)) => Some(bytes),
+            (IdType::Text, _) => None,
+            (IdType::Integer, Scalar::Text(text)) => integer_part(text).map(str::as_bytes),
+            (IdType::Integer, number) => {
+                digits = number.integer().map(|integer| integer.to_string());
+                digits.as_deref().map(str::as_bytes)
+            }
+        };
+        self.is_there = bytes.is_some();
+        self.bytes.extend_from_slice(bytes.unwrap_or_default());
+    }
+}
+
+impl Row {
+    /// The event time, if it is there.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.time.map(Timestamp::from_micros)
+    }
+
+    /// Forgets the record before.
+    pub(super) fn clear(&mut self, values: usize, nodes: usize) {
+        self.time = None;
+        (self.key.is_there, self.unit.is_there) = (false, false);
+        self.values.clear();
+        self.values.resize(values, None);
+        self.seen.clear();
+        self.seen.resize(nodes, false);
+    }
+
+    /// Notes that a node of the tree was met; whether it was before.
+    pub(super) fn meets(&mut self, node: usize) -> bool {
+        self.seen.get_mut(node).is_none_or(|seen| std::mem::replace(seen, true))
+    }
+
+    /// Takes a value for a role; one of another type counts as missing.
+    pub(super) fn set(&mut self, role: Role, scalar: Scalar<'_>) {
+        match role {
+            Role::Time(format) => self.time = time(format, scalar),
+            Role::Key(kind) => self.key.set(kind, scalar),
+            Role::Unit(kind) => self.unit.set(kind, scalar),
+            Role::Value(at) => {
+                if let Some(value) = self.values.get_mut(at) {
+                    *value = value_of(scalar);
+                }
+            }
+        }
+    }
+}
+
+fn time(format: TimeFormat, scalar: Scalar<'_>) -> Option<i64> {
+    match scalar {
+        Scalar::Text(text) => format.of_text(text),
+        number => format.micros(number.integer()?),
+    }
+}
+
+/// The nearest `f64`; text holds one number as in JSON.
+fn value_of(scalar: Scalar<'_>) -> Option<f64> {
+    match scalar {
+        #[expect(clippy::cast_precision_loss, reason = "the nearest one is meant")]
+        Scalar::Integer(integer) => Some(integer as f64),
+        Scalar::Float(number) => Some(number),
+        Scalar::Single(number) => Some(number.into()),
+        Scalar::Text(text) => number(text),
+        Scalar::Bytes(_) => None,
+    }
+}
+
+/// Whether a text is an integer in its one form, in which a key of that type is compared.
+pub fn is_integer(text: &str) -> bool {
+    integer(text).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether one of these values is what a role needs.
+    fn takes(role: Role, scalars: &[Scalar<'_>]) -> bool {
+        scalars.iter().any(|scalar| {
+            let mut row = Row::default();
+            row.clear(1, 0);
+            row.set(role, *scalar);
+            row.time.is_some() || row.key.is_there || row.unit.is_there || row.values.iter().any(Option::is_some)
+        })
+    }
+
+    #[test]
+    fn a_role_can_take_a_content_if_it_takes_one_of_its_values() {
+        let times = [TimeFormat::Rfc3339, TimeFormat::Seconds, TimeFormat::Milliseconds, TimeFormat::Nanoseconds];
+        let ids = [IdType::Text, IdType::Integer];
+        let roles = times.map(Role::Time).into_iter().chain(ids.map(Role::Key)).chain(ids.map(Role::Unit));
+        let contents: [(Content, &[Scalar<'_>]); 4] = [
+            (Content::Text, &[Scalar::Text("7"), Scalar::Text("2026-01-01T00:00:00Z")]),
+            (Content::Bytes, &[Scalar::Bytes(b"7"), Scalar::Bytes(b"2026-01-01T00:00:00Z")]),
+            (Content::Numbers, &[Scalar::Integer(7), Scalar::Float(7.0), Scalar::Single(7.0)]),
+            (Content::Nothing, &[]),
+        ];
+        for role in roles.chain([Role::Value(0)]) {
+            for (content, scalars) in contents {
+                assert_eq!(role.can_take(content), takes(role, scalars), "{role:?} {content:?}");
+            }
+        }
+        let in_millis = Content::Times(TimeFormat::Milliseconds);
+        assert!(Role::Time(TimeFormat::Milliseconds).can_take(in_millis) && Role::Value(0).can_take(in_millis));
+        assert!(
+            !Role::Time(TimeFormat::Microseconds).can_take(in_millis) && !Role::Key(IdType::Text).can_take(in_millis)
+        );
+        assert!(Role::Time(TimeFormat::Rfc3339).can_take(Content::Timestamps));
+        assert!(
+            !Role::Time(TimeFormat::Seconds).can_take(Content::Timestamps)
+                && !Role::Value(0).can_take(Content::Timestamps)
+        );
+    }
+
+    #[test]
+    fn a_time_is_of_its_declared_form_and_no_other() {
+        let text = Scalar::Text("1970-01-01T01:00:00.0000019+01:00");
+        assert_eq!(time(TimeFormat::Rfc3339, text), Some(1));
+        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
+        assert_eq!(time(TimeFormat::Seconds, Scalar::Integer(-2)), Some(-2_000_000));
+        assert_eq!(time(TimeFormat::Nanoseconds, Scalar::Text("-1")), Some(-1));
+        assert_eq!(time(TimeFormat::Milliseconds, Scalar::Integer(i128::from(i64::MAX))), None);
+        for float in [Scalar::Float(1.0), Scalar::Single(1.0), Scalar::Text("1.0")] {
+            assert_eq!(time(TimeFormat::Milliseconds, float), Some(1_000), "{float:?}");
+        }
+        assert_eq!(time(TimeFormat::Milliseconds, Scalar::Float(1.5)), None);
+        assert_eq!(time(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);
+        assert_eq!(time(TimeFormat::Milliseconds, text), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! How the messages of a topic are written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::avro::Schemas;
+use super::declared::Declared;
+use super::protobuf::MessageType;
+use super::tree::{Undeclared, needed, steps};
+use bernstream_release::source::columns::Columns;
+
+/// How the messages of a topic are written.
+#[derive(Clone, Debug)]
+pub enum Format {
+    /// Each message is an Arrow IPC stream of any number of records; its columns have types.
+    Arrow,
+    /// Each message is one record.
+    Records { form: RecordForm, declared: Declared },
+}
+
+/// The form of a record.
+#[derive(Clone, Debug)]
+pub enum RecordForm {
+    /// One JSON object.
+    Json,
+    /// One Avro record of one of these schemas, in the framing of Confluent.
+    Avro(Arc<Schemas>),
+    /// One Protobuf message of this type.
+    Protobuf(Arc<MessageType>),
+}
+
+impl RecordForm {
+    /// Its name in the configuration.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RecordForm::Json => "json",
+            RecordForm::Avro(_) => "avro",
+            RecordForm::Protobuf(_) => "protobuf",
+        }
+    }
+
+    /// The needed fields that no record can have, because no schema has them, or none with a type that could hold what is needed: they
+    /// would always be missing.
+    ///
+    /// # Errors
+    ///
+    /// If the type of a key or a user is not declared.
+    pub fn impossible(&self, columns: &Columns, declared: &Declared) -> Result<Vec<Impossible>, Undeclared> {
+        let mut found = Vec::new();
+        for (path, role) in needed(columns, declared)? {
+            let types = match self {
+                RecordForm::Json => continue,
+                RecordForm::Avro(schemas) => schemas.at(&steps(path)),
+                RecordForm::Protobuf(kind) => kind.at(path).into_iter().collect(),
+            };
+            if !types.iter().any(|kind| role.can_take(kind.content)) {
+                let types: BTreeSet<String> = types.into_iter().map(|kind| kind.name).collect();
+                found.push(Impossible { field: path.to_owned(), types, requirement: role.requirement() });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A needed field that no record can have.
+#[derive(Clone, Debug)]
+pub struct Impossible {
+    pub field: String,
+    /// The types that schemas have it with, for people; none if no schema has it.
+    pub types: BTreeSet<String>,
+    /// What it is needed for.
+    pub requirement: &'static str,
+}

@@ -1,0 +1,130 @@
+//! A record as one JSON object (RFC 8259).
+//!
+//! What is not needed is passed over without recursion and without a copy, so depth is no danger; its syntax is checked.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::fields::{Row, Scalar};
+use super::tree::Tree;
+use bernstream_release::source::broken::Broken;
+
+/// Reads the needed fields.
+///
+/// # Errors
+///
+/// If it is not one JSON object in UTF-8, or has a needed name twice.
+pub(super) fn read(payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
+    let text = std::str::from_utf8(payload).map_err(|_| Broken::new("it is not UTF-8"))?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(Broken::new("it is not a JSON object"));
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    Value { tree, node: 0, row }.deserialize(&mut json).map_err(Broken::new)?;
+    json.end().map_err(Broken::new)
+}
+
+/// The value at a node of the tree.
+struct Value<'t> {
+    tree: &'t Tree,
+    node: usize,
+    row: &'t mut Row,
+}
+
+impl Value<'_> {
+    fn set(self, scalar: Scalar<'_>) {
+        for role in self.tree.roles(self.node) {
+            self.row.set(*role, scalar);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.set(Scalar::Text(text));
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, integer: i64) -> Result<(), E> {
+        self.set(Scalar::Integer(integer.into()));
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, integer: u64) -> Result<(), E> {
+        self.set(Scalar::Integer(integer.into()));
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.set(Scalar::Float(number));
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let Value { tree, node, row } = self;
+        while let Some(child) = fields.next_key_seed(Name { tree, node })? {
+            match child {
+                None => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+                Some(child) if row.meets(child) => return Err(A::Error::custom("a needed name is there twice")),
+                Some(node) => fields.next_value_seed(Value { tree, node, row })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a field of the object at a node: its own node, if it is needed.
+struct Name<'t> {
+    tree: &'t Tree,
+    node: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.tree.child(self.node, name))
+    }
+}

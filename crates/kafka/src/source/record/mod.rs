@@ -1,0 +1,25 @@
+//! Records that come one by one, each in a form of its own: JSON, Avro, Protobuf, or a line of a file.
+//!
+//! `docs/reference/records.md` is the specification. What becomes of a record is a pure function of its bytes, its message
+//! timestamp and the
+//! configuration: it never depends on another record, and nothing that is wrong with one stops the stream.
+
+pub mod avro;
+pub mod csv;
+pub mod declared;
+pub mod fields;
+pub mod form;
+pub mod gather;
+mod json;
+pub mod protobuf;
+pub mod reader;
+mod tree;
+
+pub use self::csv::{CsvReader, split};
+pub use self::declared::{Declared, IdType, TimeFormat};
+pub use self::fields::is_integer;
+pub use self::form::{Format, Impossible, RecordForm};
+pub use self::gather::Gather;
+pub use self::protobuf::{MessageType, WireField};
+pub use self::reader::{LARGEST_RECORD, RecordReader};
+pub use self::tree::Undeclared;

@@ -1,0 +1,110 @@
+//! Where the needed fields lie in a record.
+
+use super::declared::Declared;
+use super::fields::Role;
+use bernstream_release::source::columns::Columns;
+
+/// The names of the needed fields as a tree of objects in objects; the first node is the record.
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    /// How many values a record has.
+    pub values: usize,
+}
+
+#[derive(Default)]
+struct Node {
+    name: String,
+    roles: Vec<Role>,
+    children: Vec<usize>,
+}
+
+/// A key or a user without a declared type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undeclared {
+    #[error("the type of the key is not declared: add `type`, \"text\" or \"integer\", to `key` of [input]")]
+    Key,
+    #[error("the type of the user is not declared: add `type`, \"text\" or \"integer\", to `user` of [privacy]")]
+    Unit,
+}
+
+/// The steps of a path such as `after.amount`.
+pub(super) fn steps(path: &str) -> Vec<&str> {
+    path.split('.').collect()
+}
+
+/// A name as one step.
+pub(super) fn whole(name: &str) -> Vec<&str> {
+    vec![name]
+}
+
+/// The needed fields by their names or paths, each with what it is needed for.
+///
+/// # Errors
+///
+/// If the type of a key or a user is not declared.
+pub(super) fn needed<'a>(columns: &'a Columns, declared: &Declared) -> Result<Vec<(&'a str, Role)>, Undeclared> {
+    let mut needed = vec![(columns.time.as_str(), Role::Time(declared.time))];
+    if let Some(key) = &columns.key {
+        needed.push((key, Role::Key(declared.key.ok_or(Undeclared::Key)?)));
+    }
+    if let Some(unit) = &columns.unit {
+        needed.push((unit, Role::Unit(declared.unit.ok_or(Undeclared::Unit)?)));
+    }
+    needed.extend(columns.values.iter().enumerate().map(|(at, value)| (value.as_str(), Role::Value(at))));
+    Ok(needed)
+}
+
+impl Tree {
+    /// # Errors
+    ///
+    /// If the type of a key or a user is not declared.
+    pub fn new(columns: &Columns, declared: &Declared, split: impl Fn(&str) -> Vec<&str>) -> Result<Self, Undeclared> {
+        let mut tree = Tree { nodes: vec![Node::default()], values: columns.values.len() };
+        for (path, role) in needed(columns, declared)? {
+            tree.add(&split(path), role);
+        }
+        Ok(tree)
+    }
+
+    fn add(&mut self, path: &[&str], role: Role) {
+        let mut at = 0;
+        for step in path {
+            at = self.child(at, step).unwrap_or_else(|| {
+                let next = self.nodes.len();
+                self.nodes.push(Node { name: (*step).to_owned(), ..Node::default() });
+                if let Some(node) = self.nodes.get_mut(at) {
+                    node.children.push(next);
+                }
+                next
+            });
+        }
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.roles.push(role);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What the value at a node is needed for.
+    pub fn roles(&self, node: usize) -> &[Role] {
+        self.nodes.get(node).map_or(&[], |node| &node.roles)
+    }
+
+    /// The name of the field at a node.
+    pub fn name(&self, node: usize) -> &str {
+        self.nodes.get(node).map_or("", |node| &node.name)
+    }
+
+    /// The nodes of the needed fields of the object at a node.
+    pub fn children(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.nodes.get(node).into_iter().flat_map(|node| node.children.iter().copied())
+    }
+
+    /// The node of a field of the object at a node.
+    pub fn child(&self, node: usize, name: &str) -> Option<usize> {
+        let children = self.nodes.get(node)?.children.iter();
+        children.copied().find(|child| self.nodes.get(*child).is_some_and(|child| child.name == name))
+    }
+}

@@ -1,0 +1,256 @@
+//! Topic metadata: id, partitions and settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::broker::{Broker, REQUEST_TIMEOUT};
+use crate::error::Error;
+use crate::error_context::ErrorContext;
+use crate::right::Right;
+pub(crate) use crate::topic_id::{Described, described};
+
+/// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
+pub const NO_ID: &str = "00000000000000000000000000000000";
+
+/// A topic as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Changes when the topic is deleted and created again; [`NO_ID`] from a broker without topic ids.
+    pub id: String,
+    /// The numbers of its partitions, ascending.
+    pub partitions: Vec<i32>,
+    /// Every setting with its effective value, defaults included; empty for a mock cluster.
+    pub settings: BTreeMap<String, String>,
+    /// What the user of the connection may do with it.
+    pub rights: BTreeSet<Right>,
+}
+
+/// Looks up id, partitions and settings; never creates the topic.
+///
+/// # Errors
+///
+/// If the topic does not exist, if its settings may not be read, or if the cluster does not answer or refuses.
+pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let partitions = partitions(broker, &client, topic)?;
+    let Described { id, rights, .. } = described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
+    let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
+    // The client tells of a right that is missing by naming no setting.
+    if settings.is_empty() && !broker.is_mock {
+        let (topic, servers) = (topic.to_owned(), broker.servers.clone());
+        return Err(Error::NoRight { topic, servers, right: Right::DescribeConfigs });
+    }
+    Ok(Topic { id, partitions, settings, rights })
+}
+
+/// Creates a topic and waits until it can be used.
+///
+/// # Errors
+///
+/// If the topic already exists, or the cluster does not answer or refuses.
+pub fn create(
+    broker: &Broker,
+    topic: &str,
+    partitions: i32,
+    replication: i32,
+    settings: &[(&str, &str)],
+) -> Result<(), Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
+    while metadata(broker, &client, topic, REQUEST_TIMEOUT)?.brokers().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
+    let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+    let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
+    if let Some(Err((_, code))) = results.into_iter().next() {
+        return Err(match code {
+            RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it already exists"),
+            RDKafkaErrorCode::InvalidReplicationFactor => broker.refused(
+                topic,
+                &format!(
+                    "{replication} replicas are more than the cluster has brokers; for a trial on one broker set \
+                     witness_min_insync_replicas = 1 in [output.kafka]"
+                ),
+            ),
+            code => broker.failed(topic, &KafkaError::AdminOp(code)),
+        });
+    }
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    loop {
+        let state = self::partitions(broker, &client, topic).and_then(|numbers| {
+            described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
+            // Until a leader is elected, requests about a partition fail.
+            numbers.iter().try_for_each(|number| {
+                client.fetch_watermarks(topic, *number, REQUEST_TIMEOUT).map(drop).map_err(|e| broker.failed(topic, &e))
+            })?;
+            is_known_everywhere(broker, &client, topic)
+        });
+        match state {
+            Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            state => return state,
+        }
+    }
+}
+
+/// Fails where a broker does not know the topic yet: each learns of it by itself, and the next client may ask any of them.
+fn is_known_everywhere(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<(), Error> {
+    let brokers = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
+    brokers.brokers().iter().filter(|_| brokers.brokers().len() > 1).try_for_each(|each| {
+        let mut one = broker.clone();
+        one.servers = format!("{}:{}", each.host(), each.port());
+        let client = one.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+        match partitions(&one, &client, topic) {
+            // One that is down learns of it before it answers again.
+            Err(Error::Unavailable { .. }) => Ok(()),
+            answer => answer.map(drop),
+        }
+    })
+}
+
+/// Metadata by a client without an assignment.
+pub(super) fn metadata(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+    timeout: Duration,
+) -> Result<Metadata, Error> {
+    let metadata = broker.first_request(client, timeout, |timeout| client.fetch_metadata(Some(topic), timeout));
+    metadata.map_err(|e| broker.failed(topic, &e))
+}
+
+/// The partitions of a topic, ascending, by a client without an assignment.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
+pub fn partitions(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<Vec<i32>, Error> {
+    partitions_within(broker, client, topic, REQUEST_TIMEOUT)
+}
+
+/// How many replicas each partition of a topic has; the most, where they differ.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
+pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let metadata = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
+    numbers(broker, topic, &metadata)?;
+    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let most = partitions.map(|partition| partition.replicas().len()).max().unwrap_or(1);
+    Ok(i32::try_from(most).unwrap_or(i32::MAX))
+}
+
+/// How many brokers a cluster has now.
+///
+/// # Errors
+///
+/// If it does not answer or refuses.
+pub fn brokers(broker: &Broker) -> Result<usize, Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed("", &e))?;
+    let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| client.fetch_metadata(None, timeout));
+    metadata.map(|metadata| metadata.brokers().len()).map_err(|e| broker.failed("", &e))
+}
+
+/// The same with another timeout.
+///
+/// # Errors
+///
+/// As for [`partitions`].
+pub fn partitions_within(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+    timeout: Duration,
+) -> Result<Vec<i32>, Error> {
+    numbers(broker, topic, &metadata(broker, client, topic, timeout)?)
+}
+
+/// The same by a client that is reading the topic.
+///
+/// # Errors
+///
+/// As for [`partitions`].
+pub fn partitions_while_reading(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+    timeout: Duration,
+) -> Result<Vec<i32>, Error> {
+    let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|e| broker.failed(topic, &e))?;
+    numbers(broker, topic, &metadata)
+}
+
+fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
+    let found = metadata.topics().iter().find(|t| t.name() == topic);
+    if let Some(error) = found.and_then(|t| t.error()) {
+        return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
+    }
+    let mut partitions: Vec<i32> = found.iter().flat_map(|t| t.partitions()).map(|p| p.id()).collect();
+    partitions.sort_unstable();
+    if partitions.is_empty() {
+        return Err(Error::NoTopic { topic: topic.to_owned(), servers: broker.servers.clone() });
+    }
+    Ok(partitions)
+}
+
+/// Every setting of a topic with its effective value, defaults included.
+///
+/// # Errors
+///
+/// If the cluster does not answer or refuses.
+pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
+    let resource = ResourceSpecifier::Topic(topic);
+    let found = administer(broker, topic, async |admin, options| admin.describe_configs([&resource], &options).await)?;
+    let mut settings = BTreeMap::new();
+    for resource in found {
+        let resource = resource.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code)))?;
+        settings.extend(resource.entries.into_iter().filter_map(|e| Some((e.name, e.value?))));
+    }
+    Ok(settings)
+}
+
+/// Deletes the records before these offsets of a topic, in all replicas.
+///
+/// # Errors
+///
+/// If the cluster does not answer or refuses, for one of the partitions too.
+pub fn delete_before(broker: &Broker, topic: &str, before: &BTreeMap<i32, i64>) -> Result<(), Error> {
+    let mut list = TopicPartitionList::new();
+    for (number, offset) in before {
+        let added = list.add_partition_offset(topic, *number, Offset::Offset(*offset));
+        added.map_err(|error| broker.failed(topic, &error))?;
+    }
+    let done = administer(broker, topic, async |admin, options| admin.delete_records(&list, &options).await)?;
+    let failed = done.elements().iter().find_map(|partition| partition.error().err());
+    failed.map_or(Ok(()), |error| Err(broker.failed(topic, &error)))
+}
+
+/// Waits for one administration request.
+pub(super) fn administer<T>(
+    broker: &Broker,
+    topic: &str,
+    request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,
+) -> Result<T, Error> {
+    let admin = broker.client_config().and_then(|config| config.create());
+    let admin: AdminClient<_> = admin.map_err(|e| broker.failed(topic, &e))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|e| Error::Unavailable { servers: broker.servers.clone(), why: e.to_string() })?;
+    let options = AdminOptions::new().request_timeout(Some(REQUEST_TIMEOUT)).operation_timeout(Some(REQUEST_TIMEOUT));
+    let answer = runtime.block_on(request(&admin, options));
+    // Closing takes 100 ms, so it happens in the background.
+    std::thread::spawn(move || drop(admin));
+    answer.map_err(|e| broker.failed(topic, &e))
+}

@@ -1,0 +1,227 @@
+//! An audit of the output alone, without the ledger. Pure.
+//!
+//! Every synopsis states the price of its release, and what the charged blocks have spent by then. So any reader of the output
+//! can add up the prices and compare: a price that was tampered with, a block that has spent more than its total, and two
+//! versions of one window are contradictions. A missing message (retention, compaction) is no contradiction: some of the stated
+//! spending is then unaccounted for. Messages removed at the very end cannot be noticed.
+//!
+//! The price of a release counts once for each row and block, however many keys there are: keys partition the records.
+
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::chain::Digest;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Charge, Definition, Description, Unit};
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// Collects the synopses of an output, in any order.
+#[derive(Debug, Default)]
+pub struct Audit {
+    pipelines: BTreeMap<String, Pipeline>,
+    contradictions: Vec<String>,
+}
+
+/// The result of an audit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// One for each ledger that paid for something.
+    pub statements: Vec<Statement>,
+    /// Contradictions, in words.
+    pub contradictions: Vec<String>,
+}
+
+/// What the output says about one ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    pub pipeline: String,
+    pub ledger: String,
+    pub promise: Promise,
+    /// The guarantee in words, of the newest synopsis.
+    pub in_words: String,
+    /// The number of distinct messages.
+    pub messages: usize,
+    /// The number of further messages with the same bytes.
+    pub copies: usize,
+    /// The first and the last row that are on the output.
+    pub rows: (u64, u64),
+    /// The end of the last window.
+    pub until: Timestamp,
+    /// The block that has spent the largest part of the total.
+    pub worst: (Span, Price),
+    pub newest: (Span, Price),
+    /// What the newest block has left of its total. The output does not say what later windows will cost.
+    pub left: Price,
+    pub missing: Missing,
+}
+
+/// The guarantee of a ledger, which never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise {
+    pub definition: Definition,
+    pub unit: Unit,
+    pub total: Price,
+}
+
+/// What is missing from the output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Spending of blocks that no price on the output accounts for, in words.
+    pub unaccounted: Vec<String>,
+    /// Missing keys of rows that have other keys, in words.
+    pub messages: Vec<String>,
+    /// Rows without a message between the first and the last: withheld windows, changes of the configuration, or removed messages.
+    pub rows: u64,
+}
+
+#[derive(Debug, Default)]
+struct Pipeline {
+    /// Release, window and key of every message.
+    versions: BTreeMap<(String, Span, Option<String>), Digest>,
+    ledgers: BTreeMap<String, LedgerMessages>,
+}
+
+/// The messages of one ledger.
+#[derive(Debug)]
+struct LedgerMessages {
+    promise: Promise,
+    rows: BTreeMap<u64, Row>,
+    messages: usize,
+    copies: usize,
+    /// The guarantee in words, of the row with the highest number.
+    in_words: (u64, String),
+}
+
+#[derive(Debug)]
+struct Row {
+    end: Timestamp,
+    releases: BTreeMap<String, Release>,
+}
+
+/// What the messages of one release and row have in common, and their keys.
+#[derive(Debug)]
+struct Release {
+    window: Span,
+    price: Price,
+    blocks: Vec<Charge>,
+    configuration: String,
+    keys: Vec<Option<String>>,
+}
+
+impl Audit {
+    /// Adds the synopsis that was found at `place`, with the digest of its bytes.
+    pub fn add(&mut self, place: &str, bytes: Digest, about: &Description) {
+        let pipeline = self.pipelines.entry(about.pipeline.clone()).or_default();
+        let ledger = pipeline.ledgers.entry(about.ledger.id.clone()).or_insert_with(|| LedgerMessages::of(about));
+        let version = (about.release.clone(), about.window, about.key.clone());
+        match pipeline.versions.get(&version) {
+            Some(first) if *first == bytes => {
+                ledger.copies += 1;
+                return;
+            }
+            Some(_) => {
+                let start = about.window.start;
+                self.contradictions.push(format!("{place}: a second version of {}, window {start}", name(about)));
+                return;
+            }
+            None => {
+                pipeline.versions.insert(version, bytes);
+            }
+        }
+        for what in ledger.add(about) {
+            self.contradictions.push(format!("{place}: {what}"));
+        }
+    }
+
+    /// Adds everything up.
+    pub fn finish(self) -> Findings {
+        let Audit { pipelines, mut contradictions } = self;
+        let mut statements = Vec::new();
+        for (pipeline, Pipeline { ledgers, .. }) in pipelines {
+            let mut blocks = Vec::new();
+            for (id, ledger) in ledgers {
+                let sums = ledger.sums();
+                contradictions.extend(sums.contradictions.iter().map(|what| format!("ledger {id}, {what}")));
+                blocks.extend(sums.spent.keys().map(|block| (*block, id.clone())));
+                statements.extend(ledger.statement(&pipeline, &id, sums));
+            }
+            contradictions.extend(overlaps(blocks));
+        }
+        Findings { statements, contradictions }
+    }
+}
+
+/// Overlapping blocks of two ledgers: the losses of a unit in both compose, and no ledger tracks their sum.
+fn overlaps(mut blocks: Vec<(Span, String)>) -> Vec<String> {
+    blocks.sort();
+    let (mut found, mut last) = (Vec::new(), None::<(Span, String)>);
+    for (block, id) in blocks {
+        if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end) {
+            found.push(format!(
+                "the block {} to {} of ledger {id} overlaps the block {} to {} of ledger {other}",
+                block.start, block.end, before.start, before.end
+            ));
+        }
+        if last.as_ref().is_none_or(|(before, _)| before.end < block.end) {
+            last = Some((block, id));
+        }
+    }
+    found
+}
+
+fn name(about: &Description) -> String {
+    key_of(&about.release, about.key.as_deref())
+}
+
+fn key_of(release: &str, key: Option<&str>) -> String {
+    key.map_or_else(|| release.to_owned(), |key| format!("{release}, key {key}"))
+}
+
+impl LedgerMessages {
+    fn of(about: &Description) -> Self {
+        let total = about.privacy.blocks.first().map_or(about.privacy.price.zero(), |charge| charge.total);
+        let promise = Promise { definition: about.privacy.definition.clone(), unit: about.privacy.unit.clone(), total };
+        LedgerMessages { promise, rows: BTreeMap::new(), messages: 0, copies: 0, in_words: (0, String::new()) }
+    }
+
+    /// Adds one message; returns what contradicts the others.
+    fn add(&mut self, about: &Description) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let (sequence, privacy) = (about.ledger.sequence, &about.privacy);
+        self.messages += 1;
+        if sequence >= self.in_words.0 {
+            self.in_words = (sequence, privacy.in_words.clone());
+        }
+        let promise = &self.promise;
+        if !privacy.definition.is_kind_of(&promise.definition)
+            || privacy.unit != promise.unit
+            || privacy.blocks.iter().any(|charge| charge.total != promise.total)
+        {
+            wrong.push("its guarantee differs from that of the other messages of its ledger".to_owned());
+        }
+        let row = self.rows.entry(sequence).or_insert_with(|| Row { end: about.window.end, releases: BTreeMap::new() });
+        if row.end != about.window.end {
+            wrong.push(format!(
+                "row {sequence} has a window that ends at {} and one that ends at {}",
+                row.end, about.window.end
+            ));
+        }
+        let release = row.releases.entry(about.release.clone()).or_insert_with(|| Release {
+            window: about.window,
+            price: privacy.price,
+            blocks: privacy.blocks.clone(),
+            configuration: about.digests.configuration.clone(),
+            keys: Vec::new(),
+        });
+        if (release.window, release.price, &release.blocks) != (about.window, privacy.price, &privacy.blocks) {
+            let what = format!("row {sequence}: the keys of {} disagree on its window, price or blocks", about.release);
+            wrong.push(what);
+        }
+        release.keys.push(about.key.clone());
+        wrong
+    }
+}

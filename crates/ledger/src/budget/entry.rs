@@ -1,0 +1,192 @@
+//! What pipelines write to the topic of a budget: a line of JSON each.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use bernstream_synopsis::Fraction;
+use bernstream_synopsis::TimeFormat;
+use bernstream_synopsis::clock::{Timestamp, micros};
+use bernstream_synopsis::grid::{Blocks, Grid, Span};
+use bernstream_synopsis::price::Price;
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "one at a time is in memory")]
+pub enum Record {
+    Share(Entry),
+    End(End),
+}
+
+/// A pipeline takes a share of every block from a time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub holder: Holder,
+    /// The pipeline's name, for people.
+    pub pipeline: String,
+    pub share: Fraction,
+    /// The start of the first block that it holds a share of.
+    pub from: Timestamp,
+    pub of: Shared,
+}
+
+/// Who holds a share. One pipeline holds one after the other, numbered by their generation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The id of the pipeline's witness.
+    pub owner: String,
+    pub generation: u64,
+}
+
+/// A share ends: its pipeline never charges a block that starts at `from` or later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub holder: Holder,
+    pub from: Timestamp,
+}
+
+/// What is shared. Losses of units, blocks or totals that differ do not add up, so all pipelines must say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shared {
+    /// The id of the input topic.
+    pub input: String,
+    pub unit: Value,
+    /// The event-time column.
+    pub time: String,
+    /// How times are written, where the configuration declares it: the same number in another unit lies in another block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_format: Option<TimeFormat>,
+    /// What the schemas of the input say of event times and users, for records that have one: a field with the same name may be another one
+    /// there. Two agree where neither says of the same schema or field what the other does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Value>,
+    pub blocks: BlockGrid,
+    pub adjacency: Value,
+    /// The whole total of a block.
+    pub total: Price,
+}
+
+/// The blocks, in one form: of all origins that make the same blocks the first after 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum BlockGrid {
+    Every {
+        origin: Timestamp,
+        /// In microseconds.
+        length: u64,
+    },
+    Ever,
+}
+
+impl Record {
+    /// One line of JSON.
+    pub fn encode(&self) -> String {
+        json!(self).to_string()
+    }
+
+    pub fn decode(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+
+    /// Whether a record that cannot be decoded has the name of a share or of its end: another version may have written it.
+    pub fn is_of_another_version(text: &[u8]) -> bool {
+        let fields: Option<serde_json::Map<String, Value>> = serde_json::from_slice(text).ok();
+        fields.is_some_and(|fields| ["share", "end"].iter().any(|name| fields.contains_key(*name)))
+    }
+}
+
+impl Shared {
+    /// What the two say differently, in the words of the configuration; `None` if they are the same.
+    pub fn difference(&self, other: &Shared) -> Option<String> {
+        let said = |what: &str, ours: &dyn std::fmt::Display, theirs: &dyn std::fmt::Display| {
+            Some(format!("{what} is {theirs} there, and {ours} here"))
+        };
+        let blocks = |blocks: BlockGrid| match blocks {
+            BlockGrid::Ever => "one for ever".to_owned(),
+            BlockGrid::Every { origin, length } => {
+                format!(
+                    "one every {}, as from {origin}",
+                    bernstream_synopsis::clock::show(Duration::from_micros(length))
+                )
+            }
+        };
+        let written = |format: Option<TimeFormat>| match format {
+            Some(format) => json!(format).to_string(),
+            None => "not declared".to_owned(),
+        };
+        match () {
+            () if self.input != other.input => {
+                Some("it belongs to another input topic, or to one that was made anew since".to_owned())
+            }
+            () if self.unit != other.unit => said("the unit of privacy", &self.unit, &other.unit),
+            () if self.time != other.time => said("input.time", &self.time, &other.time),
+            () if self.time_format != other.time_format => {
+                said("input.time_format", &written(self.time_format), &written(other.time_format))
+            }
+            () if !agree(self.fields.as_ref(), other.fields.as_ref()) => Some(
+                "its schemas say otherwise which field is the event time or the user: all pipelines must pin one schema with an id, and read \
+                 the same fields of a message"
+                    .to_owned(),
+            ),
+            () if self.blocks != other.blocks => said("the blocks", &blocks(self.blocks), &blocks(other.blocks)),
+            () if self.adjacency != other.adjacency => said("privacy.adjacency", &self.adjacency, &other.adjacency),
+            () if self.total != other.total => said("the whole total", &self.total, &other.total),
+            () => None,
+        }
+    }
+}
+
+/// Whether two values have nothing that they say differently; what only one of them has, it may have.
+fn agree(one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (None, _) | (_, None) => true,
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            one.iter().all(|(name, value)| agree(Some(value), other.get(name)))
+        }
+        (Some(one), Some(other)) => one == other,
+    }
+}
+
+impl From<Blocks> for BlockGrid {
+    fn from(blocks: Blocks) -> Self {
+        match blocks {
+            Blocks::Forever => BlockGrid::Ever,
+            Blocks::Every(grid) => {
+                let length = micros(grid.length());
+                let origin = Timestamp::from_micros(grid.origin().micros().rem_euclid(length.max(1)));
+                BlockGrid::Every { origin, length: length.unsigned_abs() }
+            }
+        }
+    }
+}
+
+impl BlockGrid {
+    /// From when on, where there is more than one block.
+    pub fn since(&self, time: Timestamp) -> String {
+        match self {
+            BlockGrid::Ever => String::new(),
+            BlockGrid::Every { .. } => format!(" from {time} on"),
+        }
+    }
+
+    /// The start of the block of `time`; `None` for a grid without a length.
+    pub fn start_of(&self, time: Timestamp) -> Option<Timestamp> {
+        match *self {
+            BlockGrid::Ever => Some(Span::ALL.start),
+            BlockGrid::Every { origin, length } => {
+                Grid::new(origin, Duration::from_micros(length)).map(|grid| grid.span_of(time).start)
+            }
+        }
+    }
+
+    /// Whether a block starts at `time`.
+    pub fn has_start(&self, time: Timestamp) -> bool {
+        self.start_of(time) == Some(time)
+    }
+}

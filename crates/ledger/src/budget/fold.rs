@@ -1,0 +1,153 @@
+//! Which shares hold. Pure: the same for everyone who has read the same records from the first one on.
+
+use super::entry::{End, Entry, Holder, Record, Shared};
+use bernstream_synopsis::Fraction;
+use bernstream_synopsis::clock::Timestamp;
+
+/// A share that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub entry: Entry,
+    /// It covers no block from this time on; `None` without an end.
+    pub until: Option<Timestamp>,
+}
+
+/// The shares that hold, in the order of the topic. The first says what all have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shares(Vec<Held>);
+
+/// Why a record changes nothing, for ever.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Void {
+    #[error("no program of this kind has written it")]
+    Stray,
+    #[error("it is not of the same budget: {0}")]
+    Other(String),
+    #[error("it was there before, or a later one of the same pipeline was")]
+    Again,
+    #[error("only {0} was left")]
+    TooMuch(Fraction),
+    #[error("it takes nothing")]
+    Nothing,
+    #[error("no block starts then")]
+    OffGrid,
+    #[error("nobody holds that share")]
+    Unheld,
+    #[error("that share has ended before")]
+    Ended,
+}
+
+impl Held {
+    fn covers(&self, time: Timestamp) -> bool {
+        self.entry.from <= time && self.until.is_none_or(|until| time < until)
+    }
+}
+
+impl Shares {
+    /// Reads one record more.
+    ///
+    /// An entry holds if it is of the same budget as those before it, if its generation is newer than all of its owner (else one that was
+    /// delivered twice would be taken again after its end), and if the shares of every block stay within the whole. A share ends once:
+    /// with its end, or where a newer generation of its owner takes over. An end that comes after that is void, so that it frees nothing
+    /// that the newer generation has charged.
+    ///
+    /// # Errors
+    ///
+    /// Why the record is void. Nothing has changed then.
+    pub fn take(&mut self, record: Record) -> Result<(), Void> {
+        match record {
+            Record::Share(entry) => self.share(entry),
+            Record::End(end) => self.end(&end),
+        }
+    }
+
+    fn share(&mut self, entry: Entry) -> Result<(), Void> {
+        if let Some(difference) = self.difference(&entry.of) {
+            return Err(Void::Other(difference));
+        }
+        if !entry.of.blocks.has_start(entry.from) {
+            return Err(Void::OffGrid);
+        }
+        if entry.share == Fraction::ZERO {
+            return Err(Void::Nothing);
+        }
+        let newest = self.newest_of(&entry.holder.owner).map(|held| held.entry.holder.generation);
+        if newest.is_some_and(|newest| entry.holder.generation <= newest) {
+            return Err(Void::Again);
+        }
+        let mut after = self.clone();
+        let own = |held: &&mut Held| held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from;
+        after.0.iter_mut().filter(own).for_each(|held| held.until = held.until.or(Some(entry.from)));
+        let left = after.left_from(entry.from);
+        if entry.share > left {
+            return Err(Void::TooMuch(left));
+        }
+        after.0.push(Held { entry, until: None });
+        *self = after;
+        Ok(())
+    }
+
+    fn end(&mut self, end: &End) -> Result<(), Void> {
+        let held = self.0.iter_mut().find(|held| held.entry.holder == end.holder).ok_or(Void::Unheld)?;
+        if !held.entry.of.blocks.has_start(end.from) {
+            return Err(Void::OffGrid);
+        }
+        if held.until.is_some() {
+            return Err(Void::Ended);
+        }
+        held.until = Some(end.from);
+        Ok(())
+    }
+
+    pub fn held(&self) -> &[Held] {
+        &self.0
+    }
+
+    /// What all have in common, as the first entry says it; `None` before that.
+    pub fn shared(&self) -> Option<&Shared> {
+        self.0.first().map(|held| &held.entry.of)
+    }
+
+    /// What a pipeline says otherwise than those that hold or held a share; `None` if it is of the same budget. It is compared with each:
+    /// of schemas one may say what the first does not.
+    pub fn difference(&self, of: &Shared) -> Option<String> {
+        self.0.iter().find_map(|held| of.difference(&held.entry.of))
+    }
+
+    pub fn of(&self, holder: &Holder) -> Option<&Held> {
+        self.0.iter().find(|held| held.entry.holder == *holder)
+    }
+
+    /// The last share that `owner` took.
+    pub fn newest_of(&self, owner: &str) -> Option<&Held> {
+        self.0.iter().filter(|held| held.entry.holder.owner == owner).max_by_key(|held| held.entry.holder.generation)
+    }
+
+    /// What is left of the block that starts at `time`.
+    fn left_at(&self, time: Timestamp) -> Fraction {
+        let taken = self.0.iter().filter(|held| held.covers(time)).map(|held| held.entry.share);
+        // Whatever holds was accepted within the whole.
+        taken.fold(Fraction::ALL, |left, share| left.checked_sub(share).unwrap_or(Fraction::ZERO))
+    }
+
+    /// What is left of every block from `time` on: what a new share may take.
+    pub fn left_from(&self, time: Timestamp) -> Fraction {
+        let later = self.0.iter().map(|held| held.entry.from).filter(|from| *from > time);
+        later.chain([time]).map(|time| self.left_at(time)).min().unwrap_or(Fraction::ALL)
+    }
+
+    /// What a new share may take from `time` on, and from which later blocks on it may take more.
+    pub fn left_over_time(&self, time: Timestamp) -> Vec<(Timestamp, Fraction)> {
+        let mut times: Vec<Timestamp> = self.0.iter().filter_map(|held| held.until).filter(|end| *end > time).collect();
+        times.push(time);
+        times.sort_unstable();
+        let mut left: Vec<(Timestamp, Fraction)> = times.into_iter().map(|time| (time, self.left_from(time))).collect();
+        left.dedup_by_key(|(_, left)| *left);
+        left
+    }
+
+    /// The first block from `time` on where `share` fits.
+    pub fn first_fit(&self, share: Fraction, time: Timestamp) -> Option<Timestamp> {
+        self.left_over_time(time).into_iter().find(|(_, left)| share <= *left).map(|(from, _)| from)
+    }
+}

@@ -1,0 +1,95 @@
+//! What a ledger claims at its witness, and whether the witness knows it.
+
+use super::chain::Head;
+use super::error::Error;
+use super::instance::{PRECEDENCE, Waiting};
+use super::open::Ledger;
+use super::witness::Claim;
+use crate::store;
+use bernstream_synopsis::clock::Timestamp;
+
+impl Ledger {
+    /// Checks that this ledger may continue from `accepted`, the newest accepted claim of the witness `identity`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
+    pub fn recognise(&self, identity: &str, accepted: Option<&Claim>) -> Result<(), Error> {
+        if identity != self.state.genesis.witness {
+            let (expected, found) = (self.state.genesis.witness.clone(), identity.to_string());
+            return Err(Error::ForeignWitness { path: self.file.clone(), expected, found });
+        }
+        let is_ours = match accepted {
+            None => self.state.genesis.previous.is_none(),
+            Some(claim) => self.state.genesis.previous == Some(claim.head) || self.contains(&claim.head)?,
+        };
+        if is_ours {
+            return Ok(());
+        }
+        let found = match accepted {
+            None => "no row at all".to_string(),
+            Some(Claim { head, maker: None, .. }) => format!("row {}", head.sequence),
+            Some(Claim { head, maker: Some(maker), .. }) => {
+                format!("row {}, claimed by the instance {maker}", head.sequence)
+            }
+        };
+        Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.state.head.sequence })
+    }
+
+    /// Until when to leave the next claim to others, or to wait for its moment; now or before, if it may be made. `accepted` is the newest
+    /// accepted claim.
+    ///
+    /// Without a [standby](super::Standby) it is left to the instance that made that for some seconds: if that is the original and this a
+    /// copy, the original wins. An instance that goes on alone loses these seconds, once.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn claims_at(&mut self, accepted: Option<&Claim>, now: Timestamp) -> Result<Timestamp, Error> {
+        if self.turn.is_some() {
+            let (head, first) = (self.state.head, self.first_unaccepted()?);
+            return Ok(self.turn.as_mut().map_or(now, |turn| turn.claims_at(head, first, now)));
+        }
+        let other = accepted.filter(|claim| !self.is_ours(claim));
+        let Some(claim) = other else {
+            self.waiting = None;
+            return Ok(now);
+        };
+        let waiting = self.waiting.filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
+        let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting { accepted: claim.head, since: now }));
+        Ok(waiting.since.plus(PRECEDENCE))
+    }
+
+    /// Its rows are about to be claimed.
+    pub fn claims(&mut self, now: Timestamp) {
+        let head = self.state.head;
+        if let Some(turn) = &mut self.turn {
+            turn.claim(head, now);
+        }
+    }
+
+    /// The claim on all rows after `accepted`, the head of the witness; `None` if there are none. Where there is a log, it holds all
+    /// rows before this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
+    /// hold the rows.
+    pub fn claim(&mut self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
+        if accepted == Some(&self.state.head) {
+            self.watch()?;
+            return Ok(None);
+        }
+        self.check_usable()?;
+        self.hold()?;
+        let stored = store::stored_head(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        if stored != Some(self.state.head) {
+            return Err(Error::Replaced { path: self.file.clone() });
+        }
+        if let (Some(maker), Some(folder)) = (&mut self.maker, self.file.parent()) {
+            maker.keep(folder)?;
+        }
+        let (head, last_block_end) = (self.state.head, self.state.account.last_block_end);
+        Ok(Some(Claim { previous: accepted.copied(), head, last_block_end, maker: self.instance() }))
+    }
+}

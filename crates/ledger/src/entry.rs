@@ -1,0 +1,208 @@
+//! A row as it is stored, archived and exported.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::chain::{Digest, Form, Head, Link, Row, account_of, commitment, link, link_whole, random};
+use super::error::Error;
+use super::store::{digest_of, sequence_of};
+use bernstream_synopsis::Positions;
+
+const SECRET: &str = r#","secret":"#;
+const ROW: &str = r#","row":"#;
+
+/// The most bytes of a partition and its offset in JSON.
+const WIDEST: usize = 36;
+
+/// How many bytes these offsets would have more in JSON if they had as many digits as they can have, and some.
+pub(super) fn hidden_width(ends: &Positions) -> usize {
+    let written = serde_json::to_string(ends).map_or(0, |text| text.len());
+    (ends.0.len() * WIDEST + 2).saturating_sub(written)
+}
+
+/// A row as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub head: Head,
+    salt: [u8; 32],
+    text: Text,
+}
+
+/// The text of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Text {
+    Whole(String),
+    Split { public: String, secret: String },
+}
+
+/// A line of an archive without its last fields, the texts, which are kept as they were.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    sequence: u64,
+    digest: Digest,
+    salt: Digest,
+}
+
+impl Entry {
+    /// Seals `row` with a fresh salt, as the successor of the row `before`, and the digest of the `account` after it where a checkpoint
+    /// may stand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
+    pub fn new(before: Option<Link>, sequence: u64, row: &Row, account: Option<Digest>) -> Result<Self, Error> {
+        let salt = random().ok_or(Error::Randomness)?;
+        let (public, secret) = row.split(account).map_err(|error| Error::Refused { why: error.to_string() })?;
+        // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
+        if Row::join(&public, &secret).ok().as_ref() != Some(row) {
+            return Err(Error::Refused { why: "the row could not be read again".to_owned() });
+        }
+        let digest = link(before, sequence, &commitment(&salt, &secret), &public);
+        Ok(Entry { head: Head { sequence, digest }, salt, text: Text::Split { public, secret } })
+    }
+
+    /// Reads the columns `sequence, salt, body, digest, secret`.
+    pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let head = Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 3)? };
+        let (body, secret) = (row.get(2)?, row.get::<_, Option<String>>(4)?);
+        let text = match secret {
+            None => Text::Whole(body),
+            Some(secret) => Text::Split { public: body, secret },
+        };
+        Ok(Entry { head, salt: row.get(1)?, text })
+    }
+
+    pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+        let (body, secret) = match &self.text {
+            Text::Whole(body) => (body, None),
+            Text::Split { public, secret } => (public, Some(secret)),
+        };
+        let (salt, digest) = (self.salt.as_slice(), self.head.digest.as_ref());
+        let insert = "INSERT INTO rows (sequence, salt, body, digest, secret) VALUES (?1, ?2, ?3, ?4, ?5)";
+        transaction.execute(insert, rusqlite::params![self.sequence()?, salt, body, digest, secret]).map(drop)
+    }
+
+    pub fn sequence(&self) -> rusqlite::Result<i64> {
+        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    }
+
+    /// What it says, whether it is genuine or not.
+    ///
+    /// # Errors
+    ///
+    /// If it is no row.
+    pub fn row(&self) -> serde_json::Result<Row> {
+        match &self.text {
+            Text::Whole(row) => serde_json::from_str(row),
+            Text::Split { public, secret } => Row::join(public, secret),
+        }
+    }
+
+    /// The digest of the account after it, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If it is no row.
+    pub fn account(&self) -> serde_json::Result<Option<Digest>> {
+        match &self.text {
+            Text::Whole(_) => Ok(None),
+            Text::Split { secret, .. } => account_of(secret),
+        }
+    }
+
+    /// Whether it is genuine, and the successor of the row `before`.
+    pub fn follows(&self, before: Option<Link>) -> bool {
+        let sequence = self.head.sequence;
+        let digest = match &self.text {
+            // A program that writes split rows writes no other, so what they say of themselves cannot be evaded.
+            Text::Whole(_) if before.is_some_and(|before| before.form == Form::Split) => return false,
+            Text::Whole(row) => link_whole(before, sequence, &self.salt, row),
+            Text::Split { public, secret } => link(before, sequence, &commitment(&self.salt, secret), public),
+        };
+        digest == self.head.digest
+    }
+
+    /// What the next row follows.
+    pub fn link(&self) -> Link {
+        let form = match &self.text {
+            Text::Whole(_) => Form::Whole,
+            Text::Split { .. } => Form::Split,
+        };
+        Link { form, digest: self.head.digest }
+    }
+
+    /// How many bytes its text has.
+    pub fn size(&self) -> usize {
+        match &self.text {
+            Text::Whole(row) => row.len(),
+            Text::Split { public, secret } => public.len() + secret.len(),
+        }
+    }
+
+    /// How many bytes its secret part would have more if the input's offsets had as many digits as they can have, and some.
+    pub fn hidden_width(&self) -> usize {
+        match (self.row(), &self.text) {
+            (Ok(Row::Window(closed)), Text::Split { .. }) => hidden_width(&closed.ends),
+            _ => 0,
+        }
+    }
+
+    /// A line of JSON with everything that its digest was made of.
+    pub fn secret_line(&self) -> String {
+        let (mut line, salt) = (self.line(), Digest::from(self.salt));
+        let _ = write!(line, r#","salt":"{salt}""#);
+        match &self.text {
+            Text::Whole(row) => line + ROW + row + "}",
+            Text::Split { public, secret } => line + SECRET + secret + ROW + public + "}",
+        }
+    }
+
+    /// A line of JSON with what anyone may see. Of a split row that is enough to compute its digest.
+    ///
+    /// # Errors
+    ///
+    /// If it is no row.
+    pub fn public_line(&self) -> serde_json::Result<String> {
+        let mut line = self.line();
+        match &self.text {
+            Text::Split { public, secret } => {
+                let _ = write!(line, r#","commitment":"{}""#, commitment(&self.salt, secret));
+                Ok(line + ROW + public + "}")
+            }
+            Text::Whole(row) => {
+                let (public, _) = self.row()?.split(None)?;
+                // What has no secret needs no salt either.
+                if public == *row {
+                    let _ = write!(line, r#","salt":"{}""#, Digest::from(self.salt));
+                }
+                Ok(line + ROW + &public + "}")
+            }
+        }
+    }
+
+    /// Whether anyone can compute its digest from its public line.
+    pub fn is_checkable(&self) -> bool {
+        match &self.text {
+            Text::Split { .. } => true,
+            Text::Whole(row) => self.row().and_then(|row| row.split(None)).is_ok_and(|(public, _)| public == *row),
+        }
+    }
+
+    fn line(&self) -> String {
+        format!(r#"{{"sequence":{},"digest":"{}""#, self.head.sequence, self.head.digest)
+    }
+
+    /// Reads a [`secret_line`](Self::secret_line); whether it is genuine is what [`follows`](Self::follows) says.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (about, row) = line.split_once(ROW)?;
+        let row = row.strip_suffix('}')?.to_owned();
+        let (about, text) = match about.split_once(SECRET) {
+            None => (about, Text::Whole(row)),
+            Some((about, secret)) => (about, Text::Split { public: row, secret: secret.to_owned() }),
+        };
+        let Line { sequence, digest, salt } = serde_json::from_str(&format!("{about}}}")).ok()?;
+        Some(Entry { head: Head { sequence, digest }, salt: salt.as_ref().try_into().ok()?, text })
+    }
+}

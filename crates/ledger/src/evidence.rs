@@ -1,0 +1,259 @@
+//! What shows that rows were accepted, whatever the witness says now.
+//!
+//! Brokers acknowledge before they flush, so a witness may lose its newest claims. What they covered may have been published; then it is on
+//! the output, or marked in the log or on this disk, or this worker remembers the claim. While the witness has not accepted all of that
+//! again, nothing is drawn: a window would be published in a second version. Rows that somebody has are claimed again, the same bytes. A
+//! claim that is made because of a stale read is void.
+
+use rusqlite::OptionalExtension;
+
+use super::chain::Head;
+use super::error::Error;
+use super::log::{Apart, LedgerLog};
+use super::open::Ledger;
+use super::outgoing::{Outgoing, OutputMessage};
+use crate::store;
+
+/// What was found before the witness was read: whatever it shows was claimed before that.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    messages: Vec<OutputMessage>,
+    /// Rows that the log says are published.
+    marks: Vec<Head>,
+}
+
+/// How the witness stands to what a ledger and the evidence show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has accepted all that was published.
+    Agrees,
+    /// It has not accepted this row of the ledger, which was published.
+    Behind(Head),
+    /// A row was published that the ledger does not have.
+    Unknown(Shown),
+}
+
+/// What was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Row(Head),
+    /// Somebody else may have written it.
+    Message(OutputMessage),
+}
+
+impl Shown {
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Shown::Row(head) => head.sequence,
+            Shown::Message(message) => message.sequence,
+        }
+    }
+}
+
+/// What was accepted and may not be any more.
+#[derive(Debug, Default)]
+struct Found {
+    /// Rows of the ledger.
+    own: Vec<Head>,
+    unknown: Vec<Shown>,
+}
+
+impl Evidence {
+    /// The newest `messages` of the output, and what `log` says of published rows, which is read.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub fn gather(messages: Vec<OutputMessage>, log: Option<&mut LedgerLog>) -> Result<Self, Error> {
+        let marks = match log {
+            Some(log) => {
+                log.read()?;
+                log.marks()
+            }
+            None => Vec::new(),
+        };
+        Ok(Evidence { messages, marks })
+    }
+}
+
+impl Ledger {
+    /// The same with its own log.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be read.
+    pub fn gather(&mut self, messages: Vec<OutputMessage>) -> Result<Evidence, Error> {
+        Evidence::gather(messages, self.log.as_mut())
+    }
+
+    /// How the witness stands, whose head `accepted` is a row of this ledger, and which had once accepted `remembered`.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn standing(
+        &self,
+        accepted: Option<&Head>,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<Standing, Error> {
+        let found = self.found(accepted, remembered, evidence)?;
+        let unknown = found.unknown.into_iter().max_by_key(Shown::sequence);
+        let newest = found.own.into_iter().max_by_key(|head| head.sequence);
+        Ok(match (unknown, newest) {
+            (Some(shown), _) => Standing::Unknown(shown),
+            (None, Some(head)) => Standing::Behind(head),
+            (None, None) => Standing::Agrees,
+        })
+    }
+
+    /// Checks that the rows up to `accepted`, which this ledger does not have, leave out none of its own that was published: nobody else may
+    /// have that, so its file is not replaced. `log` was read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TwoBranches`] if they do, or if the ledger cannot be read.
+    pub fn gives_way(
+        &self,
+        log: &LedgerLog,
+        accepted: Head,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<(), Error> {
+        let published = self.newest_published()?;
+        let later = self.found(published.as_ref(), remembered, evidence)?.own;
+        match later.into_iter().chain(published).max_by_key(|head| head.sequence) {
+            Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches { row: newest.sequence }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The row up to which the ledger must take rows from `log`, which was read from its beginning, before they are claimed again: those up to
+    /// the newest one that was published, and those that the log has after it, for they may have been accepted. `None` if there are
+    /// none, or the ledger has them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LostClaims`] if the log does not have them either, [`Error::TwoBranches`] if they are not rows of one ledger.
+    pub fn ahead(
+        &self,
+        log: &mut LedgerLog,
+        accepted: Option<&Head>,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<Option<Head>, Error> {
+        let Found { own, unknown } = self.found(accepted, remembered, evidence)?;
+        if unknown.is_empty() {
+            return Ok(log.continuation(self.state.head));
+        }
+        // The ledger has the accepted row, and so another one of each earlier number.
+        if let Some(rival) = unknown.iter().find(|what| accepted.is_some_and(|head| what.sequence() <= head.sequence)) {
+            return Err(Error::TwoBranches { row: rival.sequence() });
+        }
+        log.keep_after(accepted.map_or(0, |head| head.sequence))?;
+        let mut shown = own;
+        for what in unknown {
+            let row = match &what {
+                Shown::Row(head) => Some(*head),
+                Shown::Message(message) => log.row_of(message),
+            };
+            shown.push(row.ok_or_else(|| Error::lost_claims(&what, accepted))?);
+        }
+        let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else { return Ok(None) };
+        // The first row of a ledger that follows another one does not name that one's head.
+        let own_accepted = accepted.filter(|head| self.state.genesis.previous != Some(**head));
+        let is_there = match own_accepted {
+            Some(accepted) => log.path(*accepted, newest).is_ok(),
+            None => log.can_build(&newest),
+        };
+        if !is_there {
+            return Err(Error::lost_claims(&Shown::Row(newest), accepted));
+        }
+        // All of them, and what the witness has accepted, are rows of one chain.
+        let mut all = shown.iter().chain(own_accepted);
+        match all.find(|row| matches!(log.path(**row, newest), Ok(Err(Apart::Lost)))) {
+            Some(row) => Err(Error::TwoBranches { row: row.sequence }),
+            None => Ok(Some(log.continuation(newest).unwrap_or(newest))),
+        }
+    }
+
+    /// What shows that more was accepted than `accepted`, or something else.
+    fn found(&self, accepted: Option<&Head>, remembered: Option<Head>, evidence: &Evidence) -> Result<Found, Error> {
+        let published = self.newest_published()?;
+        let pruned = store::pruned(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
+        let settled = published.map(|head| head.sequence).max(u64::try_from(pruned).ok());
+        let settled = settled.min(accepted.map(|head| head.sequence));
+        let is_later = |sequence: u64| accepted.is_none_or(|head| sequence > head.sequence);
+        let is_missing =
+            |sequence: u64| self.missing().is_some_and(|rows| (rows.first..=rows.last).contains(&sequence));
+        let is_open = |sequence: u64| Some(sequence) > settled && !is_missing(sequence);
+        let mut found = Found::default();
+        let marks = evidence.marks.iter().copied().filter(|mark| is_open(mark.sequence));
+        // A worker may remember the ledger that this one has replaced.
+        let replaced = self.state.genesis.previous.map(|head| head.sequence);
+        let remembered = remembered.filter(|head| Some(head.sequence) > replaced && !is_missing(head.sequence));
+        for head in published.into_iter().chain(marks).chain(remembered) {
+            match self.contains(&head)? {
+                true if is_later(head.sequence) => found.own.push(head),
+                true => {}
+                false => found.unknown.push(Shown::Row(head)),
+            }
+        }
+        for message in &evidence.messages {
+            if message.ledger == self.state.genesis.ledger && is_open(message.sequence) {
+                match self.row_that_paid(message)? {
+                    Some(head) if is_later(head.sequence) => found.own.push(head),
+                    Some(_) => {}
+                    None => found.unknown.push(Shown::Message(message.clone())),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest row of which a message is known to be published, of those whose messages are kept.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn newest_published(&self) -> Result<Option<Head>, Error> {
+        let newest = "SELECT max(sequence) FROM outbox WHERE published_at IS NOT NULL";
+        let newest = self.connection.query_row(newest, [], |row| row.get(0));
+        let newest: Option<i64> = newest.map_err(|error| Error::sqlite(&self.file, error))?;
+        newest.map_or(Ok(None), |sequence| self.head_at(sequence))
+    }
+
+    fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, Error> {
+        let Ok(sequence) = i64::try_from(message.sequence) else { return Ok(None) };
+        let row = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
+        match row.is_some_and(|row| message.is_one_of(&row.messages)) {
+            true => self.head_at(sequence),
+            false => Ok(None),
+        }
+    }
+
+    fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
+        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+        };
+        self.connection.query_row(row, [sequence], read).optional().map_err(|error| Error::sqlite(&self.file, error))
+    }
+}
+
+impl Error {
+    /// The ledger does not have the row of `shown`, which was published; the newest one that the witness has accepted is `accepted`.
+    pub fn lost_claims(shown: &Shown, accepted: Option<&Head>) -> Self {
+        let row = shown.sequence();
+        if accepted.is_some_and(|head| row <= head.sequence) {
+            return Error::TwoBranches { row };
+        }
+        let accepted = accepted.map_or("none".to_owned(), |head| head.sequence.to_string());
+        let shown = match shown {
+            Shown::Row(_) => String::new(),
+            Shown::Message(message) => format!(" (a message in {} says so)", message.place),
+        };
+        Error::LostClaims { row, accepted, shown }
+    }
+}

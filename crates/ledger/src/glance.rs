@@ -1,0 +1,61 @@
+//! A glance at a ledger, for whoever wants to know how it stands and will act on nothing.
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use super::open::{Ledger, Params};
+use crate::replay;
+use crate::store;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// How a ledger stands: what its rows add up to.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// The start of the first window of the ledger.
+    pub first: Timestamp,
+    /// Where what a release covers begins at the earliest: what was before belongs to other ledgers, or to settings that paid for no
+    /// overlap.
+    pub covered_from: Timestamp,
+    /// Where the next window starts.
+    pub next_window: Timestamp,
+    /// What every block may spend.
+    pub total: Price,
+    /// Where the share of an input's total ends that the ledger has, if it does: no block that ends later is charged.
+    pub share_ends: Option<Timestamp>,
+    live_from: Timestamp,
+    live: BTreeMap<Span, Price>,
+}
+
+impl Glance {
+    /// Reads a ledger, whoever holds its lock; only what says how it stands is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    pub fn at(params: &Params) -> Result<Self, Error> {
+        let connection = Ledger::look(params)?;
+        let file = store::file_in(&params.path);
+        let state = replay::glance(&connection, &file)?;
+        Ok(Glance {
+            first: state.genesis.first,
+            covered_from: state.genesis.first.max(state.account.live_from),
+            next_window: state.account.next_window,
+            total: state.genesis.total,
+            share_ends: state.account.until,
+            live_from: state.account.live_from,
+            live: state.account.live,
+        })
+    }
+
+    /// What `block` was charged so far; the whole total if no row can charge it again.
+    pub fn spent(&self, block: Span) -> Price {
+        match self.live.get(&block) {
+            Some(spent) => *spent,
+            None if block.end <= self.live_from => self.total,
+            None if self.share_ends.is_some_and(|until| block.end > until) => self.total,
+            None => self.total.zero(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a ledger does with its log, where it has one.
+
+use rusqlite::OptionalExtension;
+
+use super::chain::Head;
+use super::error::Error;
+use super::log::LedgerLog;
+use super::open::Ledger;
+use crate::log;
+use crate::store;
+
+impl Ledger {
+    /// From now on a row is claimed only when `log` holds it.
+    pub fn attach_log(&mut self, log: LedgerLog) {
+        self.log = Some(log);
+    }
+
+    /// Returns once the log holds every row, or if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
+    pub fn hold(&mut self) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if self.turn.is_some() {
+            log.follow(self.state.head.sequence);
+        }
+        log.hold(&self.connection, &self.file, self.state.head)
+    }
+
+    /// Has the log read now and then where nothing is claimed: if it has lost records, this disk may be the only one that has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold).
+    pub(super) fn watch(&mut self) -> Result<(), Error> {
+        match self.log.as_ref().is_some_and(LedgerLog::is_unwatched) {
+            true => self.hold(),
+            false => Ok(()),
+        }
+    }
+
+    /// Appends to `log` the rows of this ledger that it lacks, before the one that has the row `accepted` takes its place, unless that can
+    /// be built of what is there: this disk may be the only one that still has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold).
+    pub fn hand_over(&self, log: &mut LedgerLog, accepted: &Head) -> Result<(), Error> {
+        log.read()?;
+        if log.can_build(accepted) {
+            return Ok(());
+        }
+        log.fill_with(&self.connection, &self.file, (self.state.head, self.state.gap.is_some()))
+    }
+
+    /// Tells the log up to which row everything was published, of those up to `accepted`, the head of the witness, which was recognised; and
+    /// deletes from it what no ledger is built from any more.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be written, which delays nothing and may be ignored; or if the ledger cannot be read.
+    pub fn mark_in_log(&mut self, accepted: &Head) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+        let unpublished: Option<i64> =
+            self.connection.query_row(unpublished, [], |row| row.get(0)).optional().map_err(sqlite)?;
+        let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
+        let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
+        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+        let head = |row: &rusqlite::Row<'_>| {
+            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+        };
+        match self.connection.query_row(row, [newest], head).optional().map_err(sqlite)? {
+            Some(published) => log.mark(published)?,
+            None => return Ok(()),
+        }
+        Ok(log.trim(*accepted, &self.state.genesis.witness)?)
+    }
+
+    /// Why the log did not delete what no ledger is built from any more, once after it has refused.
+    pub fn log_refusal(&mut self) -> Option<String> {
+        self.log.as_mut().and_then(LedgerLog::refusal).map(|refusal| refusal.to_string())
+    }
+
+    /// The first rows up to `accepted` that `log`, which was read, does not hold, and how many rows and bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// If the log or the ledger cannot be read.
+    pub fn compare(&self, log: &mut LedgerLog, accepted: Head) -> Result<(Vec<Head>, (usize, u64)), Error> {
+        log.read()?;
+        let extent = log.extent();
+        Ok((log.lacks(&self.connection, &self.file, accepted)?, extent))
+    }
+}
+
+impl Error {
+    /// Whether a log is what cannot be used, for now.
+    pub fn is_log_unavailable(&self) -> bool {
+        matches!(self, Error::Log(error) if log::Error::is_transient(error))
+    }
+}

@@ -1,0 +1,171 @@
+//! Which of several copies of a ledger makes a claim.
+//!
+//! Every process that opens a ledger claims under a fresh name. Before its first claim it keeps that beside the ledger: the next process there
+//! goes on in its stead, if it made the newest accepted claim that this finds.
+//!
+//! A copy has everything that its original has. What it does not have is the original's place on the disk: the number of its file, and
+//! when that was made. So the name is kept together with that place, and whoever finds it with another place is a copy, and goes on for nobody.
+//! A clone of a whole disk has that too, and both go on: until the next claim of one of them is accepted, which the other one did not make.
+//!
+//! Nothing rests on it but who claims first: the instance that made the newest accepted claim does so at once, and every other
+//! one leaves it [`PRECEDENCE`].
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Head, random};
+use super::error::Error;
+use crate::{private, store};
+use bernstream_synopsis::clock::Timestamp;
+
+/// How long rows wait for a claim of the instance that made the last accepted one.
+pub(super) const PRECEDENCE: Duration = Duration::from_secs(10);
+
+/// The random name of a process that claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Instance(u64);
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Instance {
+    /// The name as a number.
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<Instance> for String {
+    fn from(instance: Instance) -> String {
+        instance.to_string()
+    }
+}
+
+impl TryFrom<String> for Instance {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let instance = u64::from_str_radix(&text, 16).ok().map(Instance);
+        let instance = instance.filter(|instance| instance.to_string() == text);
+        instance.ok_or_else(|| format!("'{text}' is not 16 lower-case hexadecimal digits"))
+    }
+}
+
+/// Rows that wait for a claim of another instance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// The head of the witness meanwhile.
+    pub accepted: Head,
+    pub since: Timestamp,
+}
+
+/// The file beside the ledger.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    /// The last process here that was about to claim.
+    instance: Instance,
+    /// The one before it: the last one may have ended before it claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    earlier: Option<Instance>,
+    pub place: FilePlace,
+}
+
+/// Whose claims are a ledger's own.
+#[derive(Debug)]
+pub(super) struct Maker {
+    own: Instance,
+    is_kept: bool,
+    /// The processes here before.
+    before: Vec<Instance>,
+    /// The first accepted claim that was seen, and which of them made it.
+    first: Option<(Head, Option<Instance>)>,
+}
+
+/// Where a file is on its disk: a copy is elsewhere.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FilePlace {
+    number: u64,
+    /// When it was made, in nanoseconds; not every file system knows.
+    made: Option<u128>,
+}
+
+impl FilePlace {
+    pub fn of(file: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let about = fs::metadata(file)?;
+        let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        Ok(FilePlace { number: about.ino(), made: made.map(|made| made.as_nanos()) })
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.number, self.made.unwrap_or_default())
+    }
+}
+
+impl Maker {
+    /// A new one, for the ledger in `folder`, whose lock is held.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger's place, or what is kept there, cannot be read.
+    pub fn of(folder: &Path) -> Result<Self, Error> {
+        let path = record_in(folder);
+        let place = FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
+        let kept = match fs::read(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::disk(&path, &error)),
+            kept => kept.unwrap_or_default(),
+        };
+        // A loss of power can leave it empty.
+        let kept = serde_json::from_slice::<Record>(&kept).ok().filter(|kept| kept.place == place);
+        let before =
+            kept.map_or(Vec::new(), |kept| [Some(kept.instance), kept.earlier].into_iter().flatten().collect());
+        let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
+        let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
+        Ok(Maker { own, is_kept: false, before, first: None })
+    }
+
+    pub fn own(&self) -> Instance {
+        self.own
+    }
+
+    /// Whether the newest accepted claim, made by `maker`, is its own, or that of the process in whose stead it goes on.
+    pub fn is_own(&mut self, claim: Head, maker: Instance) -> bool {
+        let known = || self.before.iter().copied().find(|before| *before == maker);
+        let (first, before) = *self.first.get_or_insert_with(|| (claim, known()));
+        maker == self.own || (first == claim && before == Some(maker))
+    }
+
+    /// Keeps its name beside the ledger in `folder`, before it claims.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be written.
+    pub fn keep(&mut self, folder: &Path) -> Result<(), Error> {
+        if self.is_kept {
+            return Ok(());
+        }
+        let path = record_in(folder);
+        let disk = |error| Error::disk(&path, &error);
+        let place = FilePlace::of(&store::file_in(folder)).map_err(disk)?;
+        let earlier = self.first.and_then(|(_, before)| before).or(self.before.first().copied());
+        let draft = folder.join("instance.new");
+        let text = serde_json::json!(Record { instance: self.own, earlier, place }).to_string();
+        private::write(&draft, text.as_bytes()).and_then(|()| fs::rename(&draft, &path)).map_err(disk)?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+fn record_in(folder: &Path) -> PathBuf {
+    folder.join("instance")
+}

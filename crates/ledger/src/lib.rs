@@ -1,0 +1,80 @@
+//! The durable outbox: what was paid for, and the bytes that it paid for.
+//!
+//! One row for each window, hash-chained ([`chain`]), in one `SQLite` file (`store`). A window is one transaction: its
+//! charges, the end of its input, the sealed bytes of all its keys, and the noise that later windows continue. After a crash
+//! before the commit nothing has left, and the noise is drawn again; after a crash behind it the same bytes are published.
+//! The [`witness`] decides which of several copies of a ledger may publish.
+//!
+//! Beside a [`log`] the file is a copy, which can be built again, from a checkpoint in it on: then rows are missing (`gap`).
+//!
+//! Whoever only looks at a ledger holds no lock, and copies it in short transactions (`pages`), which the worker waits out.
+//!
+//! Opening a ledger takes no longer for a million rows than for a thousand (`replay`). A worker verifies what bears on its
+//! work; [`Ledger::verify_all`] also finds damage in old rows.
+//!
+//! After a failed write the ledger refuses everything: only the disk knows whether the write succeeded, so the worker must
+//! stop and read the file again.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+#[cfg(test)]
+mod fixtures;
+mod account;
+mod archive;
+mod checkpoint;
+mod claim;
+mod entry;
+mod follow;
+mod held;
+mod instance;
+mod pages;
+mod replay;
+mod reread;
+mod spent;
+mod states;
+mod store;
+mod verify;
+pub mod append;
+pub mod audit;
+pub mod bootstrap;
+pub mod budget;
+pub mod chain;
+pub mod error;
+pub mod evidence;
+pub mod fault;
+pub mod gap;
+pub mod glance;
+pub mod log;
+pub mod open;
+pub mod outbox;
+pub mod outgoing;
+pub mod private;
+pub mod read;
+pub mod retire;
+pub mod sealing;
+pub mod standby;
+pub mod witness;
+
+pub use self::append::Closing;
+pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State};
+pub use self::error::Error;
+pub use self::evidence::{Evidence, Shown, Standing};
+pub use self::gap::Missing;
+pub use self::glance::Glance;
+pub use self::instance::Instance;
+pub use self::open::{Ledger, Params, Pending, exists, new_id};
+pub use self::outbox::{Paid, PublishedMessage, Slot};
+pub use self::outgoing::OutputMessage;
+pub use self::read::Stored;
+pub use self::retire::Step;
+pub use self::standby::{Standby, Wanted};

@@ -1,0 +1,314 @@
+//! What a log holds of a row, a checkpoint, and a mark that rows were published. Pure but for the nonces.
+//!
+//! ```text
+//! body = clear part, a line of JSON | "\n" | nonce, 24 bytes | secret part and clear part, encrypted and authenticated
+//! secret part = its length, 8 bytes | fields, each its length, 8 bytes, and its bytes | zeros
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use super::fields::{Noise, put, put_states, take, take_states, text};
+use super::key::Key;
+use super::snapshot::Snapshot;
+use crate::chain::{Closed, Digest, Head, Message, Outcome, Row, State};
+use crate::entry::Entry;
+use bernstream_synopsis::clock::Timestamp;
+
+/// The smallest size that secret parts are filled up to.
+const LEAST: usize = 1024;
+
+/// What anyone can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Clear {
+    /// A row, and the digest of the one before it.
+    Row { sequence: u64, digest: Digest, previous: Option<Digest> },
+    /// Everything that this row and those before it paid for was published.
+    Published { sequence: u64, digest: Digest },
+    /// The account after a row, for chains that have the row `from` too. Everything up to it was published.
+    Checkpoint { sequence: u64, digest: Digest, from: Head },
+    /// Whoever claimed this row, the newest accepted one, leaves what comes next to others, from this time on. A hint.
+    HandsOver { sequence: u64, digest: Digest, at: Timestamp },
+}
+
+impl Clear {
+    pub fn head(&self) -> Head {
+        match *self {
+            Clear::Row { sequence, digest, .. }
+            | Clear::Published { sequence, digest }
+            | Clear::Checkpoint { sequence, digest, .. }
+            | Clear::HandsOver { sequence, digest, .. } => Head { sequence, digest },
+        }
+    }
+}
+
+/// A message of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub key: String,
+    /// As a JSON list of pairs.
+    pub headers: String,
+    pub bytes: Vec<u8>,
+}
+
+/// A row, as much of it as the disk had that appended it.
+pub(crate) struct Body {
+    pub entry: Entry,
+    /// Those that it paid for; `None` if they were published so long ago that they were dropped.
+    pub messages: Option<Vec<Sent>>,
+    /// The states that it wrote, but those that a later row has replaced.
+    pub states: Vec<Noise>,
+}
+
+/// A body before it is encrypted.
+pub(super) enum Content {
+    Row(Box<Body>),
+    Published,
+    Checkpoint(Box<Snapshot>),
+    HandsOver(Timestamp),
+}
+
+impl Body {
+    /// Whether there is nothing more of the row than this.
+    pub fn is_full(&self) -> bool {
+        match self.entry.row() {
+            Ok(Row::Window(Closed { outcome: Outcome::Released { states, .. }, .. })) => {
+                self.messages.is_some() && self.states.len() == states.len()
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether its messages are there, if it has paid for some.
+    pub fn has_messages(&self) -> bool {
+        self.messages.is_some()
+            || !matches!(self.entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+    }
+
+    /// Whether it has the state of noise that its row wrote to `slot`.
+    pub fn has_state(&self, slot: &str) -> bool {
+        self.states.iter().any(|state| state.slot == slot)
+    }
+
+    /// Adds what another body of the row has.
+    pub fn merge(&mut self, other: Body) {
+        self.messages = self.messages.take().or(other.messages);
+        for state in other.states {
+            if !self.states.iter().any(|known| known.slot == state.slot) {
+                self.states.push(state);
+            }
+        }
+    }
+
+    /// Whether all that it has is what its row says, by digest.
+    fn is_genuine(&self) -> bool {
+        let (messages, states) = match self.entry.row() {
+            Ok(Row::Window(Closed { outcome: Outcome::Released { messages, states, .. }, .. })) => (messages, states),
+            Ok(_) => (vec![], vec![]),
+            Err(_) => return false,
+        };
+        let is = |(sent, message): (&Sent, &Message)| message.is(&sent.key, &sent.headers, Some(&sent.bytes));
+        let are_sent = |sent: &Vec<Sent>| sent.len() == messages.len() && sent.iter().zip(&messages).all(is);
+        let is_state = |noise: &Noise| states.contains(&State::of(&noise.slot, &noise.salt, &noise.bytes));
+        self.messages.as_ref().is_none_or(are_sent) && self.states.iter().all(is_state)
+    }
+}
+
+/// Encrypts a row after the one with the digest `previous`.
+pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = body.entry.head;
+    let mut fields = Vec::new();
+    put(&mut fields, body.entry.secret_line().as_bytes());
+    put(&mut fields, &[u8::from(body.messages.is_some())]);
+    let messages = body.messages.as_deref().unwrap_or_default();
+    put(&mut fields, &(messages.len() as u64).to_be_bytes());
+    for Sent { key, headers, bytes } in messages {
+        [key.as_bytes(), headers.as_bytes(), bytes].iter().for_each(|field| put(&mut fields, field));
+    }
+    put_states(&mut fields, &body.states);
+    let size = fields.len() + body.entry.hidden_width();
+    seal(key, &Clear::Row { sequence, digest, previous }, &fields, size)
+}
+
+/// Encrypts a checkpoint.
+pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = snapshot.row.head;
+    let mut fields = Vec::new();
+    snapshot.parts().iter().for_each(|part| put(&mut fields, part));
+    put_states(&mut fields, &snapshot.states);
+    let size = fields.len() + snapshot.hidden_width();
+    seal(key, &Clear::Checkpoint { sequence, digest, from: snapshot.from }, &fields, size)
+}
+
+/// Encrypts a mark.
+pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = published;
+    seal(key, &Clear::Published { sequence, digest }, &[], 0)
+}
+
+/// Encrypts that the worker that claimed `accepted` hands over.
+pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
+    let Head { sequence, digest } = accepted;
+    seal(key, &Clear::HandsOver { sequence, digest, at }, &[], 0)
+}
+
+fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut secret = (fields.len() as u64).to_be_bytes().to_vec();
+    secret.extend(fields);
+    if !matches!(clear, Clear::Published { .. } | Clear::HandsOver { .. }) {
+        secret.resize(filled(size.max(fields.len()) + 8), 0);
+    }
+    let clear = serde_json::to_string(clear).ok()?;
+    let sealed = key.seal(clear.as_bytes(), &secret)?;
+    Some([clear.as_bytes(), b"\n", &sealed].concat())
+}
+
+/// What `size` is filled up to: eight sizes from one power of two to the next.
+fn filled(size: usize) -> usize {
+    let step = (size.max(LEAST).next_power_of_two() / 16).max(1);
+    size.max(LEAST).next_multiple_of(step)
+}
+
+/// What a whole body is.
+pub(super) enum Opened {
+    /// Another program's, or changed.
+    Foreign,
+    /// Of another key; what it says of itself is not known to be true.
+    Closed(Clear),
+    Open(Clear, Content),
+}
+
+/// Decrypts and verifies a body.
+pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
+    let Some(end) = whole.iter().position(|byte| *byte == b'\n') else { return Opened::Foreign };
+    let (line, sealed) = (whole.get(..end).unwrap_or_default(), whole.get(end + 1..).unwrap_or_default());
+    let Ok(clear) = serde_json::from_slice::<Clear>(line) else { return Opened::Foreign };
+    let Some(secret) = key.open(line, sealed) else { return Opened::Closed(clear) };
+    let content = match clear {
+        Clear::Published { .. } => Some(Content::Published),
+        Clear::HandsOver { at, .. } => Some(Content::HandsOver(at)),
+        Clear::Row { .. } => {
+            row(&secret).filter(|body| body.entry.head == clear.head()).map(|b| Content::Row(Box::new(b)))
+        }
+        Clear::Checkpoint { from, .. } => {
+            checkpoint(&secret, from).filter(|s| s.row.head == clear.head()).map(|s| Content::Checkpoint(Box::new(s)))
+        }
+    };
+    content.map_or(Opened::Foreign, |content| Opened::Open(clear, content))
+}
+
+fn row(secret: &[u8]) -> Option<Body> {
+    let mut rest = secret;
+    let mut rest = take(&mut rest)?;
+    let entry = Entry::parse(&text(take(&mut rest)?)?)?;
+    let has_messages = take(&mut rest)? == [1];
+    let count = u64::from_be_bytes(take(&mut rest)?.try_into().ok()?);
+    let mut messages = Vec::new();
+    for _ in 0..count {
+        let (key, headers) = (text(take(&mut rest)?)?, text(take(&mut rest)?)?);
+        messages.push(Sent { key, headers, bytes: take(&mut rest)?.to_vec() });
+    }
+    let body = Body { entry, messages: has_messages.then_some(messages), states: take_states(rest)? };
+    body.is_genuine().then_some(body)
+}
+
+fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
+    let mut rest = secret;
+    let mut rest = take(&mut rest)?;
+    let (genesis, before, row) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
+    let parts = [genesis, before, row, take(&mut rest)?];
+    Snapshot::read(parts, from, take_states(rest)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::headers_as_json;
+    use crate::fixtures::{price, released, span};
+    use bernstream_synopsis::Encoded;
+
+    fn body(offset: u64) -> Body {
+        let sealed = Encoded { key: "k".into(), headers: vec![("a".into(), "b".into())], bytes: vec![7; 300] };
+        let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
+        row.ends.0.insert(3, i64::try_from(offset).unwrap());
+        let Outcome::Released { messages, states, .. } = &mut row.outcome else { panic!() };
+        *messages = vec![Message::of(&sealed)];
+        *states = vec![State::of("s", &[1; 32], b"noise")];
+        let entry = Entry::new(None, 4, &Row::Window(row), None).unwrap();
+        let headers = headers_as_json(&sealed.headers);
+        let sent = Sent { key: sealed.key, headers, bytes: sealed.bytes };
+        let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
+        Body { entry, messages: Some(vec![sent]), states: vec![noise] }
+    }
+
+    fn opened(key: &Key, whole: &[u8]) -> Option<Body> {
+        match open(key, whole) {
+            Opened::Open(_, Content::Row(body)) => Some(*body),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_row_is_read_as_it_was_written_and_nothing_of_it_is_in_the_clear() {
+        let (key, body) = (Key::new(&[1; 32]), body(17));
+        let whole = seal_row(&key, &body, Some(Digest::of(b"before"))).unwrap();
+        let read = opened(&key, &whole).unwrap();
+        assert!(read.entry == body.entry && read.messages == body.messages && read.states == body.states);
+        assert!(read.is_full());
+        let text = String::from_utf8_lossy(&whole);
+        let (clear, secret) = text.split_once('\n').unwrap();
+        let expected = format!(
+            r#"{{"row":{{"sequence":4,"digest":"{}","previous":"{}"}}}}"#,
+            body.entry.head.digest,
+            Digest::of(b"before")
+        );
+        assert_eq!(clear, expected);
+        assert!(!secret.contains("ends") && !secret.contains("noise"));
+        assert!(matches!(open(&Key::new(&[2; 32]), &whole), Opened::Closed(_)));
+        // Another row's clear part before it.
+        let other = whole.iter().map(|byte| if *byte == b'4' { b'5' } else { *byte }).collect::<Vec<_>>();
+        assert!(opened(&key, &other).is_none());
+    }
+
+    #[test]
+    fn what_a_row_did_not_pay_for_is_no_part_of_it() {
+        let key = Key::new(&[1; 32]);
+        let is_read = |body: &Body| opened(&key, &seal_row(&key, body, None).unwrap()).is_some();
+        assert!(is_read(&body(1)));
+        let mut wrong = body(1);
+        wrong.messages.as_mut().unwrap()[0].bytes[0] ^= 1;
+        assert!(!is_read(&wrong));
+        let mut wrong = body(1);
+        wrong.states[0].bytes[0] ^= 1;
+        assert!(!is_read(&wrong));
+        let mut less = body(1);
+        (less.messages, less.states) = (None, vec![]);
+        assert!(is_read(&less) && !less.is_full());
+        less.merge(body(1));
+        assert!(less.is_full());
+    }
+
+    #[test]
+    fn the_size_does_not_depend_on_how_many_digits_an_offset_has() {
+        let key = Key::new(&[1; 32]);
+        let size = |offset| seal_row(&key, &body(offset), None).unwrap().len();
+        assert_eq!(size(1), size(u64::try_from(i64::MAX).unwrap()));
+        // Near every size that is filled up to, the digits of an offset could carry it over.
+        for bytes in 0..2000 {
+            let sized = |offset| {
+                let mut body = body(offset);
+                body.messages.as_mut().unwrap()[0].bytes = vec![7; bytes];
+                seal_row(&key, &body, None).unwrap().len()
+            };
+            assert_eq!(sized(1), sized(u64::try_from(i64::MAX).unwrap()), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn there_are_eight_sizes_from_one_power_of_two_to_the_next() {
+        let sizes =
+            |from: usize| (from..2 * from).map(|size| filled(size + 1)).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!([1024, 65536].map(|from| sizes(from).len()), [8, 8]);
+        assert!((0..100_000).all(|size| filled(size) >= size && filled(size) <= (size + size / 8 + 1).max(LEAST)));
+    }
+}

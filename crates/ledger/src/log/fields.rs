@@ -1,0 +1,40 @@
+//! The fields of a secret part: each its length, 8 bytes, and its bytes. States of noise come last, three fields each.
+
+/// A state of noise that a row wrote. Secret.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Noise {
+    pub slot: String,
+    pub salt: [u8; 32],
+    pub bytes: Vec<u8>,
+}
+
+pub(super) fn text(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
+}
+
+pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
+    for Noise { slot, salt, bytes } in states {
+        [slot.as_bytes(), salt, bytes].iter().for_each(|field| put(fields, field));
+    }
+}
+
+pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
+    let mut states = Vec::new();
+    while !rest.is_empty() {
+        let (slot, salt) = (text(take(&mut rest)?)?, take(&mut rest)?.try_into().ok()?);
+        states.push(Noise { slot, salt, bytes: take(&mut rest)?.to_vec() });
+    }
+    Some(states)
+}
+
+pub(super) fn put(fields: &mut Vec<u8>, field: &[u8]) {
+    fields.extend((field.len() as u64).to_be_bytes());
+    fields.extend(field);
+}
+
+pub(super) fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<8>()?;
+    let (field, after) = after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
+    *rest = after;
+    Some(field)
+}

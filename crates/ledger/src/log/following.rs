@@ -1,0 +1,134 @@
+//! What a worker that follows another one asks of the log.
+
+use super::body::Body;
+use super::error::Error;
+use super::upkeep::LedgerLog;
+use crate::chain::Head;
+use crate::outgoing::OutputMessage;
+use bernstream_synopsis::clock::Timestamp;
+
+/// Why the rows of a log cannot be appended to a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// It has a row that was not accepted.
+    Lost,
+    /// The log does not have all the next rows any more, or not all of what they left.
+    Gone,
+}
+
+impl LedgerLog {
+    /// From now on what rows after number `own` say is kept when they are read.
+    pub(crate) fn follow(&mut self, own: u64) {
+        self.foreign.follow(own);
+    }
+
+    /// The first rows after `head`, that of the ledger, of those up to `accepted`, that of the witness, by what was read: all of them, unless they
+    /// are too large to be kept at once. Or why only a new ledger can be built.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Absent`] while one is not there, or if the log cannot be read.
+    pub(crate) fn between(&mut self, head: Head, accepted: Head) -> Result<Result<Vec<Body>, Apart>, Error> {
+        let rows = match self.path(head, accepted)? {
+            Ok(rows) => rows,
+            Err(apart) => return Ok(Err(apart)),
+        };
+        if !rows.iter().all(|row| self.foreign.has(row)) {
+            // They were read before anybody asked for them, or were too many.
+            self.read_all(|_| {})?;
+        }
+        let there: Vec<Body> = rows.iter().map_while(|row| self.foreign.take(row)).collect();
+        Ok(if there.is_empty() { Err(Apart::Gone) } else { Ok(there) })
+    }
+
+    /// The rows after `head` up to `accepted`, in sequence, by what was read; or why they cannot be appended to it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`between`](Self::between).
+    pub(crate) fn path(&self, head: Head, accepted: Head) -> Result<Result<Vec<Head>, Apart>, Error> {
+        let (mut rows, mut next) = (Vec::new(), accepted);
+        while next.sequence > head.sequence {
+            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
+            let Some(known) = known else {
+                let Head { sequence, digest } = next;
+                return match self.contents().chain(accepted) {
+                    Ok(_) => Ok(Err(Apart::Gone)),
+                    Err(_) if self.contents().is_closed(&digest) => {
+                        Err(Error::OtherKey { name: self.name(), sequence })
+                    }
+                    Err(_) => Err(Error::Absent { name: self.name(), sequence, digest }),
+                };
+            };
+            rows.push(next);
+            let Some(previous) = known.previous else { return Ok(Err(Apart::Lost)) };
+            next = Head { sequence: next.sequence - 1, digest: previous };
+        }
+        rows.reverse();
+        Ok(if next == head { Ok(rows) } else { Err(Apart::Lost) })
+    }
+
+    /// The rows that are marked as published, by what was read.
+    pub(crate) fn marks(&self) -> Vec<Head> {
+        self.contents().marked_from(0).collect()
+    }
+
+    /// Reads everything again, and keeps what the rows after number `sequence` say.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub(crate) fn keep_after(&mut self, sequence: u64) -> Result<(), Error> {
+        self.foreign.follow(sequence);
+        self.read_all(|_| {})
+    }
+
+    /// The row that has paid for a message on the output, of those that are kept.
+    pub(crate) fn row_of(&self, message: &OutputMessage) -> Option<Head> {
+        self.foreign.row_that_paid(message)
+    }
+
+    /// Whether `row` is the row `newest` or one before it, by what was read.
+    pub(crate) fn leads(&self, row: Head, newest: Head) -> bool {
+        matches!(self.path(row, newest), Ok(Ok(_)))
+    }
+
+    /// Whether another row is in the place of `row` among those up to `newest`, by what was read; not if their ledger begins after it.
+    pub(crate) fn is_overruled(&self, row: Head, newest: Head) -> bool {
+        let mut next = newest;
+        while next.sequence > row.sequence {
+            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
+            let Some(previous) = known.and_then(|known| known.previous) else { return false };
+            next = Head { sequence: next.sequence - 1, digest: previous };
+        }
+        next != row && !self.leads(newest, row)
+    }
+
+    /// The last row of the longest chain after `head` of which every row is there; of several the one with the smallest digest, so that all
+    /// who read this choose the same.
+    pub(crate) fn continuation(&self, head: Head) -> Option<Head> {
+        let mut later = self.contents().later_than(head.sequence);
+        later.sort_by_key(|row| (std::cmp::Reverse(row.sequence), row.digest));
+        later.into_iter().find(|row| self.leads(head, *row))
+    }
+
+    /// When the maker of the claim on `accepted` has handed over, by what was read.
+    pub(crate) fn handed_over(&self, accepted: &Head) -> Option<Timestamp> {
+        self.contents().handed_over(accepted)
+    }
+
+    /// The newest row that `is_row` knows, from number `first` on, up to which everything was published, by what was read.
+    pub(crate) fn published(
+        &self,
+        first: u64,
+        is_row: impl FnMut(&Head) -> rusqlite::Result<bool>,
+    ) -> rusqlite::Result<Option<u64>> {
+        let mut is_row = is_row;
+        for head in self.contents().marked_from(first) {
+            if is_row(&head)? {
+                return Ok(Some(head.sequence));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,129 @@
+//! Bodies in pieces: records that a broker takes, put together by the digest of the whole, in any order. Pure.
+//!
+//! Writers do not wait for each other, so their pieces may be interleaved; an append whose acknowledgement got lost is sent again, so a
+//! piece may come twice; and one that was cut short never becomes whole.
+//!
+//! ```text
+//! record = "bernstream log 1\n" | SHA-256 of the whole | part, 4 bytes | count, 4 bytes | the part
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::chain::Digest;
+
+const MAGIC: &[u8] = b"bernstream log 1\n";
+
+/// How many bytes of a record are not the part.
+pub(super) const OVERHEAD: usize = MAGIC.len() + 32 + 4 + 4;
+
+/// The most bodies that are put together at once. One that is given up is missing, and its worker appends it again, in one go.
+const MOST_OPEN: usize = 64;
+
+/// The records of a body, none of more than `largest` bytes.
+pub(super) fn split(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
+    let parts: Vec<&[u8]> = whole.chunks(largest.saturating_sub(OVERHEAD).max(1)).collect();
+    let (id, count) = (Digest::of(whole), u32::try_from(parts.len()).unwrap_or(u32::MAX));
+    let record =
+        |(part, bytes): (u32, &&[u8])| [MAGIC, id.as_ref(), &part.to_be_bytes(), &count.to_be_bytes(), bytes].concat();
+    (0..count).zip(&parts).map(record).collect()
+}
+
+/// Bodies of which some pieces have come.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    open: HashMap<(Digest, u32), Open>,
+    /// How many records have come.
+    taken: u64,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// Where the first of them stands.
+    first: i64,
+    parts: BTreeMap<u32, Vec<u8>>,
+    /// When the newest of them came.
+    newest: u64,
+}
+
+impl Assembly {
+    /// Takes the record at `offset`; the body, if it is whole now, and where its first piece stands. What is no piece is ignored.
+    pub fn take(&mut self, offset: i64, record: &[u8]) -> Option<(i64, Vec<u8>)> {
+        let rest = record.strip_prefix(MAGIC)?;
+        let (id, rest) = rest.split_first_chunk::<32>()?;
+        let (part, rest) = rest.split_first_chunk::<4>()?;
+        let (count, bytes) = rest.split_first_chunk::<4>()?;
+        let (id, part, count) = (Digest::from(*id), u32::from_be_bytes(*part), u32::from_be_bytes(*count));
+        if part >= count {
+            return None;
+        }
+        self.taken += 1;
+        if count == 1 {
+            return (Digest::of(bytes) == id).then(|| (offset, bytes.to_vec()));
+        }
+        let open = self.open.entry((id, count)).or_insert_with(|| Open { first: offset, ..Open::default() });
+        open.newest = self.taken;
+        open.parts.insert(part, bytes.to_vec());
+        if open.parts.len() as u64 == u64::from(count) {
+            let open = self.open.remove(&(id, count))?;
+            let whole = open.parts.into_values().collect::<Vec<_>>().concat();
+            return (Digest::of(&whole) == id).then_some((open.first, whole));
+        }
+        if self.open.len() > MOST_OPEN
+            && let Some(oldest) = self.open.iter().min_by_key(|(_, open)| open.newest).map(|(key, _)| *key)
+        {
+            self.open.remove(&oldest);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(seed: u8) -> Vec<u8> {
+        (0..1000_u32).map(|n| (n % 251) as u8 ^ seed).collect()
+    }
+
+    fn whole(records: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut assembly = Assembly::default();
+        records.into_iter().filter_map(|record| assembly.take(0, &record)).map(|(_, whole)| whole).collect()
+    }
+
+    #[test]
+    fn a_body_comes_together_in_any_order_of_its_pieces() {
+        let (one, other) = (split(&body(1), 200), split(&body(2), 200));
+        assert!(one.len() > 5 && one.iter().all(|record| record.len() <= 200));
+        assert_eq!(whole(one.clone()), [body(1)]);
+        assert_eq!(whole(one.iter().rev().cloned()), [body(1)]);
+        // Two writers, piece by piece in turn.
+        let turns = one.iter().zip(&other).flat_map(|(one, other)| [one.clone(), other.clone()]);
+        assert_eq!(whole(turns), [body(1), body(2)]);
+    }
+
+    #[test]
+    fn doubled_lost_and_foreign_pieces_do_no_harm() {
+        let pieces = split(&body(1), 200);
+        let doubled = pieces.iter().flat_map(|piece| [piece.clone(), b"foreign".to_vec(), piece.clone()]);
+        assert_eq!(whole(doubled), [body(1)]);
+        assert_eq!(whole(pieces[1..].to_vec()), Vec::<Vec<u8>>::new(), "cut short");
+        // Cut short, and appended again from its first piece.
+        assert_eq!(whole(pieces[..3].iter().chain(&pieces).cloned()), [body(1)]);
+        let mut changed = pieces.clone();
+        *changed[2].last_mut().unwrap() ^= 1;
+        assert_eq!(whole(changed), Vec::<Vec<u8>>::new(), "not what its digest says");
+        assert_eq!(whole(split(&body(3), 10_000)), [body(3)]);
+    }
+
+    #[test]
+    fn bodies_that_never_become_whole_are_given_up() {
+        let mut assembly = Assembly::default();
+        for seed in 0..200 {
+            assert!(assembly.take(0, &split(&body(seed), 200)[0]).is_none());
+        }
+        assert!(assembly.open.len() <= MOST_OPEN);
+        let pieces = split(&body(201), 200);
+        let whole = (7..).zip(&pieces).filter_map(|(offset, piece)| assembly.take(offset, piece));
+        assert!(whole.eq([(7, body(201))]), "it begins with its first piece");
+    }
+}

@@ -1,0 +1,198 @@
+//! A checkpoint: what a ledger is built from instead of the rows up to some row.
+//!
+//! It is written when everything up to its row was published, so no bytes are in it. The row has the digest of the account after it, and
+//! the chain leads from the accepted row to it. Of the states of noise it has those that no later row has replaced when it is written, at
+//! the row `from`; what is replaced is in the body of the row that did so. So it is good for a chain that has `from` too.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fields::Noise;
+
+use crate::chain::{Digest, Form, Head, Link, State};
+use crate::entry;
+use crate::entry::Entry;
+use crate::gap::Gap;
+use crate::pages;
+use crate::replay;
+use crate::replay::LedgerState;
+use crate::store::COLUMNS;
+
+/// A checkpoint with everything that a ledger needs of the rows up to it.
+pub(super) struct Snapshot {
+    /// The first row of the ledger.
+    pub genesis: Entry,
+    /// The row that it stands at.
+    pub row: Entry,
+    /// What that follows, and the account after it.
+    pub gap: Gap,
+    pub from: Head,
+    /// The states of noise after its row but those that rows up to `from` have replaced.
+    pub states: Vec<Noise>,
+}
+
+impl Snapshot {
+    /// The newest checkpoint that a ledger with the newest row `head` can give: of a row with the digest of its account, up to which
+    /// everything was published.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger is damaged or cannot be read.
+    pub fn newest(connection: &Connection, file: &Path, head: Head) -> Result<Option<Self>, crate::Error> {
+        let sqlite = |error| crate::Error::sqlite(file, error);
+        let Some(found) = replay::checkpoint(connection).map_err(sqlite)? else { return Ok(None) };
+        let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
+        let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
+        let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
+        let genesis = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
+        let row = connection.query_row(&row, [sequence], Entry::read).optional().map_err(sqlite)?;
+        // A row of an older program does not say what the account is.
+        let says = |row: &Entry| row.account().is_ok_and(|account| account.is_some());
+        let Some((genesis, row)) = genesis.zip(row.filter(says)) else { return Ok(None) };
+        let gap = Gap::read(connection).map_err(sqlite)?.filter(|gap| gap.sequence == found.head.sequence);
+        let before = match gap {
+            Some(gap) => Some(gap.before),
+            None => link_before(connection, file, sequence)?,
+        };
+        let Some(before) = before else { return Ok(None) };
+        let states = "SELECT slot, salt, bytes FROM states WHERE sequence <= ?1 ORDER BY slot";
+        let read = |row: &rusqlite::Row<'_>| Ok(Noise { slot: row.get(0)?, salt: row.get(1)?, bytes: row.get(2)? });
+        let mut states = connection.prepare(states).map_err(sqlite)?;
+        let states = states.query_map(params![sequence], read).map_err(sqlite)?;
+        let states: Vec<Noise> = states.collect::<rusqlite::Result<_>>().map_err(sqlite)?;
+        let from = if states.len() == found.account.states.len() { found.head } else { head };
+        let gap = Gap { sequence: found.head.sequence, before, account: found.account };
+        let snapshot = Snapshot { genesis, row, gap, from, states };
+        Ok(Some(snapshot).filter(Snapshot::is_genuine))
+    }
+
+    /// What it is made of but the states.
+    pub fn parts(&self) -> [Vec<u8>; 4] {
+        let Link { form, digest } = self.gap.before;
+        let account = serde_json::to_vec(&self.gap.account).unwrap_or_default();
+        let before = [&[form as u8], digest.as_ref()].concat();
+        [self.genesis.secret_line().into_bytes(), before, self.row.secret_line().into_bytes(), account]
+    }
+
+    /// Reads what [`parts`](Self::parts) has written; `None` unless it is what its row says.
+    pub fn read([genesis, before, row, account]: [&[u8]; 4], from: Head, states: Vec<Noise>) -> Option<Self> {
+        let entry = |bytes: &[u8]| Entry::parse(std::str::from_utf8(bytes).ok()?);
+        let (genesis, row) = (entry(genesis)?, entry(row)?);
+        let (form, digest) = before.split_first()?;
+        let form = match form {
+            1 => Form::Whole,
+            2 => Form::Split,
+            _ => return None,
+        };
+        let before = Link { form, digest: Digest::from(<[u8; 32]>::try_from(digest).ok()?) };
+        let account = serde_json::from_slice(account).ok()?;
+        let gap = Gap { sequence: row.head.sequence, before, account };
+        Some(Snapshot { genesis, row, gap, from, states }).filter(Snapshot::is_genuine)
+    }
+
+    /// Whether its row says all of it, by digest.
+    fn is_genuine(&self) -> bool {
+        let refused = |why| crate::Error::Refused { why };
+        let Ok(mut state) = LedgerState::begin(&self.genesis, refused) else { return false };
+        state.gap = Some(self.gap.clone());
+        let known = &self.gap.account.states;
+        let is_state = |Noise { slot, salt, bytes }: &Noise| {
+            known.get(slot).is_some_and(|(_, digest)| *digest == State::of(slot, salt, bytes).digest)
+        };
+        let is_after = self.from == self.row.head || self.from.sequence > self.row.head.sequence;
+        is_after && state.take(&self.row, refused).is_ok() && self.states.iter().all(is_state)
+    }
+
+    /// How many bytes it would have more if the input's offsets had as many digits as they can have, and some.
+    pub fn hidden_width(&self) -> usize {
+        self.row.hidden_width() + entry::hidden_width(&self.gap.account.ends)
+    }
+}
+
+/// What the row `sequence` follows.
+fn link_before(connection: &Connection, file: &Path, sequence: i64) -> Result<Option<Link>, crate::Error> {
+    let mut before = None;
+    pages::each_entry(connection, file, sequence.saturating_sub(2), sequence.saturating_sub(1), |entry| {
+        before = Some(entry.link());
+        Ok::<(), crate::Error>(())
+    })?;
+    Ok(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::{Content, Opened, open, seal_checkpoint};
+    use super::super::key::Key;
+    use super::*;
+    use crate::account::Account;
+    use crate::chain::{Outcome, Row};
+    use crate::fixtures::{genesis, price, released, span};
+
+    /// A checkpoint of the second row, whose input was read up to `offset`.
+    fn snapshot(offset: i64, tenths: u64) -> Snapshot {
+        let genesis = genesis(0);
+        let first = Entry::new(None, 0, &Row::Genesis(genesis.clone()), None).unwrap();
+        let mut account = Account::new(&genesis);
+        let mut window = released(span(0, 10), &[(span(0, 100), price(tenths))]);
+        window.ends.0.insert(0, offset);
+        let Outcome::Released { states, .. } = &mut window.outcome else { panic!() };
+        *states = vec![State::of("s", &[1; 32], b"noise")];
+        let row = Row::Window(window);
+        account.take(1, &row).unwrap();
+        let before = first.link();
+        let entry = Entry::new(Some(before), 1, &row, account.digest(first.head.digest)).unwrap();
+        let (from, gap) = (entry.head, Gap { sequence: 1, before, account });
+        let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
+        Snapshot { genesis: first, row: entry, gap, from, states: vec![noise] }
+    }
+
+    fn is_read(snapshot: &Snapshot) -> bool {
+        let key = Key::new(&[1; 32]);
+        let whole = seal_checkpoint(&key, snapshot).unwrap();
+        matches!(open(&key, &whole), Opened::Open(_, Content::Checkpoint(_)))
+    }
+
+    /// Whoever has the key can write one, and a program with a fault has it.
+    #[test]
+    fn a_checkpoint_says_what_its_row_says_and_nothing_else() {
+        assert!(is_read(&snapshot(1, 5)));
+        let changes: [fn(&mut Snapshot); 8] = [
+            // An account that has spent less.
+            |one| one.gap.account = snapshot(1, 4).gap.account,
+            |one| one.gap.account.settings.push(' '),
+            |one| one.gap.before.digest = Digest::of(b"other"),
+            |one| one.gap.before.form = Form::Whole,
+            |one| one.genesis = snapshot(1, 5).genesis,
+            |one| one.states[0].bytes[0] ^= 1,
+            |one| one.states[0].slot = "t".into(),
+            |one| one.from.digest = Digest::of(b"other"),
+        ];
+        for (place, change) in changes.iter().enumerate() {
+            let mut one = snapshot(1, 5);
+            change(&mut one);
+            // Salts are random: another first row is that of another ledger.
+            let is_changed = place != 4 || one.genesis != snapshot(1, 5).genesis;
+            assert!(is_changed && !is_read(&one), "{place}");
+        }
+        // What a later row has replaced is missing.
+        let mut one = snapshot(1, 5);
+        one.states.clear();
+        one.from = Head { sequence: 2, digest: Digest::of(b"later") };
+        assert!(is_read(&one));
+    }
+
+    #[test]
+    fn the_size_does_not_depend_on_how_many_digits_an_offset_has() {
+        let key = Key::new(&[1; 32]);
+        let size = |offset, bytes| {
+            let mut one = snapshot(offset, 5);
+            one.states[0].bytes = vec![7; bytes];
+            seal_checkpoint(&key, &one).unwrap().len()
+        };
+        // Near every size that is filled up to, the digits of an offset could carry it over.
+        for bytes in 0..1500 {
+            assert_eq!(size(1, bytes), size(i64::MAX, bytes), "{bytes}");
+        }
+    }
+}

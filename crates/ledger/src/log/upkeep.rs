@@ -1,0 +1,358 @@
+//! Keeping a log: whatever the ledger claims is in it before.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+
+use super::body::{Body, Sent, seal_handover, seal_mark, seal_row};
+use super::contents::{Contents, Known, Point, Whole};
+use super::error::Error;
+use super::fields::Noise;
+use super::foreign::Foreign;
+use super::key::Key;
+use super::pieces::split;
+use super::place::{Log, Reader};
+use bernstream_synopsis::clock::Timestamp;
+
+use crate::chain::{Closed, Head, Outcome, Row};
+use crate::entry::Entry;
+use crate::gap::Gap;
+use crate::pages;
+
+/// So many bytes of bodies are appended at once.
+const BYTES: usize = 8 << 20;
+/// So many rows are appended at once.
+const ROWS: usize = 1024;
+/// How long the rows that are missing are appended for before the caller does something else.
+const LONGEST: Duration = Duration::from_secs(20);
+/// How often a log is read where nothing is claimed: one that has lost records gets them again.
+const WATCH: Duration = Duration::from_secs(20);
+
+/// A log and what is in it.
+pub struct LedgerLog {
+    pub(super) topic: Box<dyn Log>,
+    pub(super) key: Key,
+    pub(super) contents: Contents,
+    /// This row of the ledger, and all before it since `base`, were seen in the log.
+    pub(super) settled: Option<Head>,
+    /// The rows of the ledger up to this one need not be there: of two usable checkpoints the older one, or the only one.
+    pub(super) base: Option<Point>,
+    /// Of two usable checkpoints the newer one.
+    pub(super) newer: Option<Point>,
+    /// Where the first piece of each row after the base stands, up to the one that is settled.
+    pub(super) held: BTreeMap<u64, i64>,
+    /// Deleted, or not to be asked for again: everything before the rows after this one.
+    pub(super) trimmed: Option<Head>,
+    /// Why records were not deleted.
+    pub(super) refusal: Option<Error>,
+    /// When it was last seen to hold all rows.
+    seen: Option<Instant>,
+    /// The newest mark that was appended.
+    marked: Option<Head>,
+    /// What rows say that the ledger does not have.
+    pub(super) foreign: Foreign,
+}
+
+impl fmt::Debug for LedgerLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LedgerLog({})", self.topic.name())
+    }
+}
+
+/// Takes records: each body that they make whole is passed to `each`, and `told` hears how many were taken, of how many.
+struct Fold<'l, F> {
+    key: &'l Key,
+    contents: &'l mut Contents,
+    foreign: &'l mut Foreign,
+    has_begun: bool,
+    each: F,
+    taken: u64,
+    expected: u64,
+    told: &'l mut dyn FnMut(u64, u64),
+}
+
+impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
+    fn begin(&mut self) {
+        *self.contents = Contents::default();
+        self.foreign.forget_all();
+        self.has_begun = true;
+    }
+
+    fn expect(&mut self, records: u64) {
+        self.expected = records;
+    }
+
+    fn take(&mut self, offset: i64, record: &[u8]) {
+        self.taken += 1;
+        (self.told)(self.taken, self.expected);
+        match self.contents.take(self.key, offset, record) {
+            Some(Whole::Row(body)) if self.foreign.wants(&body) => self.foreign.keep(body),
+            Some(whole) => (self.each)(whole),
+            None => {}
+        }
+    }
+}
+
+impl LedgerLog {
+    /// A log of which nothing was read yet.
+    pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
+        let (contents, held) = (Contents::default(), BTreeMap::new());
+        let (settled, base, newer, trimmed, refusal, seen, marked) = (None, None, None, None, None, None, None);
+        let foreign = Foreign::default();
+        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked, foreign }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.topic.name().to_owned()
+    }
+
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Whether what was read is enough to build the ledger with the newest row `accepted`.
+    pub(crate) fn can_build(&self, accepted: &Head) -> bool {
+        self.contents.chain(*accepted).is_ok()
+    }
+
+    /// Reads what was added.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn read(&mut self) -> Result<(), Error> {
+        self.read_each(|_| {}, &mut |_, _| {})
+    }
+
+    /// Reads everything again.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn read_all(&mut self, each: impl FnMut(Whole)) -> Result<(), Error> {
+        self.read_all_telling(each, &mut |_, _| {})
+    }
+
+    /// The same; `told` hears how many records are read, of how many at most.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn read_all_telling(
+        &mut self,
+        each: impl FnMut(Whole),
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        self.topic.rewind();
+        self.read_each(each, told)
+    }
+
+    fn read_each(&mut self, each: impl FnMut(Whole), told: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
+        let (contents, foreign, taken, expected) = (&mut self.contents, &mut self.foreign, 0, 0);
+        let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each, taken, expected, told };
+        let read = self.topic.read(&mut fold);
+        if fold.has_begun {
+            (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);
+            (self.trimmed, self.seen) = (None, None);
+            self.held.clear();
+        }
+        read
+    }
+
+    /// Whether it says that anything was published.
+    pub fn has_marks(&self) -> bool {
+        self.contents.has_marks()
+    }
+
+    /// Returns once all rows of the ledger from a checkpoint up to `head`, its newest, were read in the log: what is missing is appended,
+    /// a checkpoint too.
+    ///
+    /// # Errors
+    ///
+    /// If the log or the ledger cannot be read, or if that takes long: then the next call goes on.
+    pub(crate) fn hold(&mut self, connection: &Connection, file: &Path, head: Head) -> Result<(), crate::Error> {
+        self.read()?;
+        self.choose_base(connection, file, head.sequence)?;
+        if self.base.is_none() {
+            self.add_checkpoint(connection, file, head)?;
+        }
+        if self.base.is_none() && Gap::read(connection).map_err(|error| crate::Error::sqlite(file, error))?.is_some() {
+            return Err(crate::Error::damaged(file, "it has no checkpoint after the rows that are missing in it"));
+        }
+        self.fill(connection, file, head)?;
+        self.add_checkpoint(connection, file, head)?;
+        self.seen = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Appends every row of a ledger that is replaced, and that may be the last one to have it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hold`](Self::hold).
+    pub(crate) fn fill_with(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        (head, has_gap): (Head, bool),
+    ) -> Result<(), crate::Error> {
+        self.read()?;
+        // Of the rows in the gap only a checkpoint can take the place. Elsewhere it might be of no use: its states of noise may be those of
+        // rows that were not accepted.
+        match has_gap {
+            true => self.hold(connection, file, head),
+            false => self.fill(connection, file, head),
+        }
+    }
+
+    /// Appends the rows after the base that are not there.
+    fn fill(&mut self, connection: &Connection, file: &Path, head: Head) -> Result<(), crate::Error> {
+        let begun = Instant::now();
+        loop {
+            let missing = self.missing(connection, file)?;
+            let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
+                // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
+                self.base.iter().for_each(|base| self.contents.forget_to(base.row.sequence));
+                return Ok(());
+            };
+            let (first, last) = (first.0, last.0);
+            let records: Vec<Vec<u8>> =
+                missing.into_iter().flat_map(|(_, whole)| split(&whole, self.topic.largest())).collect();
+            self.topic.append(&records)?;
+            // Whatever was acknowledged: what was read is there.
+            self.read()?;
+            if self.settled != Some(first) && self.contents.row(&first.digest).is_none() {
+                return Err(Error::Unseen { name: self.name(), sequence: first.sequence }.into());
+            }
+            if begun.elapsed() > LONGEST && last != head {
+                return Err(Error::Filling { name: self.name(), row: last.sequence, newest: head.sequence }.into());
+            }
+        }
+    }
+
+    /// Whether it is to be read again, although nothing is claimed.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.seen.is_none_or(|seen| seen.elapsed() > WATCH)
+    }
+
+    /// The first rows that are not in the log, encrypted.
+    fn missing(&mut self, connection: &Connection, file: &Path) -> Result<Vec<(Head, Vec<u8>)>, crate::Error> {
+        let (mut missing, mut bytes, mut previous) = (Vec::new(), 0, self.settled);
+        let after = previous.map_or(i64::MIN, |head| i64::try_from(head.sequence).unwrap_or(i64::MAX));
+        let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
+            let head = entry.head;
+            let body = stored(connection, entry).map_err(|error| crate::Error::sqlite(file, error))?;
+            let known = self.contents.row(&head.digest).filter(|known| has(known, &body)).copied();
+            let is_there = known.is_some();
+            if let Some(known) = known
+                && missing.is_empty()
+            {
+                self.settled = Some(head);
+                self.held.insert(head.sequence, known.first);
+                self.contents.forget(&head.digest);
+            } else if !is_there {
+                let whole = seal_row(&self.key, &body, previous.map(|head| head.digest));
+                let whole = whole.ok_or(crate::Error::Randomness)?;
+                bytes += whole.len();
+                missing.push((head, whole));
+            }
+            previous = Some(head);
+            if bytes > BYTES || missing.len() >= ROWS { Err(Walk::Enough) } else { Ok(()) }
+        });
+        match walked {
+            Err(Walk::Failed(error)) => Err(error),
+            Ok(()) | Err(Walk::Enough) => Ok(missing),
+        }
+    }
+
+    /// The rows of the ledger up to `head` that are not in the log and should be, at most some hundred of them.
+    pub(crate) fn lacks(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<Vec<Head>, crate::Error> {
+        self.choose_base(connection, file, head.sequence)?;
+        let missing = self.missing(connection, file)?.into_iter().map(|(head, _)| head);
+        Ok(missing.filter(|row| row.sequence <= head.sequence).collect())
+    }
+
+    /// Says in the log that everything up to the row `published` was published, once.
+    ///
+    /// # Errors
+    ///
+    /// If that may not have been written. Nothing rests on it: whoever does not know it publishes the same bytes again.
+    pub(crate) fn mark(&mut self, published: Head) -> Result<(), Error> {
+        if self.marked == Some(published) || self.contents.is_marked(&published) {
+            return Ok(());
+        }
+        if let Some(whole) = seal_mark(&self.key, published) {
+            self.topic.append(&split(&whole, self.topic.largest()))?;
+            self.marked = Some(published);
+        }
+        Ok(())
+    }
+
+    /// Says in the log that whoever claimed `accepted` hands over.
+    ///
+    /// # Errors
+    ///
+    /// If that may not have been written. Nothing rests on it: whoever does not know it waits longer.
+    pub(crate) fn hand_over(&mut self, accepted: Head, at: Timestamp) -> Result<(), Error> {
+        match seal_handover(&self.key, accepted, at) {
+            Some(whole) => self.topic.append(&split(&whole, self.topic.largest())),
+            None => Ok(()),
+        }
+    }
+
+    /// How many rows and bytes were read.
+    pub fn extent(&self) -> (usize, u64) {
+        (self.contents.rows(), self.contents.bytes)
+    }
+}
+
+/// Why a walk over the rows ends early.
+enum Walk {
+    Enough,
+    Failed(crate::Error),
+}
+
+impl From<crate::Error> for Walk {
+    fn from(error: crate::Error) -> Self {
+        Walk::Failed(error)
+    }
+}
+
+/// Whether the log has of a row what the disk has.
+fn has(known: &Known, body: &Body) -> bool {
+    known.states >= body.states.len() && (known.has_messages || body.messages.is_none())
+}
+
+/// What the disk has of a row.
+fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
+    let sequence = entry.sequence()?;
+    let messages = "SELECT key, headers, bytes FROM outbox WHERE sequence = ?1 ORDER BY place";
+    let mut messages = connection.prepare(messages)?;
+    let messages = messages.query_map(params![sequence], |row| {
+        let bytes: Option<Vec<u8>> = row.get(2)?;
+        Ok(bytes.map(|bytes| Ok(Sent { key: row.get(0)?, headers: row.get(1)?, bytes })))
+    })?;
+    // One without its bytes was published by an older program.
+    let messages: Option<Vec<Sent>> =
+        messages.map(|sent| sent.and_then(Option::transpose)).collect::<rusqlite::Result<Option<_>>>()?;
+    let states = "SELECT slot, salt, bytes FROM states WHERE sequence = ?1 ORDER BY slot";
+    let mut states = connection.prepare(states)?;
+    let states = states
+        .query_map(params![sequence], |row| Ok(Noise { slot: row.get(0)?, salt: row.get(1)?, bytes: row.get(2)? }))?;
+    let states = states.collect::<rusqlite::Result<_>>()?;
+    let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays(&entry);
+    Ok(Body { entry, messages: messages.filter(|_| !is_dropped), states })
+}
+
+/// Whether a row has paid for messages.
+fn pays(entry: &Entry) -> bool {
+    matches!(entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+}

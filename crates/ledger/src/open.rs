@@ -1,0 +1,395 @@
+//! An open ledger: its file, its lock, and what its rows add up to.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::archive::Archive;
+use super::chain::{Digest, Genesis, Head, Row, random};
+use super::entry::Entry;
+use super::error::Error;
+use super::gap::Missing;
+use super::instance::{Instance, Maker, Waiting};
+use super::log::LedgerLog;
+use super::outgoing::Outgoing;
+use super::replay::LedgerState;
+use super::standby::Turn;
+use crate::replay;
+use crate::store;
+use crate::verify;
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// Where the ledger is.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// A folder on local block storage.
+    pub path: PathBuf,
+    /// How long published bytes are kept, for `ledger republish`.
+    pub keep_published: Duration,
+}
+
+/// An open ledger. What a worker needs of it was verified when it was opened.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) connection: Connection,
+    pub(super) file: PathBuf,
+    /// Held as long as the ledger is open; without it the ledger is read-only.
+    pub(super) lock: Option<File>,
+    pub(super) keep_published: Duration,
+    pub(super) state: LedgerState,
+    /// Whose claims it makes; a read-only ledger makes none.
+    pub(super) maker: Option<Maker>,
+    pub(super) waiting: Option<Waiting>,
+    /// The row whose messages are being published.
+    pub(super) outgoing: RefCell<Option<Outgoing>>,
+    /// A write has failed.
+    pub(super) is_broken: bool,
+    /// What holds every row before it is claimed, if anything does.
+    pub(super) log: Option<LedgerLog>,
+    /// Whose turn it is, where several workers share a log.
+    pub(super) turn: Option<Turn>,
+}
+
+/// Whether there is a ledger, valid or damaged.
+///
+/// # Errors
+///
+/// If the disk does not say: a ledger that cannot be seen is none that is missing.
+pub fn exists(params: &Params) -> Result<bool, Error> {
+    let file = store::file_in(&params.path);
+    match fs::symlink_metadata(&file) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::disk(&file, &error)),
+    }
+}
+
+/// A random name for a new ledger.
+///
+/// # Errors
+///
+/// [`Error::Randomness`] if the operating system provides no randomness.
+pub fn new_id() -> Result<String, Error> {
+    let bytes = random().ok_or(Error::Randomness)?;
+    Ok(Digest::from(bytes).to_string().chars().take(32).collect())
+}
+
+/// What must be written to a ledger before it can be verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// It has the format before this one.
+    Older { format: i64 },
+    /// A crash has left it in the middle of a write.
+    Unfinished,
+}
+
+impl Ledger {
+    /// Whether a ledger could be created: makes its folder, and locks it for a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`], or if the folder cannot be created or written.
+    pub fn prepare(params: &Params) -> Result<(), Error> {
+        store::make_folder(&params.path)?;
+        store::lock(&params.path).map(drop)
+    }
+
+    /// Creates a ledger in a folder that has none, all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exists`] or [`Error::Locked`], or if the folder cannot be written.
+    pub fn create(params: &Params, genesis: Genesis) -> Result<Ledger, Error> {
+        store::make_folder(&params.path)?;
+        let lock = store::lock(&params.path)?;
+        if exists(params)? {
+            return Err(Error::Exists { path: params.path.clone() });
+        }
+        let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
+        let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
+        store::create(&params.path, |transaction| row.insert(transaction))?;
+        Ledger::load(params, lock)
+    }
+
+    /// Locks the ledger and verifies what a worker will act on: the blocks that can still be charged, the states of the noise,
+    /// the unpublished messages and all rows since the first of them. The time does not depend on the number of rows. A ledger of the
+    /// format before is brought to this one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    pub fn open(params: &Params) -> Result<Ledger, Error> {
+        if !exists(params)? {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let lock = store::lock(&params.path)?;
+        Ledger::load(params, lock)
+    }
+
+    /// The newest settings of a ledger, whoever holds its lock; only what says them is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    pub fn newest_settings(params: &Params) -> Result<String, Error> {
+        let connection = Ledger::look(params)?;
+        let file = store::file_in(&params.path);
+        Ok(replay::glance(&connection, &file)?.account.settings)
+    }
+
+    /// A ledger as [`open`](Self::open) would find it, whoever holds its lock; `None` for the format before, which only `open` rewrites.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open), but for its lock.
+    pub fn peek(params: &Params) -> Result<Option<Ledger>, Error> {
+        let (mut connection, file) = (Ledger::look(params)?, store::file_in(&params.path));
+        if store::format(&connection, &file)? < store::FORMAT {
+            return Ok(None);
+        }
+        let state = replay::newest(&mut connection, &file)?;
+        Ok(Some(Ledger::of(params, (connection, file), state, (None, None))))
+    }
+
+    /// Why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
+    pub fn pending(params: &Params) -> Result<Option<Pending>, Error> {
+        if !exists(params)? {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let file = store::file_in(&params.path);
+        let connection = match store::connect(&file, false) {
+            Err(Error::Unfinished { .. }) => return Ok(Some(Pending::Unfinished)),
+            other => other?,
+        };
+        let format = store::format(&connection, &file)?;
+        Ok((format < store::FORMAT).then_some(Pending::Older { format }))
+    }
+
+    /// Verifies a whole ledger, also beside its worker, which is neither delayed nor kept from starting: the lock is not taken,
+    /// except for a moment to bring a ledger of the format before to this one.
+    ///
+    /// The rows that are written meanwhile are not part of the result.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn inspect(params: &Params) -> Result<Ledger, Error> {
+        Ledger::inspect_telling(params, &mut |_, _| {})
+    }
+
+    /// The same; `told` hears how many rows are verified, of how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn inspect_telling(params: &Params, told: &mut dyn FnMut(u64, u64)) -> Result<Ledger, Error> {
+        let file = store::file_in(&params.path);
+        let mut connection = Ledger::look(params)?;
+        if store::format(&connection, &file)? < store::FORMAT {
+            drop((connection, Ledger::open(params)?));
+            connection = Ledger::look(params)?;
+        }
+        let state = verify::all(&connection, &file, told)?;
+        Ok(Ledger::of(params, (connection, file), state, (None, None)))
+    }
+
+    /// Verifies the whole ledger, from the first row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
+    pub fn verify_all(&mut self) -> Result<(), Error> {
+        self.check_usable()?;
+        let state = verify::all(&self.connection, &self.file, &mut |_, _| {})?;
+        // Without the lock a worker may append rows in the meantime.
+        if self.lock.is_some() && state.head != self.state.head {
+            return Err(Error::Replaced { path: self.file.clone() });
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    fn load(params: &Params, lock: File) -> Result<Ledger, Error> {
+        let file = store::file_in(&params.path);
+        let mut connection = store::connect(&file, true)?;
+        if store::format(&connection, &file)? < store::FORMAT {
+            verify::migrate_from_4(&mut connection).map_err(|error| Error::sqlite(&file, error))?;
+        }
+        let state = replay::newest(&mut connection, &file)?;
+        let held = (Some(lock), Some(Maker::of(&params.path)?));
+        Ok(Ledger::of(params, (connection, file), state, held))
+    }
+
+    fn of(
+        params: &Params,
+        (connection, file): (Connection, PathBuf),
+        state: LedgerState,
+        (lock, maker): (Option<File>, Option<Maker>),
+    ) -> Ledger {
+        Ledger {
+            connection,
+            file,
+            lock,
+            keep_published: params.keep_published,
+            state,
+            maker,
+            waiting: None,
+            outgoing: RefCell::default(),
+            is_broken: false,
+            log: None,
+            turn: None,
+        }
+    }
+
+    /// A connection that cannot write.
+    pub(super) fn look(params: &Params) -> Result<Connection, Error> {
+        if !exists(params)? {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let file = store::file_in(&params.path);
+        match store::connect(&file, false) {
+            // A crash has left a transaction in the middle, which only a writer can roll back.
+            Err(Error::Unfinished { .. }) => {
+                let lock = store::lock(&params.path)?;
+                drop((store::connect(&file, true)?, lock));
+                store::connect(&file, false)
+            }
+            other => other,
+        }
+    }
+
+    /// Has `pause` called whenever another program holds the file, with how often it was called before, and tries again for as
+    /// long as that says `true`. Without it a write waits a minute, and fails.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be used.
+    pub fn wait_with(&mut self, pause: impl FnMut(i32) -> bool + Send + 'static) -> Result<(), Error> {
+        self.connection.busy_handler(Some(pause)).map_err(|error| Error::sqlite(&self.file, error))
+    }
+
+    pub fn genesis(&self) -> &Genesis {
+        &self.state.genesis
+    }
+
+    /// The rows after the first that it does not have, because it was built from a checkpoint of its log.
+    pub fn missing(&self) -> Option<Missing> {
+        self.state.missing()
+    }
+
+    /// The row from which on it has all rows, and where the window after that one starts.
+    pub fn begins(&self) -> (u64, Timestamp) {
+        let genesis = &self.state.genesis;
+        let first = genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        self.state.gap.as_ref().map_or((first, genesis.first), |gap| (gap.sequence, gap.account.next_window))
+    }
+
+    /// The row that follows the missing ones, and the settings after it.
+    pub fn settings_after_missing(&self) -> Option<(u64, &str)> {
+        self.state.gap.as_ref().map(|gap| (gap.sequence, gap.account.settings.as_str()))
+    }
+
+    /// The newest block that was charged by the missing rows and the one after them.
+    pub fn charged_by_missing(&self) -> Option<Span> {
+        self.state.gap.as_ref().and_then(|gap| gap.account.newest).map(|(block, _)| block)
+    }
+
+    pub fn head(&self) -> &Head {
+        &self.state.head
+    }
+
+    /// The name under which this process claims; `None` if it is read-only.
+    pub fn instance(&self) -> Option<Instance> {
+        self.maker.as_ref().map(Maker::own)
+    }
+
+    /// The number that the next row will have.
+    pub fn next_sequence(&self) -> u64 {
+        self.state.head.sequence.saturating_add(1)
+    }
+
+    /// Where the next window starts: the end of the last closed window, or the first start.
+    pub fn next_window(&self) -> Timestamp {
+        self.state.account.next_window
+    }
+
+    /// The newest settings: those of the first row, or of the last change.
+    pub fn settings(&self) -> &str {
+        &self.state.account.settings
+    }
+
+    /// What `block` was charged so far; the whole total if no row can charge it again.
+    pub fn spent(&self, block: Span) -> Price {
+        self.state.account.spent(block)
+    }
+
+    /// Blocks that end here or earlier are closed: no row can charge them.
+    pub fn live_from(&self) -> Timestamp {
+        self.state.account.live_from
+    }
+
+    /// The time from which on no block is charged, because the share of the input's budget ends; `None` without an end.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.state.account.until
+    }
+
+    /// The end of the last block that was charged, here or by the ledgers that this one follows.
+    pub fn last_block_end(&self) -> Timestamp {
+        self.state.account.last_block_end
+    }
+
+    /// The newest block that was charged, and what it has spent.
+    pub fn newest_block(&self) -> Option<(Span, Price)> {
+        self.state.account.newest
+    }
+
+    /// The end of the input of the last closed window.
+    pub fn ends(&self) -> &Positions {
+        &self.state.account.ends
+    }
+
+    /// Checks that no write has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broken`] if one has.
+    pub(super) fn check_usable(&self) -> Result<(), Error> {
+        if self.is_broken { Err(Error::Broken { path: self.file.clone() }) } else { Ok(()) }
+    }
+
+    /// Whether `head` is one of this ledger's rows.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read, or an earlier write failed.
+    pub fn contains(&self, head: &Head) -> Result<bool, Error> {
+        self.check_usable()?;
+        let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
+        let found = self.connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional();
+        if let Some(found) = found.map_err(sqlite)? {
+            return Ok(found == head.digest);
+        }
+        // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
+        let mut is_archived = false;
+        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)? {
+            archive.each_entry(&self.file, |entry| {
+                is_archived |= entry.head == *head;
+                Ok::<(), Error>(())
+            })?;
+        }
+        Ok(is_archived)
+    }
+}

@@ -1,0 +1,207 @@
+//! Reading a ledger in pages, beside a worker that writes it.
+//!
+//! A page is copied in one short transaction, and used after it: `SQLite` lets nobody commit while somebody reads, so whoever
+//! computes or prints in a transaction stops the worker. Rows are only ever appended, and each names the digest of the one
+//! before, so pages that were read at different times fit together.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::archive::Archive;
+use super::chain::Message;
+use super::entry::Entry;
+use super::error::Error;
+use super::spent::{LIVE, read_spent};
+use super::states::StoredState;
+use super::store::COLUMNS;
+use crate::states;
+use crate::store;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+
+/// The most rows of a page.
+const ROWS: usize = 256;
+
+/// A page ends with the row that reaches so many bytes.
+const BYTES: usize = 4 << 20;
+
+/// A message as it is stored.
+pub(super) struct StoredMessage {
+    pub place: i64,
+    key: String,
+    headers: String,
+    bytes: Option<Vec<u8>>,
+    pub is_published: bool,
+}
+
+impl StoredMessage {
+    /// Reads the columns `place, key, headers, bytes, published_at`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let is_published = row.get::<_, Option<i64>>(4)?.is_some();
+        Ok(StoredMessage {
+            place: row.get(0)?,
+            key: row.get(1)?,
+            headers: row.get(2)?,
+            bytes: row.get(3)?,
+            is_published,
+        })
+    }
+
+    /// Whether it is the one that was paid for; only of a published one the bytes may have been dropped.
+    pub fn is_of(&self, message: &Message) -> bool {
+        message.is(&self.key, &self.headers, self.bytes.as_deref()) && (self.bytes.is_some() || self.is_published)
+    }
+}
+
+/// Rows with their messages, the file that they were moved to, or what there is behind the newest row.
+pub(super) enum Page {
+    /// The messages of the rows up to `pruned` were dropped.
+    Rows {
+        rows: Vec<(Entry, Vec<StoredMessage>)>,
+        pruned: i64,
+    },
+    Archived(Archive),
+    End(Rest),
+}
+
+/// What a row changes, as it is after the newest one.
+pub(super) struct Rest {
+    /// The first and the last row that have a message.
+    pub outbox: Option<(i64, i64)>,
+    /// The unpublished messages by row and place, as their index names them.
+    pub unpublished: BTreeSet<(i64, i64)>,
+    /// What the live blocks have spent, with prices in JSON.
+    pub live: Vec<(Span, String)>,
+    /// The messages of this row, and of all before it, were dropped.
+    pub pruned: i64,
+    pub states: Vec<StoredState>,
+}
+
+/// Where the rows after some row are.
+pub(super) enum Source {
+    Archived(Archive),
+    /// Those that fit on a page; none if there are no more.
+    Here(Vec<Entry>),
+}
+
+/// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
+fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
+    if let Some(archive) = Archive::after(connection, after)? {
+        return Ok(Source::Archived(archive));
+    }
+    let all = format!("SELECT {COLUMNS} FROM rows WHERE sequence > ?1 ORDER BY sequence");
+    let mut statement = connection.prepare(&all)?;
+    let mut stored = statement.query([after])?;
+    let (mut entries, mut bytes, mut next) = (Vec::new(), 0, None);
+    while entries.len() < ROWS
+        && bytes < BYTES
+        && let Some(row) = stored.next()?
+    {
+        let entry = Entry::read(row)?;
+        if next.is_some_and(|next| next != entry.head.sequence) {
+            break;
+        }
+        next = entry.head.sequence.checked_add(1);
+        bytes += entry.size();
+        entries.push(entry);
+    }
+    Ok(Source::Here(entries))
+}
+
+/// Reads in one short transaction, unless one is open.
+pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    if !connection.is_autocommit() {
+        return read();
+    }
+    let transaction = connection.unchecked_transaction()?;
+    let found = read();
+    drop(transaction);
+    found
+}
+
+/// Passes every row after number `after`, and up to `last`, to `each`, in sequence, wherever it is.
+///
+/// # Errors
+///
+/// The first error of `each`, or if the ledger cannot be read.
+pub(super) fn each_entry<E: From<Error>>(
+    connection: &Connection,
+    file: &Path,
+    mut after: i64,
+    last: i64,
+    mut each: impl FnMut(Entry) -> Result<(), E>,
+) -> Result<(), E> {
+    let sqlite = |error| Error::sqlite(file, error);
+    let is_asked = |entry: &Entry, after: i64| {
+        i64::try_from(entry.head.sequence).is_ok_and(|sequence| after < sequence && sequence <= last)
+    };
+    loop {
+        match at_once(connection, || entries(connection, after)).map_err(sqlite)? {
+            Source::Archived(archive) => {
+                archive.each_entry(file, |entry| if is_asked(&entry, after) { each(entry) } else { Ok(()) })?;
+                after = archive.last;
+            }
+            Source::Here(page) => {
+                let Some(end) = page.last().map(Entry::sequence) else { return Ok(()) };
+                let end = end.map_err(sqlite)?;
+                page.into_iter().filter(|entry| is_asked(entry, after)).try_for_each(&mut each)?;
+                after = end;
+            }
+        }
+        if after >= last {
+            return Ok(());
+        }
+    }
+}
+
+/// The page after row number `after`. `live_from` is where the live blocks begin if there are no more rows.
+///
+/// # Errors
+///
+/// If the ledger cannot be read.
+pub(super) fn next(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+    at_once(connection, || read(connection, after, live_from))
+}
+
+fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+    let pruned = store::pruned(connection)?;
+    let entries = match entries(connection, after)? {
+        Source::Archived(archive) => return Ok(Page::Archived(archive)),
+        Source::Here(entries) if entries.is_empty() => return Ok(Page::End(Rest::read(connection, live_from)?)),
+        Source::Here(entries) => entries,
+    };
+    let messages = "SELECT place, key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 ORDER BY place";
+    let mut messages = connection.prepare(messages)?;
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    for entry in entries {
+        let stored = messages.query_map([entry.sequence()?], StoredMessage::read)?;
+        let stored: Vec<StoredMessage> = stored.collect::<rusqlite::Result<_>>()?;
+        bytes += stored.iter().map(|message| message.bytes.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        rows.push((entry, stored));
+        if bytes >= BYTES {
+            break;
+        }
+    }
+    Ok(Page::Rows { rows, pruned })
+}
+
+impl Rest {
+    fn read(connection: &Connection, live_from: Timestamp) -> rusqlite::Result<Self> {
+        let end = |order: &str| {
+            let query = format!("SELECT sequence FROM outbox ORDER BY sequence {order}, place {order} LIMIT 1");
+            connection.query_row(&query, [], |row| row.get::<_, i64>(0)).optional()
+        };
+        let unpublished = "SELECT sequence, place FROM outbox INDEXED BY unpublished WHERE published_at IS NULL";
+        let mut unpublished = connection.prepare(unpublished)?;
+        let unpublished = unpublished.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Rest {
+            outbox: end("ASC")?.zip(end("DESC")?),
+            unpublished: unpublished.collect::<rusqlite::Result<_>>()?,
+            pruned: store::pruned(connection)?,
+            live: read_spent(connection, LIVE, &[live_from.micros()])?,
+            states: states::all(connection)?,
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
+
+use std::time::Duration;
+
+use super::chain::{Closed, Head, Row};
+use super::entry::Entry;
+use super::error::Error;
+use super::open::Ledger;
+use super::spent::read_spent;
+use super::store::COLUMNS;
+use crate::{pages, states};
+use bernstream_synopsis::Recorded;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// A row with everything that its digest was made of. Secret: the end offsets of a window are exact counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub head: Head,
+    pub row: Row,
+    entry: Entry,
+}
+
+impl Stored {
+    /// A line of JSON with everything that its digest was made of.
+    pub fn secret_line(&self) -> String {
+        self.entry.secret_line()
+    }
+
+    /// A line of JSON with what anyone may see: without how far the input was read for a window, and without the salt with which that
+    /// could be guessed from the digest. Unless an older program wrote the row, its digest can be computed from the line.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn public_line(&self) -> Result<String, serde_json::Error> {
+        self.entry.public_line()
+    }
+
+    /// Whether its digest can be computed from its public line.
+    pub fn is_checkable(&self) -> bool {
+        self.entry.is_checkable()
+    }
+}
+
+/// How long before the first record that is needed a window must have closed for what was read for it to be needed no more.
+const PAST: Duration = Duration::from_secs(300);
+/// Of so many windows one is looked for at a start.
+const MOST_WINDOWS: usize = 4096;
+
+impl Ledger {
+    /// The newest charged blocks, at most `most`, newest first, and what they have spent.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
+        let newest =
+            "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let stored = read_spent(&self.connection, newest, &[most]);
+        let stored = stored.map_err(|error| Error::sqlite(&self.file, error))?.into_iter();
+        let read = |(block, price): (Span, String)| {
+            let price = serde_json::from_str(&price).map_err(|error| Error::damaged(&self.file, error.to_string()))?;
+            Ok((block, price))
+        };
+        stored.map(read).collect()
+    }
+
+    /// Passes every row up to the head to `each`, in sequence. No transaction is open while `each` works.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`, or if the ledger cannot be read or is damaged.
+    pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+        let last = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
+        pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
+            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            each(Stored { head: entry.head, row, entry })
+        })
+    }
+
+    /// How many rows it has.
+    pub fn count(&self) -> u64 {
+        let first = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let missing = self.missing().map_or(0, |missing| missing.last.abs_diff(missing.first).saturating_add(1));
+        self.state.head.sequence.saturating_sub(first).saturating_add(1).saturating_sub(missing)
+    }
+
+    /// Every row, in sequence.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn rows(&self) -> Result<Vec<Stored>, Error> {
+        let mut rows = Vec::new();
+        self.each_row(|row| {
+            rows.push(row);
+            Ok::<(), Error>(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Closed windows and the numbers of their rows, newest first, up to and including the first for which `more` is false.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
+        let mut newest = Vec::new();
+        self.back(|sequence, row| {
+            let Row::Window(closed) = row else { return matches!(row, Row::Configuration(_)) };
+            let has_more = more(&closed);
+            newest.push((sequence, closed));
+            has_more
+        })?;
+        Ok(newest)
+    }
+
+    /// Passes rows and their numbers to `each`, newest first, for as long as it wants more.
+    fn back(&self, mut each: impl FnMut(u64, Row) -> bool) -> Result<(), Error> {
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let all = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence DESC");
+        let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
+        for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
+            let entry = entry.map_err(sqlite)?;
+            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            if !each(entry.head.sequence, row) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the input was read, where what is needed now was sent at `since` or later, and a window closes at its `cutoff`.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
+        let (mut windows, mut past) = (0, None);
+        // Settings that are recorded later have no row yet at which to stop.
+        if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
+            return Ok(Recorded { ends: self.ends().clone(), past });
+        }
+        self.back(|_, row| {
+            // Under other settings windows may have closed later.
+            let Row::Window(closed) = row else { return false };
+            let cutoff = cutoff(closed.window);
+            past = (cutoff.plus(PAST) <= since).then_some((cutoff, closed.ends));
+            windows += 1;
+            past.is_none() && windows < MOST_WINDOWS
+        })?;
+        Ok(Recorded { ends: self.ends().clone(), past })
+    }
+
+    /// The slots that have a state of noise.
+    pub fn slots(&self) -> impl Iterator<Item = &str> {
+        self.state.account.states.keys().map(String::as_str)
+    }
+
+    /// The newest state of `slot`; `None` if no row has written one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
+    pub fn state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.check_usable()?;
+        states::read(&self.connection, &self.file, &self.state.account, slot)
+    }
+}

@@ -1,0 +1,287 @@
+//! Replaying a ledger: everything that is acted on is verified first.
+//!
+//! There are two ways. [`newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from
+//! the newest valid checkpoint before the first unpublished message. It verifies all later rows, by the rules of an appended
+//! row, with their messages; the blocks in `spent` that can still be charged; and every state of noise. `verify` verifies
+//! everything from the first row. So damage in an old row always stops `ledger verify`, and a worker only if it bears on what
+//! the worker will do.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Statement, params};
+
+use super::account::Account;
+use super::chain::{Closed, Digest, Form, Genesis, Head, Link, Outcome, Row};
+use super::checkpoint::Checkpoint;
+use super::entry::Entry;
+use super::error::Error;
+use super::gap::{Gap, Missing};
+use super::spent::{LIVE, price_as_json, read_spent, same_as_spent};
+use super::states::check_states;
+use super::store::COLUMNS;
+use crate::pages;
+use crate::states;
+use crate::store;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// The rows so far.
+#[derive(Clone, Debug)]
+pub(super) struct LedgerState {
+    pub genesis: Genesis,
+    /// The digest of the first row.
+    pub origin: Digest,
+    pub head: Head,
+    /// How the head is written.
+    pub form: Form,
+    pub account: Account,
+    /// Where the rows go on after the first, if the next ones are not there.
+    pub gap: Option<Gap>,
+}
+
+impl LedgerState {
+    /// Begins with the first row.
+    pub fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
+        if !entry.follows(None) {
+            return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
+        }
+        match entry.row() {
+            Ok(Row::Genesis(genesis)) => {
+                if entry.head.sequence != genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)) {
+                    return Err(damaged("it is not numbered as a first row".into()));
+                }
+                let account = Account::new(&genesis);
+                Ok(LedgerState {
+                    genesis,
+                    origin: entry.head.digest,
+                    head: entry.head,
+                    form: entry.link().form,
+                    account,
+                    gap: None,
+                })
+            }
+            Ok(_) => Err(damaged("a genesis row must be the first row, and no other".into())),
+            Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
+        }
+    }
+
+    /// Applies the next row; returns it, and what the charged blocks have spent.
+    pub fn take(
+        &mut self,
+        entry: &Entry,
+        damaged: impl Fn(String) -> Error,
+    ) -> Result<(Row, Vec<(Span, Price)>), Error> {
+        let sequence = entry.head.sequence;
+        if let Some(gap) = self.gap.as_ref().filter(|gap| gap.sequence == sequence) {
+            let (before, account) = (gap.before, gap.account.clone());
+            return self.pass_gap(entry, before, account, damaged);
+        }
+        if !entry.follows(Some(self.link())) {
+            return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
+        }
+        let row = entry.row().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if self.head.sequence.checked_add(1) != Some(sequence) {
+            return Err(damaged("the row before it is missing".into()));
+        }
+        let spent = self.account.take(sequence, &row).map_err(&damaged)?;
+        let said = entry.account().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if said.is_some() && said != self.account.digest(self.origin) {
+            return Err(damaged("what it says of the account is not what the rows add up to".into()));
+        }
+        (self.head, self.form) = (entry.head, entry.link().form);
+        Ok((row, spent))
+    }
+
+    /// Goes on with the row `entry` behind a gap; returns it, and what the live blocks have spent. The chain ties the account to the newest
+    /// row, for that row has its digest.
+    fn pass_gap(
+        &mut self,
+        entry: &Entry,
+        before: Link,
+        account: Account,
+        damaged: impl Fn(String) -> Error,
+    ) -> Result<(Row, Vec<(Span, Price)>), Error> {
+        if !entry.follows(Some(before)) {
+            return Err(damaged("it was changed, or does not follow the gap before it".into()));
+        }
+        let read = entry.row().and_then(|row| Ok((row, entry.account()?)));
+        let (row, said) = read.map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if said.is_none() || said != account.digest(self.origin) {
+            return Err(damaged("the account after it is not the one that it says".into()));
+        }
+        let live = account.live.iter().map(|(block, price)| (*block, *price)).collect();
+        (self.head, self.form, self.account) = (entry.head, entry.link().form, account);
+        Ok((row, live))
+    }
+
+    /// The rows that are not there.
+    pub fn missing(&self) -> Option<Missing> {
+        let gap = self.gap.as_ref()?;
+        let first = self.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)).saturating_add(1);
+        let last = gap.sequence.checked_sub(1).filter(|last| *last >= first)?;
+        Some(Missing { first, last, before: gap.before })
+    }
+
+    /// What the next row follows.
+    pub fn link(&self) -> Link {
+        Link { form: self.form, digest: self.head.digest }
+    }
+
+    /// Skips the rows up to a checkpoint.
+    fn go_on_from(&mut self, found: Checkpoint, connection: &Connection, file: &Path) -> Result<(), Error> {
+        let sequence = found.head.sequence;
+        let at = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let sqlite = |error| Error::sqlite(file, error);
+        let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
+        let entry = connection.query_row(&entry, [at], Entry::read).optional().map_err(sqlite)?;
+        let link = entry.map(|entry| entry.link()).filter(|link| link.digest == found.head.digest);
+        let Some(link) = link.filter(|_| found.origin == self.origin) else {
+            let what = format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
+            return Err(Error::damaged(file, what));
+        };
+        (self.head, self.form, self.account) = (found.head, link.form, found.account);
+        Ok(())
+    }
+
+    pub fn checkpoint(&self, account: &Account, head: Head) -> Checkpoint {
+        Checkpoint { origin: self.origin, head, account: account.clone() }
+    }
+}
+
+/// What a worker needs to continue.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or if what a worker needs is damaged.
+pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
+    let transaction = connection.transaction().map_err(sqlite)?;
+    check_format(&transaction, file)?;
+    let mut state = first(&transaction, file)?;
+    if let Some(found) = checkpoint(&transaction).map_err(sqlite)? {
+        state.go_on_from(found, &transaction, file)?;
+    }
+    let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
+    let mut messages = 0;
+    let pruned = store::pruned(&transaction).map_err(sqlite)?;
+    let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
+    pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
+        let (row, _) = state.take(&entry, |what| damaged(file, &entry, &what))?;
+        if entry.sequence().map_err(sqlite)? > pruned {
+            messages += check_outbox(&mut outbox, file, &entry, &row)?;
+        }
+        Ok::<(), Error>(())
+    })?;
+    drop(outbox);
+    let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
+    count(file, transaction.query_row(stored, [begin], |row| row.get(0)).map_err(sqlite)?, messages)?;
+    let live = read_spent(&transaction, LIVE, &[state.account.live_from.micros()]).map_err(sqlite)?;
+    same_as_spent(file, live, state.account.live.iter().map(|(block, price)| (*block, price_as_json(*price))))?;
+    check_states(&states::all(&transaction).map_err(sqlite)?, file, &state.account)?;
+    Ok(state)
+}
+
+/// What the rows add up to, without a look at messages and noise.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or if a row that counts is damaged.
+pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    let mut state = first(connection, file)?;
+    if let Some(found) = Checkpoint::newest(connection, i64::MAX).map_err(sqlite)? {
+        state.go_on_from(found, connection, file)?;
+    }
+    let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
+    pages::each_entry(connection, file, begin, i64::MAX, |entry| {
+        state.take(&entry, |what| damaged(file, &entry, &what)).map(drop)
+    })?;
+    Ok(state)
+}
+
+pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
+    match store::format(connection, file)? {
+        store::FORMAT => Ok(()),
+        format => {
+            Err(Error::damaged(file, format!("its format is {format}, but this program writes {}", store::FORMAT)))
+        }
+    }
+}
+
+pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
+    Error::damaged(file, format!("row {}: {what}", entry.head.sequence))
+}
+
+pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    let format = store::format(connection, file)?;
+    let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
+    let entry = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
+    let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
+    let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
+    // The format before has none.
+    if format == store::FORMAT {
+        state.gap = Gap::read(connection).map_err(sqlite)?;
+    }
+    Ok(state)
+}
+
+/// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
+pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
+    let waiting = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+    let waiting: Option<i64> = connection.query_row(waiting, [], |row| row.get(0)).optional()?;
+    Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
+}
+
+const OUTBOX: &str = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
+
+/// Compares the outbox with what `row` paid for; returns the number of messages.
+fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Row) -> Result<i64, Error> {
+    let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = row else { return Ok(0) };
+    let sqlite = |error| Error::sqlite(file, error);
+    let mut count = 0;
+    for message in messages {
+        let is_whole = outbox
+            .query_row(params![entry.sequence().map_err(sqlite)?, count], |row| {
+                let (key, headers, bytes): (String, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let published_at: Option<i64> = row.get(3)?;
+                Ok(message.is(&key, &headers, bytes.as_deref()) && (bytes.is_some() || published_at.is_some()))
+            })
+            .optional()
+            .map_err(sqlite)?;
+        if is_whole != Some(true) {
+            return Err(damaged(file, entry, &format!("its message {count} was changed or is missing")));
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
+    if stored == messages {
+        return Ok(());
+    }
+    Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{genesis, price, released, span};
+
+    #[test]
+    fn a_row_that_says_something_else_of_the_account_is_damaged() {
+        let refused = |why| Error::Refused { why };
+        let first = Entry::new(None, 0, &Row::Genesis(genesis(0)), None).unwrap();
+        let row = Row::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
+        let mut account = Account::new(&genesis(0));
+        account.take(1, &row).unwrap();
+        let taken = |said| {
+            let next = Entry::new(Some(first.link()), 1, &row, said).unwrap();
+            LedgerState::begin(&first, refused).unwrap().take(&next, refused).is_ok()
+        };
+        assert!(taken(None) && taken(account.digest(first.head.digest)));
+        assert!(!taken(account.digest(Digest::of(b"another first row"))));
+    }
+}

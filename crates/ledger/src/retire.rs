@@ -1,0 +1,172 @@
+//! `ledger archive`: moves the rows that no worker needs any more.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::archive::Archive;
+use super::chain::{Head, Link};
+use super::entry::Entry;
+use super::error::Error;
+use super::open::Ledger;
+use crate::{checkpoint, pages, private, store};
+
+/// How many rows are removed in one transaction.
+const ROWS: i64 = 1000;
+
+/// The pause between two of them, for the worker's.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What archiving does, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// So many rows were written to a draft, of those that are moved.
+    Written { rows: u64, of: u64 },
+    /// The file is durable, and was read back.
+    Durable,
+    /// The ledger knows the file.
+    Recorded,
+    /// So many rows of a file were removed from the ledger, of those that it has.
+    Removed { rows: u64, of: u64 },
+}
+
+impl Ledger {
+    /// Moves old rows to a file beside the ledger: all that no worker needs, up to `accepted`, the head of the witness. Returns
+    /// the first and the last of them; `None` if there are none yet. `progress` hears of every step.
+    ///
+    /// It can run beside the worker, in transactions of milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Archiving`] if another process does, or if the ledger is damaged, or cannot be read or written. Nothing is lost
+    /// at any point, and the next call goes on.
+    pub fn archive(&self, accepted: &Head, progress: &mut dyn FnMut(Step)) -> Result<Option<(u64, u64)>, Error> {
+        let file = &self.file;
+        let _alone = lock(file)?;
+        let sqlite = |error| Error::sqlite(file, error);
+        let mut connection = store::connect(file, true)?;
+        remove(&mut connection, progress).map_err(sqlite)?;
+        let genesis = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
+        // What comes before a gap is the first row alone.
+        let begin = self.state.gap.as_ref().map_or(Ok(genesis), |gap| i64::try_from(gap.sequence)).unwrap_or(i64::MAX);
+        let before = Archive::newest(&connection).map_err(sqlite)?.map_or(begin, |archive| archive.last);
+        let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
+        // A start looks for the row of its checkpoint.
+        let spare = checkpoint::spare(&connection).map_err(sqlite)?.unwrap_or(0);
+        let last = spare.min(accepted) - 1;
+        if last <= before {
+            return Ok(None);
+        }
+        let mut link = None;
+        pages::each_entry(&connection, file, before - 1, before, |entry| {
+            link = Some(entry.link());
+            Ok::<(), Error>(())
+        })?;
+        let rows =
+            |each: &mut dyn FnMut(Entry) -> Result<(), Error>| pages::each_entry(&connection, file, before, last, each);
+        let archive = write(file, (before + 1, last), link, rows, progress)?;
+        record(&mut connection, archive).map_err(sqlite)?;
+        progress(Step::Recorded);
+        remove(&mut connection, progress).map_err(sqlite)?;
+        Ok(u64::try_from(before + 1).ok().zip(u64::try_from(last).ok()))
+    }
+}
+
+/// Who archives the rows of `ledger`, until it is dropped.
+///
+/// # Errors
+///
+/// [`Error::Locked`] if another process does.
+fn lock(ledger: &Path) -> Result<File, Error> {
+    let path = ledger.with_file_name("archive.lock");
+    let open = private::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(|error| Error::disk(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Error::Archiving { path: ledger.into() }),
+    }
+}
+
+/// Writes the rows `first` to `last`, which `rows` passes on, to a file that is durable when this returns.
+///
+/// # Errors
+///
+/// If the file cannot be written, or is not what was written when it is read back.
+fn write(
+    ledger: &Path,
+    (first, last): (i64, i64),
+    before: Option<Link>,
+    mut rows: impl FnMut(&mut dyn FnMut(Entry) -> Result<(), Error>) -> Result<(), Error>,
+    progress: &mut dyn FnMut(Step),
+) -> Result<Archive, Error> {
+    let archive = Archive { first, last };
+    let (path, draft) = (archive.path(ledger), ledger.with_file_name("archive.new"));
+    let disk = |error: std::io::Error| Error::disk(&draft, &error);
+    let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0).map_err(disk)?;
+    let (mut written, of) = (0, archive.rows());
+    rows(&mut |entry| {
+        writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
+        written += 1;
+        if written % ROWS == 0 {
+            progress(Step::Written { rows: written.unsigned_abs(), of });
+        }
+        Ok(())
+    })?;
+    let file = out.finish().and_then(|out| out.into_inner().map_err(|error| error.into_error())).map_err(disk)?;
+    progress(Step::Written { rows: of, of });
+    file.sync_all().map_err(disk)?;
+    fs::rename(&draft, &path).map_err(disk)?;
+    ledger.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()).map_err(disk)?;
+    // What will be removed is what the file has.
+    let mut before = before;
+    archive.each_entry(ledger, |entry| match entry.follows(before) {
+        true => {
+            before = Some(entry.link());
+            Ok(())
+        }
+        false => Err(Error::damaged(&path, format!("row {} was changed", entry.head.sequence))),
+    })?;
+    progress(Step::Durable);
+    Ok(archive)
+}
+
+/// Records an archive in the ledger.
+///
+/// # Errors
+///
+/// If the ledger cannot be written.
+fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("INSERT INTO archives VALUES (?1, ?2)", params![archive.first, archive.last])?;
+    transaction.commit()
+}
+
+/// Removes the rows of all archives from the ledger, a few at a time.
+///
+/// # Errors
+///
+/// If the ledger cannot be written.
+fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqlite::Result<()> {
+    for archive in Archive::all(connection)? {
+        let (Archive { first, last }, mut rows) = (archive, 0);
+        loop {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let some = "DELETE FROM rows WHERE sequence IN
+                        (SELECT sequence FROM rows WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence LIMIT ?3)";
+            let removed = transaction.execute(some, params![first, last, ROWS])?;
+            transaction.commit()?;
+            if removed == 0 {
+                break;
+            }
+            rows += removed as u64;
+            progress(Step::Removed { rows, of: archive.rows() });
+            thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Where the newest accepted claim was found, so that a start does not read the witness from its beginning.
+//!
+//! It is compared before it is used: the witness's identity, and the whole record at its offset, with the time at which it was written, for
+//! the same claim may be sent again and come to stand there void. A witness that has another record there, or ends before it, may have lost
+//! what it had accepted; only a worker that remembers can tell. The head is then remembered until it is accepted again. Without the
+//! memory everything is read, which is always right for what the witness still has: so a damaged memory is dropped.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::chain::{Digest, Head};
+use crate::private;
+
+/// An accepted claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Of the witness.
+    pub identity: String,
+    pub offset: u64,
+    /// The whole record; empty if no claim is accepted.
+    pub record: String,
+    /// When the broker has appended it, in milliseconds since 1970; a file says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<i64>,
+    /// A head that was accepted, and may not be any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Head>,
+}
+
+/// A file that remembers a place.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    path: PathBuf,
+    /// The place that the file has.
+    saved: Option<Place>,
+}
+
+impl Memory {
+    /// The memory in the file `path`, and the place in it, if it is there and whole.
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be read: without it a loss may go unnoticed.
+    pub fn load(path: PathBuf, name: &str) -> Result<(Self, Option<Place>), Error> {
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let why = format!(
+                    "the file {}, in which this worker remembers what it had accepted, cannot be read: {error}; that says nothing about \
+                     the ledger: check the volume and let its user read the file, and do not delete it",
+                    path.display()
+                );
+                return Err(Error::Refused { name: name.to_owned(), why });
+            }
+            text => text.unwrap_or_default(),
+        };
+        let place = str::from_utf8(&text).ok().and_then(|text| {
+            let (digest, place) = text.split_once('\n')?;
+            (digest == Digest::of(place.as_bytes()).to_string()).then(|| serde_json::from_str::<Place>(place).ok())?
+        });
+        Ok((Memory { path, saved: place.clone() }, place))
+    }
+
+    /// Remembers the newest place: every one, so that a start reads on from where the last run ended, however it ended. If it
+    /// cannot be written, the next start reads more.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn save(&mut self, place: &Place) -> io::Result<()> {
+        if self.saved.as_ref() == Some(place) {
+            return Ok(());
+        }
+        let text = serde_json::json!(place).to_string();
+        let draft = self.path.with_extension("new");
+        let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
+        private::write(&draft, text.as_bytes())?;
+        fs::rename(&draft, &self.path)?;
+        // Its name, too.
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
+        self.saved = Some(place.clone());
+        Ok(())
+    }
+}

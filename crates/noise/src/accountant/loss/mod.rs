@@ -1,0 +1,168 @@
+//! Privacy-loss distributions: the exact composition of laws that are known, up to an error that is on the safe side.
+//!
+//! A law is known by its privacy loss `L = ln(P/Q)` under `P`, where `(P, Q)` dominates the release for all neighbours in both
+//! directions; pairs multiply (`[ZDW22]`), so losses add up, and `delta(epsilon)` is the mean of
+//! `1 - exp(epsilon - L)` where `L` is above epsilon. It grows when mass moves to a larger loss, or is added: every rounding
+//! here does one of the two, or is bounded and added.
+//!
+//! Floating point: nothing here enters a ledger. [`plan`](super::plan) says what the laws are of, and rounds.
+
+mod compose;
+mod grid;
+pub mod privacy_loss;
+
+use compose::Composed;
+use grid::Grid;
+pub use privacy_loss::PrivacyLoss;
+use privacy_loss::{log_moment, spread};
+
+/// The losses of independent releases together.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// Each with how many there are; at most one Gaussian, and none that loses nothing.
+    parts: Vec<(PrivacyLoss, u64)>,
+    /// A total variation that separates these laws from what is meant.
+    apart: f64,
+}
+
+/// More releases of one law than this are not composed: `delta` is 1.
+const MOST: u64 = 1 << 40;
+
+impl Losses {
+    /// `parts` are laws and how many releases have each. Gaussian ones are one: `mu^2` adds up.
+    #[expect(clippy::cast_precision_loss, reason = "rounded up")]
+    pub fn new(parts: impl IntoIterator<Item = (PrivacyLoss, u64)>) -> Self {
+        let mut losses = Losses::default();
+        let mut square = 0.0;
+        for (law, count) in parts {
+            match law {
+                // What is no number is kept, and refused later.
+                _ if count == 0 || law.parameter() == 0.0 => {}
+                PrivacyLoss::Gaussian(mu) => square += mu * mu * count as f64 * (1.0 + 1e-15),
+                _ => losses.parts.push((law.widened(), count)),
+            }
+        }
+        if square != 0.0 {
+            losses.parts.push((PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
+        }
+        losses
+    }
+
+    /// The laws meant are within this total variation of those given, all together: `(1 + exp(epsilon))` times it is added to
+    /// delta.
+    #[must_use]
+    pub fn but_for(self, apart: f64) -> Self {
+        Losses { apart, ..self }
+    }
+
+    /// Whether nothing is lost.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.apart == 0.0
+    }
+
+    /// At least the delta at `epsilon`, at most 1.
+    pub fn delta(&self, epsilon: f64) -> f64 {
+        if self.parts.is_empty() {
+            return self.with_apart(0.0, epsilon);
+        }
+        if !self.is_usable() || !epsilon.is_finite() {
+            return 1.0;
+        }
+        let tilt = self.least(epsilon, |tilt| self.log_moment(tilt) - tilt * epsilon);
+        let delta = Grid::new(&self.parts, tilt, epsilon)
+            .and_then(|grid| Composed::new(&self.parts, grid, tilt, epsilon))
+            .map_or(1.0, |composed| composed.delta(epsilon));
+        self.with_apart(delta, epsilon)
+    }
+
+    /// The smallest epsilon found whose delta is at most `delta`: the upper end of a bisection, `2^-30` of it wide.
+    /// Infinite where none is found.
+    pub fn epsilon(&self, delta: f64) -> f64 {
+        if self.with_apart(0.0, 0.0) <= delta && self.parts.is_empty() {
+            return 0.0;
+        }
+        if !self.is_usable() || delta <= 0.0 {
+            return f64::INFINITY;
+        }
+        // [CKS20, corollary 13] with the moments in the place of rho, and never more than what is lost at worst.
+        let guess = |tilt: f64| (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln();
+        let tilt = golden(guess, -12.0, 18.0);
+        let near = guess(tilt).min(self.worst()).max(self.spread() / 1000.0);
+        let tilt = tilt.min(LARGEST_TILT / near);
+        let composed =
+            Grid::new(&self.parts, tilt, near).and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
+        let Some(composed) = composed else { return f64::INFINITY };
+        let is_within = |epsilon: f64| self.with_apart(composed.delta(epsilon), epsilon) <= delta;
+        if is_within(0.0) {
+            return 0.0;
+        }
+        let above = (0..14).map(|i| near * (1.0 + 1e-3 * f64::from(1 << i))).find(|epsilon| is_within(*epsilon));
+        let Some(mut within) = above else { return f64::INFINITY };
+        let mut beyond = 0.0;
+        while within - beyond > within / f64::from(1 << 30) {
+            let middle = f64::midpoint(beyond, within);
+            (beyond, within) = if is_within(middle) { (beyond, middle) } else { (middle, within) };
+        }
+        within
+    }
+
+    fn with_apart(&self, delta: f64, epsilon: f64) -> f64 {
+        let slack = if self.apart == 0.0 { 0.0 } else { self.apart * (1.0 + epsilon.exp()) * (1.0 + 1e-12) };
+        // Also for what is no number.
+        if delta + slack <= 1.0 { delta + slack } else { 1.0 }
+    }
+
+    /// Whether the bounds on the errors hold for these numbers.
+    fn is_usable(&self) -> bool {
+        self.parts.iter().all(|(law, count)| {
+            let most = if matches!(law, PrivacyLoss::Gaussian(_)) { grid::LARGEST_MU } else { f64::from(1 << 20) };
+            law.parameter() > 1e-9 && law.parameter() < most && *count <= MOST
+        })
+    }
+
+    fn log_moment(&self, tilt: f64) -> f64 {
+        log_moment(&self.parts, tilt)
+    }
+
+    /// About the deviation of the sum, at most.
+    fn spread(&self) -> f64 {
+        spread(&self.parts)
+    }
+
+    /// The largest loss.
+    #[expect(clippy::cast_precision_loss, reason = "a guide")]
+    fn worst(&self) -> f64 {
+        let of =
+            |law: PrivacyLoss| if matches!(law, PrivacyLoss::Gaussian(_)) { f64::INFINITY } else { law.parameter() };
+        self.parts.iter().map(|(law, count)| of(*law) * *count as f64).sum()
+    }
+
+    /// The tilt for which `of` is least, as far as a tilt is of use near `epsilon`.
+    fn least(&self, epsilon: f64, of: impl Fn(f64) -> f64) -> f64 {
+        let largest = LARGEST_TILT / epsilon.max(self.spread());
+        golden(of, -12.0, largest.ln().max(-11.0))
+    }
+}
+
+/// A tilt above this over epsilon tells more about the last step of the loss than about its sum.
+const LARGEST_TILT: f64 = 200.0;
+
+/// Where between `exp(low)` and `exp(high)` a function with one valley is least, about; by golden section.
+fn golden(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    const RATIO: f64 = 0.618_033_988_749_894_9;
+    let at = |x: f64| of(x.exp());
+    let (mut a, mut b) = (high - RATIO * (high - low), low + RATIO * (high - low));
+    let (mut at_a, mut at_b) = (at(a), at(b));
+    for _ in 0..36 {
+        if at_a < at_b {
+            (high, b, at_b) = (b, a, at_a);
+            a = high - RATIO * (high - low);
+            at_a = at(a);
+        } else {
+            (low, a, at_a) = (a, b, at_b);
+            b = low + RATIO * (high - low);
+            at_b = at(b);
+        }
+    }
+    f64::midpoint(low, high).exp()
+}

@@ -1,0 +1,84 @@
+//! Exact values: here, because only code of this room may open them, and a room sees no further than its own folder.
+
+use std::fmt;
+
+/// Exact lattice values of one window and key, in grid units. Secret: `mechanism` makes [`Noisy`](super::Noisy) values of them,
+/// and no other room of this crate, and nothing outside it, can read them.
+///
+/// Functions make them, and cannot look at them again. This compiles:
+///
+/// ```
+/// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// println!("{exact:?}");
+/// let text = serde_json::to_string(&vec![1, 2, 3]);
+/// ```
+///
+/// And this does not:
+///
+/// ```compile_fail,E0624
+/// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// let values = exact.reveal();
+/// ```
+///
+/// They cannot be printed or serialised; `Debug` shows how many there are:
+///
+/// ```compile_fail,E0277
+/// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// println!("{exact}");
+/// ```
+///
+/// ```compile_fail,E0277
+/// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// let text = serde_json::to_string(&exact);
+/// ```
+/// Nor can they be compared, which would find them by trying:
+///
+/// ```compile_fail,E0369
+/// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// let found = exact == bernstream_noise::Exact::new(vec![1, 2, 3]);
+/// ```
+#[derive(Clone)]
+pub struct Exact(Vec<i128>);
+
+impl Exact {
+    /// Row-major over the lattice `{0, 1/k, ..., 1}^l`, the last axis fastest.
+    pub fn new(values: Vec<i128>) -> Self {
+        Exact(values)
+    }
+
+    /// Each value moved into `[low, high]`.
+    #[must_use]
+    pub fn clamped(self, low: i128, high: i128) -> Self {
+        Exact(self.0.into_iter().map(|value| value.clamp(low, high)).collect())
+    }
+
+    /// The distance in the sup norm: for records that are drawn from a public prior.
+    pub fn sup_distance(&self, other: &Exact) -> u128 {
+        self.changes(other).max().unwrap_or(0)
+    }
+
+    /// The distance in the 1-norm: for records that are drawn from a public prior.
+    pub fn sum_distance(&self, other: &Exact) -> u128 {
+        self.changes(other).fold(0, u128::saturating_add)
+    }
+
+    fn changes<'a>(&'a self, other: &'a Exact) -> impl Iterator<Item = u128> + 'a {
+        self.0.iter().zip(&other.0).map(|(one, other)| one.abs_diff(*other))
+    }
+
+    pub(super) fn reveal(&self) -> &[i128] {
+        &self.0
+    }
+
+    /// For unit tests of functions.
+    #[cfg(any(test, feature = "reveal"))]
+    pub fn revealed(&self) -> &[i128] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Exact({} values)", self.0.len())
+    }
+}

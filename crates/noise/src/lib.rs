@@ -1,0 +1,35 @@
+//! From exact to noisy values: nothing else may release an exact value. And the accountant, which says what that costs.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+mod laplace;
+pub mod accountant;
+pub mod calibrate;
+pub mod calibrated;
+pub mod concentrated;
+pub mod continual;
+pub mod error;
+pub mod exact;
+pub mod gaussian;
+pub mod noise;
+pub mod noisy;
+pub mod online;
+pub mod order;
+pub mod selection;
+
+pub use calibrated::Mechanism;
+pub use error::Error;
+pub use exact::Exact;
+
+pub use noisy::Noisy;
+pub use selection::{Candidates, Selection};

@@ -1,0 +1,190 @@
+//! The Ornstein-Uhlenbeck process, `K(x, y) = exp(-|x - y| / b)` on a line: given its nearest neighbours on both sides, a point
+//! knows nothing of the others.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::process::{Offer, Process, Reach, size, whole_row};
+
+/// The points asked so far, in their order on the line.
+pub(super) struct Markov {
+    bandwidth: f64,
+    stops: BTreeMap<Place, Stop>,
+    /// `sum_i m_i^2`, `m_i` the size of a row in the 1-norm.
+    squares: f64,
+}
+
+struct Stop {
+    number: usize,
+    /// Released.
+    value: f64,
+}
+
+/// A place on the line; a number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(f64);
+
+impl Markov {
+    pub fn new(bandwidth: f64) -> Self {
+        Markov { bandwidth, stops: BTreeMap::new(), squares: 0.0 }
+    }
+}
+
+impl Process for Markov {
+    /// And what the sum of squares becomes.
+    type Place = (Place, f64);
+
+    /// With `e(t) = 1 - exp(-2 t)`, `s` and `t` the distances to the nearest points on the left and on the right over the
+    /// bandwidth: weights `exp(-s) e(t) / e(s + t)` and `exp(-t) e(s) / e(s + t)`, of the pivot's square is left
+    /// `e(s) e(t) / e(s + t)`; a side without a point has `e = 1` and no weight. Nothing cancels.
+    ///
+    /// # What floats lose
+    ///
+    /// A distance is off by at most `3 u` of itself, `e` by `6 u` (`t e' / e <= 1`), `exp(-t)` by `4 u` (`t exp(-t) < 0.37`), so
+    /// an entry of the row by less than `40 u` over the pivot, which is at least `10^-4`; rounding adds `2^-25`. The three
+    /// entries together are off by less than `2^-23`, a function of norm 1 is nowhere above 1, and the exact rows leave it
+    /// its norm: so `q <= 1 + 2^-23 sqrt(i)` for `i` points.
+    fn offer(&self, point: &[f64]) -> Offer<(Place, f64)> {
+        // Adding nothing makes of -0 a 0.
+        let x = point.first().copied().unwrap_or_default() + 0.0;
+        let left = self.stops.range(..=Place(x)).next_back();
+        let right = self.stops.range(Place(x)..).next();
+        let near = |stop: Option<(&Place, &Stop)>| {
+            stop.map(|(place, stop)| ((x - place.0).abs() / self.bandwidth, stop.number, stop.value))
+        };
+        let left_out = |t: f64| -(-2.0 * t).exp_m1();
+        let (neighbours, rest) = match (near(left), near(right)) {
+            (None, None) => (Vec::new(), 1.0),
+            (Some((t, number, value)), None) | (None, Some((t, number, value))) => {
+                (vec![(number, (-t).exp(), value)], left_out(t))
+            }
+            // The point itself, or one that no float tells apart from it.
+            (Some((s, number, value)), Some((t, other, beyond))) if s == 0.0 || t == 0.0 => {
+                let (number, value) = if s <= t { (number, value) } else { (other, beyond) };
+                (vec![(number, 1.0, value)], 0.0)
+            }
+            (Some((s, number, value)), Some((t, other, beyond))) => {
+                let whole = left_out(s + t);
+                let weight = |near: f64, far: f64| (-near).exp() * (left_out(far) / whole);
+                (
+                    vec![(number, weight(s, t), value), (other, weight(t, s), beyond)],
+                    left_out(s) * (left_out(t) / whole),
+                )
+            }
+        };
+        let mean = neighbours.iter().map(|(_, weight, value)| weight * value).sum();
+        let own = self.stops.len();
+        let row = whole_row(neighbours.iter().map(|(number, weight, _)| (*number, *weight)), own, rest);
+        let squares = self.squares + size(&row).powi(2);
+        let points = (own + 1) as f64;
+        let stretch = 1.0 + points.sqrt() / 8_388_608.0;
+        let reach = Reach { stretch, spread: squares.sqrt() * (1.0 + 1e-9) };
+        Offer { whole: 1.0, rest, mean, row, reach, place: (Place(x), squares) }
+    }
+
+    fn take(&mut self, offer: Offer<(Place, f64)>, coordinate: f64) -> f64 {
+        let value = offer.mean + offer.rest.sqrt() * coordinate;
+        let (place, squares) = offer.place;
+        self.stops.insert(place, Stop { number: self.stops.len(), value });
+        self.squares = squares;
+        value
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        #[cfg(test)]
+        tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Place {}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::super::dense::Dense;
+    use super::*;
+    use bernstream_synopsis::{PointKernel, machine};
+
+    thread_local! {
+        pub(super) static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Fractions of the golden ratio: they fall into the widest gaps, in no order.
+    fn place(i: u32) -> f64 {
+        (f64::from(i) * 0.618_033_988_749_894_9).fract()
+    }
+
+    #[test]
+    fn what_the_neighbours_say_is_what_all_points_say() {
+        for bandwidth in [0.02, 0.2, 3.0] {
+            let mut near = Markov::new(bandwidth);
+            let mut all = Dense::new(PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }));
+            for i in 0..60 {
+                let x = place(i);
+                let (by_near, by_all) = (near.offer(&[x]), all.offer(&[x]));
+                assert!((by_near.mean - by_all.mean).abs() < 1e-9, "{i}: {} {}", by_near.mean, by_all.mean);
+                assert!((by_near.rest / by_all.rest - 1.0).abs() < 1e-9, "{i}: {} {}", by_near.rest, by_all.rest);
+                // The rows: at most three entries count.
+                let mut dense = vec![0; i as usize + 1];
+                by_near.row.iter().for_each(|(number, weight)| dense[*number] = *weight);
+                let apart = by_all.row.iter().zip(&dense).map(|((_, a), b)| a.abs_diff(*b)).max();
+                assert!(by_near.row.len() <= 3 && apart <= Some(1), "{i}: {apart:?}");
+                assert!((by_near.reach.spread - by_all.reach.spread).abs() < 1e-3);
+                assert!((1.0..1.00001).contains(&by_near.reach.stretch), "{}", by_near.reach.stretch);
+                assert!((1.0..1.0001).contains(&by_all.reach.stretch), "{}", by_all.reach.stretch);
+                let coordinate = f64::from(i * i % 7) - 3.0;
+                let (a, b) = (near.take(by_near, coordinate), all.take(by_all, coordinate));
+                assert!((a - b).abs() < 1e-9, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_points_are_looked_at() {
+        let mut process = Markov::new(0.1);
+        let mut most = Vec::new();
+        for (from, to) in [(0, 100), (100, 1_000), (1_000, 10_000), (10_000, 100_000)] {
+            let mut largest = 0;
+            for i in from..to {
+                LOOKED_AT.set(0);
+                let offer = process.offer(&[place(i)]);
+                largest = largest.max(LOOKED_AT.get());
+                process.take(offer, 0.0);
+            }
+            most.push(largest);
+        }
+        println!("{most:?}");
+        // A thousand times the points, some steps down a tree more. A list would look at 100,000.
+        assert!(most[3] < 200 && most[3] - most[1] < 90, "{most:?}");
+    }
+
+    /// Ends, points that floats hardly tell apart, and none.
+    #[test]
+    fn no_place_makes_a_value_that_is_no_number() {
+        let mut process = Markov::new(0.001);
+        for x in [0.0, f64::MIN_POSITIVE, 5e-324, 1.0, 1.0 - f64::EPSILON, 0.5, -0.0, 1.0, 0.5 + 1e-12, 1e-320] {
+            let offer = process.offer(&[x]);
+            assert!(offer.mean.is_finite() && offer.rest >= 0.0, "{x}: {} {}", offer.mean, offer.rest);
+            if offer.rest >= crate::online::process::LEAST {
+                process.take(offer, 1.0);
+            }
+        }
+        assert_eq!(process.stops.len(), 3);
+    }
+}

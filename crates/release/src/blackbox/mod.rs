@@ -1,0 +1,5 @@
+//! Why a function of the caller is refused.
+
+pub mod error;
+
+pub use self::error::Error;

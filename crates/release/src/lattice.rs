@@ -1,0 +1,85 @@
+//! What functions on a lattice share: how many points it may have, how sums become whole grid units, and what a Gaussian
+//! adds up to on it.
+
+use std::f64::consts::PI;
+
+use super::error::Error;
+use bernstream_synopsis::quadratic::Form;
+use bernstream_synopsis::shape_error::ShapeError;
+
+const HIGHEST_DEGREE: u32 = 5_000;
+const MOST_POINTS: usize = 1 << 20;
+
+/// One grid unit is `2^-32` of the most that a record can change a value, or up to twice that part.
+pub const UNITS_A_PEAK: u32 = 32;
+
+/// `(k + 1)^l`, where degree and axes, 1 to 3, allow it.
+pub fn points(axes: usize, degree: u32) -> Result<usize, Error> {
+    if !(1..=3).contains(&axes) {
+        return Err(ShapeError::Axes(axes).into());
+    }
+    if !(1..=HIGHEST_DEGREE).contains(&degree) {
+        return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
+    }
+    let points = (u64::from(degree) + 1).pow(axes as u32);
+    if points > MOST_POINTS as u64 {
+        return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
+    }
+    Ok(points as usize)
+}
+
+/// `sum / 2^shift`, halves up and not to even: then sums that differ by at most a whole number of units still do.
+pub fn rounded(sum: i128, shift: u32) -> i128 {
+    sum.saturating_add(1 << (shift - 1)) >> shift
+}
+
+/// What a unit of several records is charged: each record's change follows the one before, so they add up.
+pub fn times(units: u128, contributions: u32) -> Result<u64, Error> {
+    units
+        .checked_mul(u128::from(contributions))
+        .and_then(|units| u64::try_from(units).ok())
+        .ok_or(Error::Contributions { contributions })
+}
+
+/// `sum over all whole z of K_H(z / k)`, to a part in 10^12, never less; `None` unless `H` is positive definite.
+///
+/// The sum is taken here or, by Poisson summation, as `k^l sum_w exp(-2 pi^2 k^2 w' H w)`, whichever has fewer terms.
+/// Points with `z' A z > r^2` are left out of `sum exp(-z' A z / 2)`. As `exp(-t / 2) <= exp(-r^2 / 4) exp(-t / 4)` there,
+/// and `z' A z >= |z|^2 / trace(A^-1)`, they add up to at most `exp(-r^2 / 4) (1 + 2 sqrt(pi trace(A^-1)))^l`.
+pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
+    const SQUARED: f64 = 200.0;
+    let (form, axes, k) = (Form::new(covariance)?, covariance.len(), f64::from(degree));
+    let scaled = |matrix: &[Vec<f64>], factor: f64| -> Vec<Vec<f64>> {
+        matrix.iter().map(|row| row.iter().map(|entry| entry * factor).collect()).collect()
+    };
+    let density = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
+    let volume = k.powi(axes as i32);
+    let (matrix, factor) = match density > volume {
+        true => (scaled(&form.inverse(), k.powi(-2)), density),
+        false => (scaled(covariance, (2.0 * PI * k).powi(2)), volume),
+    };
+    let form = Form::new(&matrix)?;
+    let term = |lead: &[i32], last: i32| {
+        let z: Vec<f64> = lead.iter().chain([&last]).map(|z| f64::from(*z)).collect();
+        (-0.5 * form.at(&z)).exp()
+    };
+    let runs = form.runs(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]);
+    let sum: f64 = runs.iter().flat_map(|run| (run.first..=run.last).map(|last| term(&run.lead, last))).sum();
+    let trace: f64 = form.inverse().iter().enumerate().map(|(i, row)| row[i]).sum();
+    let tail = (-SQUARED / 4.0).exp() * (1.0 + 2.0 * (PI * trace).sqrt()).powi(axes as i32);
+    Some(factor * (sum + tail) * (1.0 + 1e-12))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_rounded_up_so_that_whole_differences_stay_whole() {
+        assert_eq!([1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)), [0, 1, 1, 1, 2, 3]);
+        for sum in 0..64 {
+            assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
+        }
+        assert_eq!(rounded(i128::MAX, 18), i128::MAX >> 18);
+    }
+}

@@ -1,0 +1,37 @@
+//! From records to exact sums: batches of records, windows that hold them, and what every function is.
+//!
+//! A record is mapped into the public domain and capped before it touches any state; sums are integers. What a function makes of
+//! them is [`bernstream_noise::Exact`]; what was drawn around that is sealed here ([`Sealed`]), and only then leaves.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+pub mod blackbox;
+pub mod builtin;
+pub mod choice;
+pub mod dequantized;
+pub mod error;
+pub mod lattice;
+pub mod marginals;
+pub mod sampler;
+pub mod scaling;
+pub mod sealed;
+pub mod source;
+pub mod target;
+pub mod window;
+
+pub use dequantized::Dequantized;
+pub use error::Error;
+pub use scaling::ValueScaling;
+pub use sealed::Sealed;
+pub use target::Cost;
+pub use target::Target;

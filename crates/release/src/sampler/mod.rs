@@ -1,0 +1,5 @@
+//! Why a sensitivity cannot be sampled.
+
+pub mod error;
+
+pub use self::error::Error;

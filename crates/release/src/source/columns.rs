@@ -1,0 +1,32 @@
+//! The columns that are read.
+
+use bernstream_synopsis::scalar::IdType;
+use bernstream_synopsis::times::TimeFormat;
+
+/// The columns named by the configuration; all others are ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Event time; any Arrow timestamp or date.
+    pub time: String,
+    /// How a column of event times is written that has no type of its own for them, if that is declared; of records that are not
+    /// Arrow it stands with what else is declared of them.
+    pub time_format: Option<TimeFormat>,
+    /// Group key; text or integers.
+    pub key: Option<String>,
+    /// Which of the two, if that is declared.
+    pub key_type: Option<IdType>,
+    /// Privacy unit; text or integers.
+    pub unit: Option<String>,
+    /// Which of the two, if that is declared.
+    pub unit_type: Option<IdType>,
+    /// The values, in the order of the axes of the domain; numbers, or text that holds them.
+    pub values: Vec<String>,
+}
+
+impl Columns {
+    /// Their names, whatever they are needed for.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let first = [Some(&self.time), self.key.as_ref(), self.unit.as_ref()].into_iter().flatten();
+        first.chain(&self.values).map(String::as_str)
+    }
+}

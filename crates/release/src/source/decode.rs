@@ -1,0 +1,353 @@
+//! Decodes messages, each one Arrow IPC stream, into a [`Batch`]. Messages come from outside and may be hostile.
+//!
+//! A message is a schema, dictionaries if columns use them, any number of record batches, and the end-of-stream marker, which may
+//! be missing. The schema of the message is adapted before it is used: the needed columns by name and kind of type, text as bytes,
+//! everything nullable, other columns not at all; a needed column that is not there, or has a type that it may not have, is a column of
+//! nulls. So a null, invalid UTF-8 or a record that decides the type of its column affects no other record, and a message is
+//! rejected only if it cannot be read as a whole.
+//!
+//! The Arrow reader panics on some corrupt messages, and aborts the process on compressed buffers that claim a false length. So
+//! framing and buffer extents are checked first, and panics are caught. Compressed buffers are rejected in messages; in files, whose
+//! reader is the same, what they claim is bounded.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Once};
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use crate::source::batch::Batch;
+use crate::source::broken::{Broken, arrow, truncated};
+use crate::source::columns::Columns;
+use crate::source::found::FoundColumns;
+use crate::source::rows::{Place, as_bytes, batch, join};
+use bernstream_synopsis::clock::Timestamp;
+
+/// Decodes one message; [`ArrowDecoder`] is for several. Never panics; uses memory in proportion to the message, whatever its
+/// dictionaries and views unfold to.
+///
+/// # Errors
+///
+/// If the message is not one complete Arrow stream, or has a needed column twice.
+pub fn decode(
+    payload: &[u8],
+    columns: &Columns,
+    partition: i32,
+    offset: i64,
+    message_time: Option<Timestamp>,
+) -> Result<Batch, Broken> {
+    ArrowDecoder::new(columns.clone()).decode(payload, partition, offset, message_time)
+}
+
+/// The longest metadata of a schema that is kept from one message to the next, in bytes. It takes some 5 MB once it is read, if it was
+/// written to take as much as it can.
+const LONGEST_KEPT: usize = 1 << 14;
+
+/// Decodes one message after another. What it returns for a message is a function of that message alone.
+///
+/// Most messages of a topic have the same schema, which takes longer to read than a small message. So the last one is kept, and
+/// known by its bytes: a message with another schema takes its place, so that nothing grows whatever is sent.
+pub struct ArrowDecoder {
+    columns: Columns,
+    kept: Option<Kept>,
+}
+
+/// A schema that has been read.
+struct Kept {
+    /// The metadata of its message, all of it.
+    metadata: Vec<u8>,
+    /// The length of the body that follows it, which is not used.
+    body: usize,
+    shape: Arc<AdaptedSchema>,
+}
+
+impl ArrowDecoder {
+    pub fn new(columns: Columns) -> Self {
+        ArrowDecoder { columns, kept: None }
+    }
+
+    /// Decodes one message, like [`decode`].
+    ///
+    /// # Errors
+    ///
+    /// If the message is not one complete Arrow stream, or has a needed column twice.
+    pub fn decode(
+        &mut self,
+        payload: &[u8],
+        partition: i32,
+        offset: i64,
+        message_time: Option<Timestamp>,
+    ) -> Result<Batch, Broken> {
+        let place = Place { partition, offset, message_time };
+        // The schema is kept in one step, once it has been read: a panic leaves nothing half done.
+        catch_panic(|| self.read(payload, place))
+    }
+
+    fn read(&mut self, payload: &[u8], place: Place) -> Result<Batch, Broken> {
+        let mut decoder = Decoder::default();
+        let mut batches = Vec::with_capacity(1);
+        let mut rest = Buffer::from(payload);
+        while !rest.is_empty() {
+            let head = rest.first_chunk().ok_or_else(|| truncated("the head of an Arrow message"))?;
+            let Some(length) = metadata_length(*head)? else {
+                if rest.len() > head.len() {
+                    return Err(Broken::new("there are bytes after the end of the Arrow stream"));
+                }
+                break;
+            };
+            let metadata =
+                take(&rest, head.len(), length).ok_or_else(|| truncated("the metadata of an Arrow message"))?;
+            let start = head.len() + length;
+            let body_of = |length| take(&rest, start, length).ok_or_else(|| truncated("the body of an Arrow message"));
+            let known = self.kept.as_ref().filter(|kept| decoder.shape.is_none() && kept.metadata == *metadata);
+            let body = if let Some(kept) = known {
+                decoder.shape = Some(Arc::clone(&kept.shape));
+                body_of(kept.body)?
+            } else {
+                let message = Message::parse(&metadata)?;
+                let body = body_of(message.body)?;
+                let had_shape = decoder.shape.is_some();
+                if let Some(records) = decoder.read(&message, &body, &self.columns)? {
+                    batches.push(batch(&records, &self.columns, &decoder.shape()?.found, place)?);
+                }
+                if let Some(shape) = decoder.shape.as_ref().filter(|_| !had_shape && length <= LONGEST_KEPT) {
+                    self.kept = Some(Kept { metadata: metadata.to_vec(), body: body.len(), shape: Arc::clone(shape) });
+                }
+                body
+            };
+            rest = rest.slice(start + body.len());
+        }
+        match batches.len() {
+            1 => batches.pop().ok_or_else(|| truncated("its record batch")),
+            0 => {
+                let shape = decoder.shape()?;
+                batch(&RecordBatch::new_empty(shape.needed.clone()), &self.columns, &shape.found, place)
+            }
+            _ => join(&batches, place),
+        }
+    }
+}
+
+/// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
+/// for the end of the stream.
+pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
+    let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
+    if [m0, m1, m2, m3] != [0xff; 4] {
+        return Err(Broken::new("it is not an Arrow IPC stream (no continuation marker)"));
+    }
+    match i32::from_le_bytes([l0, l1, l2, l3]) {
+        0 => Ok(None),
+        length => match usize::try_from(length) {
+            Ok(length) => Ok(Some(length)),
+            Err(_) => Err(Broken::new(format_args!("an Arrow message has {length} bytes of metadata"))),
+        },
+    }
+}
+
+fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
+    (start.checked_add(length)? <= buffer.len()).then(|| buffer.slice_with_length(start, length))
+}
+
+/// Runs `work` and returns a panic as an error, without printing it.
+pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+    thread_local!(static CATCHING: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let default = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !CATCHING.get() {
+                default(info);
+            }
+        }));
+    });
+    CATCHING.set(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
+    CATCHING.set(false);
+    result.unwrap_or_else(|_| Err(Broken::new("the library that reads its format cannot read it")))
+}
+
+/// The verified metadata of one Arrow message.
+pub struct Message<'a> {
+    message: arrow_ipc::Message<'a>,
+    bytes: usize,
+    /// The length of the body that follows.
+    pub body: usize,
+}
+
+impl<'a> Message<'a> {
+    pub fn parse(metadata: &'a [u8]) -> Result<Self, Broken> {
+        let message = root_as_message(metadata).map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
+        let body = usize::try_from(message.bodyLength())
+            .map_err(|_| Broken::new(format_args!("an Arrow message has a body of {} bytes", message.bodyLength())))?;
+        Ok(Message { message, bytes: metadata.len(), body })
+    }
+}
+
+/// What compressed buffers of one record batch may unfold to, in bytes, whatever their size.
+const LARGEST_UNFOLDED: u64 = 1 << 30;
+/// How many times their size they may unfold to where that is more.
+const LARGEST_RATIO: u64 = 64;
+
+/// The state of a stream: its schema, and its dictionaries so far.
+#[derive(Default)]
+pub struct Decoder {
+    /// Whether buffers may be compressed.
+    unfolds: bool,
+    shape: Option<Arc<AdaptedSchema>>,
+    dictionaries: HashMap<i64, ArrayRef>,
+}
+
+/// The adapted schema: text as bytes, everything nullable.
+pub struct AdaptedSchema {
+    all: SchemaRef,
+    needed: SchemaRef,
+    pub found: Arc<FoundColumns>,
+}
+
+impl Decoder {
+    /// A decoder that reads compressed buffers too, for files: whoever may write them is trusted with the memory that they take.
+    pub fn unfolding() -> Self {
+        Decoder { unfolds: true, ..Decoder::default() }
+    }
+
+    pub fn shape(&self) -> Result<&AdaptedSchema, Broken> {
+        self.shape.as_deref().ok_or_else(|| Broken::new("it has no Arrow schema"))
+    }
+
+    /// Reads one message of the stream; returns the needed columns of a record batch.
+    pub fn read(
+        &mut self,
+        message: &Message<'_>,
+        body: &Buffer,
+        columns: &Columns,
+    ) -> Result<Option<RecordBatch>, Broken> {
+        let version = message.message.version();
+        match message.message.header_type() {
+            MessageHeader::Schema => {
+                self.read_schema(message, columns)?;
+                Ok(None)
+            }
+            MessageHeader::DictionaryBatch => {
+                self.read_dictionary(message, body, version)?;
+                Ok(None)
+            }
+            MessageHeader::RecordBatch => {
+                let shape = self.shape()?;
+                let header = message.message.header_as_record_batch();
+                let header = header.ok_or_else(|| arrow("a record batch without a header"))?;
+                check_extents(&header, body, self.unfolds)?;
+                let projection = Some(shape.found.projection.as_slice());
+                read_record_batch(body, header, shape.all.clone(), &self.dictionaries, projection, &version)
+                    .map(Some)
+                    .map_err(arrow)
+            }
+            other => Err(Broken::new(format_args!("it contains an Arrow message of an unknown kind ({})", other.0))),
+        }
+    }
+
+    fn read_schema(&mut self, message: &Message<'_>, columns: &Columns) -> Result<(), Broken> {
+        if self.shape.is_some() {
+            return Err(Broken::new("it has two Arrow schemas"));
+        }
+        let header = message.message.header_as_schema().ok_or_else(|| arrow("a schema without a header"))?;
+        if header.endianness() != arrow_ipc::Endianness::Little {
+            return Err(Broken::new("it is big-endian"));
+        }
+        // Flatbuffer tables can be shared, so a small schema could expand into gigabytes.
+        let mut allowance = 16 * message.bytes;
+        for field in header.fields().into_iter().flatten() {
+            check_size(&field, &mut allowance)?;
+        }
+        let schema = try_fb_to_schema(header).map_err(arrow)?;
+        self.shape = Some(Arc::new(AdaptedSchema::new(&schema, columns)?));
+        Ok(())
+    }
+
+    fn read_dictionary(
+        &mut self,
+        message: &Message<'_>,
+        body: &Buffer,
+        version: MetadataVersion,
+    ) -> Result<(), Broken> {
+        let header = message.message.header_as_dictionary_batch();
+        let header = header.ok_or_else(|| arrow("a dictionary without a header"))?;
+        let needed = self.shape()?.needed.clone();
+        #[expect(deprecated, reason = "arrow has no other way yet to say which dictionary a column uses")]
+        if !needed.fields().iter().any(|field| field.dict_id() == Some(header.id())) {
+            return Ok(());
+        }
+        // Every delta copies the dictionary so far.
+        if header.isDelta() {
+            return Err(Broken::new("it has a delta dictionary; send each dictionary in one piece"));
+        }
+        check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body, self.unfolds)?;
+        read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
+    }
+}
+
+impl AdaptedSchema {
+    fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
+        let found = FoundColumns::of(schema, columns)?;
+        let ours = |field: &Field| field.clone().with_data_type(as_bytes(field.data_type())).with_nullable(true);
+        let fields: Vec<_> = schema.fields().iter().map(|field| ours(field)).collect();
+        let all = Arc::new(Schema::new(fields));
+        let needed = all.project(&found.projection).map_err(arrow)?;
+        Ok(AdaptedSchema { all, needed: Arc::new(needed), found: Arc::new(found) })
+    }
+}
+
+/// Subtracts the expanded size of a field from the allowance.
+fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
+    let metadata = field.custom_metadata().into_iter().flatten();
+    let metadata: usize = metadata.map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len)).sum();
+    let size = 8 + field.name().map_or(0, str::len) + metadata;
+    *allowance =
+        allowance.checked_sub(size).ok_or_else(|| Broken::new("its Arrow schema is too large when expanded"))?;
+    field.children().into_iter().flatten().try_for_each(|child| check_size(&child, allowance))
+}
+
+/// Rejects buffers outside the body, and compressed ones that may not be there or claim to be too large.
+fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, unfolds: bool) -> Result<(), Broken> {
+    if batch.compression().is_some() && !unfolds {
+        return Err(Broken::new(
+            "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
+        ));
+    }
+    let inside = |buffer: &arrow_ipc::Buffer| {
+        let end = usize::try_from(buffer.offset()).ok()?.checked_add(usize::try_from(buffer.length()).ok()?)?;
+        (end <= body.len()).then_some(())
+    };
+    let counted =
+        |node: &arrow_ipc::FieldNode| (0 <= node.null_count() && node.null_count() <= node.length()).then_some(());
+    let fits = batch.length() >= 0
+        && batch.buffers().into_iter().flatten().all(|buffer| inside(buffer).is_some())
+        && batch.nodes().into_iter().flatten().all(|node| counted(node).is_some());
+    if !fits {
+        return Err(Broken::new("an Arrow buffer lies outside its message"));
+    }
+    let most = LARGEST_UNFOLDED.max(LARGEST_RATIO.saturating_mul(body.len() as u64));
+    if batch.compression().is_some() && unfolded(batch, body) > most {
+        return Err(Broken::new(format_args!(
+            "its Arrow buffers unfold to more than {most} bytes in one record batch; write smaller batches"
+        )));
+    }
+    Ok(())
+}
+
+/// How many bytes the compressed buffers of a record batch say that they unfold to: each begins with that, or with -1 if it is
+/// not compressed. The Arrow reader takes as much memory before it looks at what follows.
+fn unfolded(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
+    let claimed = |buffer: &arrow_ipc::Buffer| {
+        let start = usize::try_from(buffer.offset()).ok()?;
+        let head: &[u8; 8] = body.get(start..)?.first_chunk()?;
+        u64::try_from(i64::from_le_bytes(*head)).ok()
+    };
+    let buffers = batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0);
+    buffers.filter_map(claimed).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,210 @@
+//! Which of the needed columns a schema has, and whether their types are ones that they may have.
+//!
+//! A column that is missing, or has another type, is a column of nulls and spoils nothing else: programs take the type of a column
+//! from the records that are in it, so one record may decide what a column is that a whole message or file brings.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema};
+
+use super::broken::{Broken, names};
+use super::columns::Columns;
+use bernstream_synopsis::scalar::IdType;
+use bernstream_synopsis::times::TimeFormat;
+
+/// What a column is needed for, which decides the types that it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Time(Option<TimeFormat>),
+    Key(Option<IdType>),
+    Unit(Option<IdType>),
+    Value,
+}
+
+/// What the rows of a column are, whatever their width and encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cells {
+    Text,
+    Integers,
+    Floats,
+    Decimals,
+    Booleans,
+    /// Timestamps and dates.
+    Times,
+}
+
+impl Cells {
+    /// `None` for types that no needed column may have.
+    pub fn of(kind: &DataType) -> Option<Self> {
+        Some(match kind {
+            DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(_, _)) => Cells::of(values)?,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Cells::Text,
+            // Rows without a byte could be any number in a message of a few.
+            DataType::FixedSizeBinary(width) if *width > 0 => Cells::Text,
+            DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => Cells::Times,
+            DataType::Boolean => Cells::Booleans,
+            kind if kind.is_integer() => Cells::Integers,
+            kind if kind.is_floating() => Cells::Floats,
+            kind if kind.is_decimal() => Cells::Decimals,
+            _ => return None,
+        })
+    }
+}
+
+impl Role {
+    pub fn accepts(self, kind: &DataType) -> bool {
+        use Cells::{Booleans, Decimals, Floats, Integers, Text, Times};
+        let Some(cells) = Cells::of(kind) else { return false };
+        let suitable: &[Cells] = match self {
+            Role::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
+            Role::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
+            Role::Key(Some(IdType::Text)) | Role::Unit(Some(IdType::Text)) => &[Text],
+            Role::Key(_) | Role::Unit(_) => &[Text, Integers, Floats, Decimals],
+            Role::Value => &[Text, Integers, Floats, Decimals, Booleans],
+        };
+        suitable.contains(&cells)
+    }
+
+    pub fn requirement(self) -> &'static str {
+        match self {
+            Role::Time(None) => {
+                "the event time must be a timestamp, a date or text, or input.time_format must say how it is written"
+            }
+            Role::Time(Some(TimeFormat::Rfc3339)) => {
+                "the event time must be a timestamp, a date or, as input.time_format says, text"
+            }
+            Role::Time(Some(_)) => "the event time must be a timestamp, a date or, as input.time_format says, integers",
+            Role::Key(Some(IdType::Text)) => "a key must be text or bytes, as its type says",
+            Role::Key(_) => "a key must be integers, text or bytes",
+            Role::Unit(Some(IdType::Text)) => "a user must be text or bytes, as its type says",
+            Role::Unit(_) => "a user must be integers, text or bytes",
+            Role::Value => "a value must be a number, a boolean, or text that holds a number",
+        }
+    }
+}
+
+/// A needed column as a schema has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundColumn {
+    name: String,
+    role: Role,
+    /// `None` where the schema has no such column.
+    kind: Option<DataType>,
+}
+
+impl FoundColumn {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its rows are, in a word: types of one kind differ in width and encoding only.
+    pub fn cells(&self) -> &'static str {
+        match &self.kind {
+            None => "missing",
+            Some(DataType::Null) => "only nulls",
+            Some(kind) => match Cells::of(kind) {
+                Some(Cells::Text) => "text",
+                Some(Cells::Integers) => "integers",
+                Some(Cells::Floats) => "floats",
+                Some(Cells::Decimals) => "decimals",
+                Some(Cells::Booleans) => "booleans",
+                Some(Cells::Times) => "times",
+                None => "another type",
+            },
+        }
+    }
+
+    /// Whether its rows are read; if not, all of them count as null.
+    pub fn is_read(&self) -> bool {
+        self.kind.as_ref().is_some_and(|kind| self.role.accepts(kind))
+    }
+
+    /// Whether it is missing or has a type that it may not have; what has only nulls has neither.
+    pub fn is_unread(&self) -> bool {
+        !self.is_read() && self.kind != Some(DataType::Null)
+    }
+}
+
+/// The needed columns as a schema has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundColumns {
+    /// A column that is needed for two things is there twice.
+    columns: Vec<FoundColumn>,
+    /// Where those that are read are in the schema, ascending.
+    pub projection: Vec<usize>,
+    /// The first of the names that the schema has, for people.
+    known: String,
+}
+
+impl FoundColumns {
+    /// # Errors
+    ///
+    /// If a needed column is there twice.
+    pub fn of(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
+        let (mut found, mut projection) = (Vec::new(), BTreeSet::new());
+        for (name, role) in roles(columns) {
+            let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+            let first = named.next();
+            if named.next().is_some() {
+                return Err(Broken::new(format_args!("it has two columns '{name}'")));
+            }
+            let column =
+                FoundColumn { name: name.to_owned(), role, kind: first.map(|(_, field)| field.data_type().clone()) };
+            projection.extend(first.filter(|_| column.is_read()).map(|(index, _)| index));
+            found.push(column);
+        }
+        let known = names(schema.fields().iter().map(|field| field.name().as_str()));
+        Ok(FoundColumns { columns: found, projection: projection.into_iter().collect(), known })
+    }
+
+    /// Those of a file of lines, which has text in each of the columns that it names.
+    pub fn of_names(header: &[String], columns: &Columns) -> Self {
+        let column = |(name, role): (&str, Role)| {
+            let is_there = header.iter().any(|known| known == name);
+            let role = if let Role::Time(None) = role { Role::Time(Some(TimeFormat::default())) } else { role };
+            FoundColumn { name: name.to_owned(), role, kind: is_there.then_some(DataType::Utf8) }
+        };
+        let known = names(header.iter().map(String::as_str));
+        FoundColumns { columns: roles(columns).map(column).collect(), projection: Vec::new(), known }
+    }
+
+    pub fn columns(&self) -> &[FoundColumn] {
+        &self.columns
+    }
+
+    /// Those that are missing or have a type that they may not have.
+    pub fn unread(&self) -> impl Iterator<Item = &FoundColumn> {
+        self.columns.iter().filter(|column| column.is_unread())
+    }
+
+    /// Why a column is not read.
+    pub fn fault(&self, column: &FoundColumn) -> Broken {
+        let (FoundColumn { name, role, kind }, known) = (column, &self.known);
+        match kind {
+            Some(kind) => Broken::new(format_args!("column '{name}' is {kind}, but {}", role.requirement())),
+            None if known.is_empty() => Broken::new(format_args!("it has no column '{name}', and no other")),
+            None => Broken::new(format_args!("it has no column '{name}', only {known}")),
+        }
+    }
+}
+
+/// What a file says of its columns.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// It has no bytes, or no line of names: there are no records in it.
+    Nothing,
+    /// Each record says itself what it has.
+    Records,
+    Columns(Arc<FoundColumns>),
+}
+
+/// The needed columns, each with what it is needed for.
+pub(super) fn roles(columns: &Columns) -> impl Iterator<Item = (&str, Role)> {
+    let time = Some((columns.time.as_str(), Role::Time(columns.time_format)));
+    let key = columns.key.as_deref().map(|name| (name, Role::Key(columns.key_type)));
+    let unit = columns.unit.as_deref().map(|name| (name, Role::Unit(columns.unit_type)));
+    let values = columns.values.iter().map(|name| (name.as_str(), Role::Value));
+    [time, key, unit].into_iter().flatten().chain(values)
+}

@@ -1,0 +1,17 @@
+//! Batches of records, and their columns.
+
+pub mod batch;
+pub mod broken;
+pub mod cells;
+pub mod columns;
+pub mod decode;
+pub mod found;
+pub mod rows;
+pub mod text;
+
+pub use self::batch::Batch;
+pub use self::broken::Broken;
+pub use self::columns::Columns;
+pub use self::found::FoundColumn;
+pub use self::found::FoundColumns;
+pub use self::text::Text;

@@ -1,0 +1,105 @@
+//! The needed columns of a table as a [`Batch`].
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch};
+use arrow_schema::DataType;
+use arrow_select::concat::concat;
+
+use super::batch::Batch;
+use super::broken::{Broken, arrow};
+use super::cells;
+use super::columns::Columns;
+use super::found::{FoundColumns, Role, roles};
+use super::text::Text;
+use bernstream_synopsis::clock::Timestamp;
+
+/// Where a batch comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub partition: i32,
+    pub offset: i64,
+    pub message_time: Option<Timestamp>,
+}
+
+/// The type with text as bytes, so that one row of invalid UTF-8 does not break the others.
+pub fn as_bytes(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Utf8 => DataType::Binary,
+        DataType::LargeUtf8 => DataType::LargeBinary,
+        DataType::Utf8View => DataType::BinaryView,
+        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(as_bytes(values))),
+        other => other.clone(),
+    }
+}
+
+/// The needed columns as a batch; one that is missing or of a type that it may not have is a column of nulls.
+///
+/// Without event times no row is of use, and there is nothing that bounds how many a table says that it has: the batch has none.
+pub fn batch(
+    records: &RecordBatch,
+    columns: &Columns,
+    found: &Arc<FoundColumns>,
+    place: Place,
+) -> Result<Batch, Broken> {
+    let read = |name: &str, role: Role| records.column_by_name(name).filter(|column| role.accepts(column.data_type()));
+    let times = read(&columns.time, Role::Time(columns.time_format));
+    let rows = times.map_or(0, |times| times.len());
+    let Place { partition, offset, message_time } = place;
+    let mut batch = Batch {
+        partition,
+        offset,
+        message_time,
+        times: times.map_or_else(|| Ok(Int64Array::new_null(0)), |times| cells::times(times, columns.time_format))?,
+        keys: None,
+        units: None,
+        values: Vec::with_capacity(columns.values.len()),
+        found: Some(Arc::clone(found)),
+    };
+    for (name, role) in roles(columns) {
+        let column = read(name, role).filter(|column| column.len() == rows);
+        let ids = |declared| match column {
+            Some(column) => cells::ids(column, declared),
+            None => Ok(Text::from(BinaryArray::new_null(rows))),
+        };
+        match role {
+            Role::Time(_) => {}
+            Role::Key(declared) => batch.keys = Some(ids(declared)?),
+            Role::Unit(declared) => batch.units = Some(ids(declared)?),
+            Role::Value => batch.values.push(match column {
+                Some(column) => cells::numbers(column)?,
+                None => Float64Array::new_null(rows),
+            }),
+        }
+    }
+    Ok(batch)
+}
+
+/// Concatenates the batches of one message.
+pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
+    fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
+        let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
+        concat(&parts).map_err(arrow)
+    }
+    fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Option<Text> {
+        let parts: Option<Vec<&Text>> = parts.collect();
+        parts.map(|parts| Text::join(parts.into_iter()))
+    }
+    let axes = batches.first().map_or(0, |first| first.values.len());
+    let values = (0..axes).map(|axis| {
+        let joined = all(batches.iter().filter_map(|b| b.values.get(axis)))?;
+        Ok(joined.as_primitive().clone())
+    });
+    let Place { partition, offset, message_time } = place;
+    Ok(Batch {
+        partition,
+        offset,
+        message_time,
+        times: all(batches.iter().map(|b| &b.times))?.as_primitive().clone(),
+        keys: texts(batches.iter().map(|b| b.keys.as_ref())),
+        units: texts(batches.iter().map(|b| b.units.as_ref())),
+        values: values.collect::<Result<_, Broken>>()?,
+        found: batches.first().and_then(|first| first.found.clone()),
+    })
+}

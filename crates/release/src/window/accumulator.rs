@@ -1,0 +1,328 @@
+//! What a window keeps of its records, and the records themselves as they are kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bernstream_synopsis::histogram::{Histogram, Nodes, Place};
+
+/// The label of a class, and the bound of a number that is a label.
+pub const LABEL: i32 = 1 << 30;
+
+/// A record in the public domain, in whole numbers: where it lies in the unit cube, and its label.
+///
+/// The derived order is that of the record alone, so what is computed from sorted records does not depend on who sent
+/// them when; records that compare equal are interchangeable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Record {
+    pub place: Place,
+    /// A number from -[`LABEL`] to [`LABEL`]; one of two classes is one of the two, one of several its place in their list; 0 without
+    /// a label.
+    pub label: i32,
+}
+
+impl Record {
+    /// A record for functions that keep records: `x` in the unit cube, at most three axes, `label` in `[-1, 1]`. What
+    /// lies outside is moved to the border.
+    pub fn new(x: &[f64], label: f64) -> Self {
+        let mut place = Place::default();
+        for (coordinate, x) in place.0.iter_mut().zip(x) {
+            *coordinate = Place::fine(*x);
+        }
+        Record { place, label: whole_label(label) }
+    }
+
+    /// The coordinate on `axis` in `[0, 1]`, to 2^-31; for functions that keep records or sums.
+    #[inline]
+    pub fn x(&self, axis: usize) -> f64 {
+        self.place.0.get(axis).map_or(0.0, |x| f64::from(*x) / f64::from(Place::FINE))
+    }
+
+    /// The label in `[-1, 1]`, to 2^-30.
+    #[inline]
+    pub fn label(&self) -> f64 {
+        f64::from(self.label) / f64::from(LABEL)
+    }
+}
+
+/// Shows nothing of the record.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Record")
+    }
+}
+
+/// `label` in `[-1, 1]` as a whole number of 2^-30.
+#[inline]
+pub(super) fn whole_label(label: f64) -> i32 {
+    let label = label.clamp(-1.0, 1.0) * f64::from(LABEL);
+    // `round` would be a call for each record. Without its whole part a number is exact.
+    let whole = label as i32;
+    let rest = label - f64::from(whole);
+    whole + i32::from(rest >= 0.5) - i32::from(rest <= -0.5)
+}
+
+/// What a record adds to the sums of a window.
+pub trait Feature: fmt::Debug + Send + Sync {
+    /// How many sums there are.
+    fn count(&self) -> usize;
+
+    /// Adds the record to `sums`, [`Feature::count`] of them. Sums saturate. What is added depends on the record alone.
+    fn add(&self, record: &Record, sums: &mut [i128]);
+
+    /// Everything that decides what is added, but for the domain, with a version of its own: processes that read for one another compare
+    /// that.
+    fn about(&self) -> serde_json::Value;
+}
+
+/// What the windows of one release keep: public, and the same for every window and key.
+#[derive(Clone, Debug)]
+pub enum AccumulatorSpec {
+    /// One histogram on a grid over all axes; labels are not looked at.
+    Histogram(Nodes),
+    /// Several histograms on one grid, over which each record is shared by its label.
+    Tables { nodes: Nodes, by: TableLabel },
+    /// One histogram an axis and class, each on a grid of one axis.
+    Marginals(Vec<Nodes>),
+    /// Sums over the records.
+    Sums(Arc<dyn Feature>),
+    /// The first `most` records by event time, and of one event time by [`rank`](super::rank).
+    Records { most: u32 },
+}
+
+/// How a record is shared over the tables of its window by its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableLabel {
+    /// A number: the part of it that lies above its least value in the second table, the rest in the first. A class above a threshold
+    /// is wholly in the second.
+    Number,
+    /// One table for each of so many classes.
+    Classes(u32),
+}
+
+impl TableLabel {
+    /// How many tables there are.
+    pub fn tables(self) -> usize {
+        match self {
+            TableLabel::Number => 2,
+            TableLabel::Classes(count) => count as usize,
+        }
+    }
+}
+
+/// What one window holds of one key, once it is closed. `Debug` shows no data.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Accumulator {
+    Histogram(Histogram),
+    Tables(Vec<Histogram>),
+    /// Those of the negative class, then those of the positive one; in each the axes in order.
+    Marginals([Vec<Histogram>; 2]),
+    Sums(Vec<i128>),
+    /// Sorted by the records themselves.
+    Records(Vec<Record>),
+}
+
+impl AccumulatorSpec {
+    /// Where a record of the unit cube lies, to the accuracy that is kept.
+    pub fn place(&self, x: &[f64; 3]) -> Place {
+        let mut place = Place::default();
+        for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
+            self.coordinates(axis, std::slice::from_ref(x), std::slice::from_mut(coordinate));
+        }
+        place
+    }
+
+    /// The same for many records, on one axis; nothing is written for an axis that the kind does not have.
+    #[inline]
+    pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
+        match self {
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => {
+                nodes.coordinates(axis, x, coordinates);
+            }
+            AccumulatorSpec::Marginals(axes) => {
+                if let Some(nodes) = axes.get(axis) {
+                    nodes.coordinates(0, x, coordinates);
+                }
+            }
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
+                coordinates.iter_mut().zip(x).for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
+            }
+        }
+    }
+
+    /// The largest coordinate on `axis` that [`AccumulatorSpec::coordinates`] writes.
+    pub(super) fn last_coordinate(&self, axis: usize) -> u32 {
+        match self {
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => nodes.last_coordinate(axis),
+            AccumulatorSpec::Marginals(axes) => axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0)),
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place::FINE,
+        }
+    }
+
+    /// About how much memory one window and key takes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let cells = |nodes: &Nodes| 8 * nodes.cells() as u64;
+        match self {
+            AccumulatorSpec::Histogram(nodes) => cells(nodes),
+            AccumulatorSpec::Tables { nodes, by } => cells(nodes) * by.tables() as u64,
+            AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
+            AccumulatorSpec::Sums(feature) => 16 * feature.count() as u64,
+            AccumulatorSpec::Records { most } => 64 * u64::from(*most),
+        }
+    }
+
+    /// The accumulator of a window without records.
+    pub fn empty(&self) -> Accumulator {
+        match self {
+            AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
+            AccumulatorSpec::Tables { nodes, by } => Accumulator::Tables(vec![Histogram::new(nodes); by.tables()]),
+            AccumulatorSpec::Marginals(axes) => {
+                let class = || axes.iter().map(Histogram::new).collect();
+                Accumulator::Marginals([class(), class()])
+            }
+            AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.count()]),
+            AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
+        }
+    }
+
+    /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival.
+    pub fn filled(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
+        let mut accumulator = self.empty();
+        for record in records {
+            self.add(&mut accumulator, record);
+        }
+        if let Accumulator::Records(records) = &mut accumulator {
+            records.sort_unstable();
+        }
+        accumulator
+    }
+
+    /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`, or the place of its class in a list of several.
+    pub fn record(&self, x: &[f64], label: f64) -> Record {
+        let mut cube = [0.0; 3];
+        cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
+        let label = match self {
+            AccumulatorSpec::Tables { by: TableLabel::Classes(_), .. } => label.round() as i32,
+            _ => whole_label(label),
+        };
+        Record { place: self.place(&cube), label }
+    }
+
+    /// Adds one record to an accumulator of this kind.
+    #[inline]
+    pub(super) fn add(&self, accumulator: &mut Accumulator, record: Record) {
+        match (self, accumulator) {
+            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
+                histogram.deposit(nodes, record.place)
+            }
+            (AccumulatorSpec::Tables { nodes, by: TableLabel::Number }, Accumulator::Tables(tables)) => {
+                if let [low, high] = &mut tables[..] {
+                    let above = i64::from(record.label.clamp(-LABEL, LABEL)) + i64::from(LABEL);
+                    high.deposit_part(low, nodes, record.place, above.unsigned_abs());
+                }
+            }
+            (AccumulatorSpec::Tables { nodes, by: TableLabel::Classes(_) }, Accumulator::Tables(tables)) => {
+                let class = usize::try_from(record.label).ok().and_then(|class| tables.get_mut(class));
+                if let Some(histogram) = class {
+                    histogram.deposit(nodes, record.place);
+                }
+            }
+            (AccumulatorSpec::Marginals(axes), Accumulator::Marginals(classes)) => {
+                let class = &mut classes[usize::from(record.label > 0)];
+                for ((nodes, histogram), coordinate) in axes.iter().zip(class).zip(record.place.0) {
+                    histogram.deposit(nodes, Place([coordinate, 0, 0]));
+                }
+            }
+            (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
+            (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => records.push(record),
+            _ => {}
+        }
+    }
+}
+
+impl Accumulator {
+    /// Adds an accumulator of the same kind: that of the records of both.
+    pub(super) fn join(&mut self, other: Accumulator) {
+        match (self, other) {
+            (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
+            (Accumulator::Tables(ours), Accumulator::Tables(theirs)) => {
+                ours.iter_mut().zip(&theirs).for_each(|(ours, theirs)| ours.join(theirs));
+            }
+            (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
+                for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
+                    ours.join(theirs);
+                }
+            }
+            (Accumulator::Sums(ours), Accumulator::Sums(theirs)) => {
+                for (ours, theirs) in ours.iter_mut().zip(theirs) {
+                    *ours = ours.saturating_add(theirs);
+                }
+            }
+            (Accumulator::Records(ours), Accumulator::Records(theirs)) => {
+                ours.extend(theirs);
+                ours.sort_unstable();
+            }
+            _ => {}
+        }
+    }
+
+    /// The histogram; `None` where something else is kept.
+    pub fn histogram(&self) -> Option<&Histogram> {
+        if let Accumulator::Histogram(histogram) = self { Some(histogram) } else { None }
+    }
+
+    /// The histograms of the tables; none where something else is kept.
+    pub fn tables(&self) -> &[Histogram] {
+        match self {
+            Accumulator::Histogram(histogram) => std::slice::from_ref(histogram),
+            Accumulator::Tables(tables) => tables,
+            _ => &[],
+        }
+    }
+
+    /// The records, sorted; none where something else is kept.
+    pub fn records(&self) -> &[Record] {
+        if let Accumulator::Records(records) = self { records } else { &[] }
+    }
+
+    /// The sums; none where something else is kept.
+    pub fn sums(&self) -> &[i128] {
+        if let Accumulator::Sums(sums) = self { sums } else { &[] }
+    }
+
+    /// The histograms of the negative and of the positive class, one an axis; none where something else is kept.
+    pub fn marginals(&self) -> [&[Histogram]; 2] {
+        if let Accumulator::Marginals([negative, positive]) = self { [negative, positive] } else { [&[], &[]] }
+    }
+}
+
+impl fmt::Debug for Accumulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Accumulator::Histogram(_) => "Accumulator(a histogram)",
+            Accumulator::Tables(_) => "Accumulator(histograms of a label)",
+            Accumulator::Marginals(_) => "Accumulator(histograms of two classes)",
+            Accumulator::Sums(_) => "Accumulator(sums)",
+            Accumulator::Records(_) => "Accumulator(records)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_rounded_as_the_standard_library_does(
+            x in prop_oneof![-1.5..1.5_f64, (-9_i32..9).prop_map(|halves| f64::from(halves) / 2.0 / f64::from(LABEL)), any::<f64>()],
+            last_bits in -2_i64..=2,
+        ) {
+            let x = f64::from_bits(x.to_bits().wrapping_add_signed(last_bits));
+            prop_assert_eq!(whole_label(x), (x.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32);
+            let fine = ((x * f64::from(Place::FINE)).round() as u32).min(Place::FINE);
+            prop_assert_eq!(Place::fine(x), fine);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Rows of a batch, column by column: the same as one after another, in loops that the compiler can turn into vector instructions.
+
+use std::ops::Range;
+
+use arrow_array::{Array, Float64Array};
+use arrow_buffer::NullBuffer;
+
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::counts::Refusal;
+use super::rules::{Axis, Form, Label, Outside};
+use crate::source::Batch;
+use bernstream_synopsis::histogram::Place;
+
+/// How many rows are worked on together: their columns stay in the processor's nearest cache.
+pub(super) const CHUNK: usize = 1024;
+
+/// What one form makes of the rows of a chunk.
+#[derive(Default)]
+pub(super) struct Records {
+    /// One an axis; of a row that is dropped anything.
+    coordinates: [Vec<u32>; 3],
+    labels: Vec<i32>,
+    /// Why rows are dropped; empty where none is.
+    refusals: Vec<Option<Refusal>>,
+    /// The values of one axis, in the unit cube.
+    units: Vec<f64>,
+}
+
+/// A column of a chunk.
+struct Column<'a> {
+    values: &'a [f64],
+    /// Only where something is null.
+    nulls: Option<NullBuffer>,
+}
+
+impl<'a> Column<'a> {
+    fn of(column: &'a Float64Array, rows: &Range<usize>) -> Option<Self> {
+        let values = column.values().get(rows.clone())?;
+        let nulls = column.nulls().map(|nulls| nulls.slice(rows.start, rows.len()));
+        Some(Column { values, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
+    }
+}
+
+impl Records {
+    /// Reads `rows` of a batch as `form` keeps them. What a row becomes depends on its own values alone.
+    pub fn read(&mut self, form: &Form, batch: &Batch, rows: &Range<usize>) {
+        self.refusals.clear();
+        self.units.resize(rows.len(), 0.0);
+        self.labels.resize(rows.len(), 0);
+        // Axes that are not there stay 0.
+        self.coordinates.iter_mut().for_each(|column| column.resize(rows.len(), 0));
+        let mut columns = form.columns.iter().filter_map(|column| batch.values.get(*column));
+        let mut next = || columns.next().and_then(|column| Column::of(column, rows));
+        for (axis, rule) in form.axes.iter().enumerate().take(self.coordinates.len()) {
+            let Some(column) = next() else { return self.refuse_all(rows.len()) };
+            self.read_axis(form, axis, rule, &column);
+        }
+        if let Some(label) = &form.label {
+            let Some(column) = next() else { return self.refuse_all(rows.len()) };
+            self.read_label(label, &column);
+        }
+    }
+
+    fn read_axis(&mut self, form: &Form, axis: usize, rule: &Axis, column: &Column<'_>) {
+        match rule.outside {
+            Outside::Drop => self.refuse(column, |value| !rule.contains(value)),
+            Outside::Clamp => self.refuse(column, |_| false),
+        }
+        for (unit, value) in self.units.iter_mut().zip(column.values) {
+            *unit = rule.nearest_unit(*value);
+        }
+        if let Some(coordinates) = self.coordinates.get_mut(axis) {
+            form.accumulator.coordinates(axis, &self.units, coordinates);
+        }
+    }
+
+    fn read_label(&mut self, label: &Label, column: &Column<'_>) {
+        self.refuse(column, |value| label.whole(value).is_none());
+        for (whole, value) in self.labels.iter_mut().zip(column.values) {
+            *whole = label.whole(*value).unwrap_or(0);
+        }
+    }
+
+    /// Drops the rows without a number, and those whose number is outside, unless an earlier column has dropped them already.
+    #[inline]
+    fn refuse(&mut self, column: &Column<'_>, is_outside: impl Fn(f64) -> bool) {
+        let is_sound = |sound: bool, value: &f64| sound & !value.is_nan() & !is_outside(*value);
+        if column.nulls.is_none() && column.values.iter().fold(true, is_sound) {
+            return;
+        }
+        self.refusals.resize(column.values.len(), None);
+        for (row, (refusal, value)) in self.refusals.iter_mut().zip(column.values).enumerate() {
+            let is_null = column.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+            let found = match *value {
+                value if is_null || value.is_nan() => Some(Refusal::Missing),
+                value if is_outside(value) => Some(Refusal::Outside),
+                _ => None,
+            };
+            *refusal = refusal.or(found);
+        }
+    }
+
+    fn refuse_all(&mut self, rows: usize) {
+        self.refusals.resize(rows, None);
+        self.refusals.iter_mut().for_each(|refusal| *refusal = refusal.or(Some(Refusal::Missing)));
+    }
+
+    /// Whether no row is dropped.
+    pub fn are_all_sound(&self) -> bool {
+        self.refusals.is_empty()
+    }
+
+    /// Why a row of the chunk is dropped; `None` if it is not.
+    #[inline]
+    pub fn refusal(&self, row: usize) -> Option<Refusal> {
+        self.refusals.get(row).copied().flatten()
+    }
+
+    /// Adds `rows` of the chunk, none of which is dropped, to an accumulator of the kind `spec`: the same as one after another.
+    pub fn add_to(&self, spec: &AccumulatorSpec, accumulator: &mut Accumulator, rows: Range<usize>) {
+        match (spec, accumulator) {
+            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
+                let coordinates = self.coordinates.each_ref().map(|axis| axis.get(rows.clone()).unwrap_or_default());
+                histogram.deposit_all(nodes, coordinates);
+            }
+            (spec, accumulator) => rows.for_each(|row| spec.add(accumulator, self.get(row))),
+        }
+    }
+
+    /// A row of the chunk as it is kept.
+    #[inline]
+    pub fn get(&self, row: usize) -> Record {
+        let coordinate = |column: &Vec<u32>| column.get(row).copied().unwrap_or(0);
+        let [x, y, z] = &self.coordinates;
+        Record {
+            place: Place([coordinate(x), coordinate(y), coordinate(z)]),
+            label: self.labels.get(row).copied().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What a reader has of a window, as bytes: the same bytes for the same records of a partition, whoever read them and however they
+//! were fetched.
+//!
+//! For each form, in order: the users, the records that are kept one by one, in their order of survival, each with the user that it
+//! waits for, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
+//! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
+
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::open::{Held, Open, Unit, Waiting};
+use super::part::Part;
+use super::router::LONGEST_UNIT;
+use super::rules::{Form, Rules};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::histogram::{Histogram, Place};
+
+/// Raised whenever the same records would become other bytes: a golden test sees it.
+pub const VERSION: u32 = 2;
+
+impl Part {
+    /// Of a reader that has read one partition only: the canonical bytes, of which [`Windows::take`](super::Windows::take) makes the
+    /// same part.
+    pub fn encoded(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (form, open) in self.all.iter().zip(self.forms) {
+            match open {
+                Some(open) => encode(&form.accumulator, open, &mut bytes),
+                // No records, no users, no sums.
+                None => bytes.extend([0, 0, 0]),
+            }
+        }
+        bytes
+    }
+}
+
+fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
+    let mut units: Vec<&Unit> = open.waiting.keys().collect();
+    units.sort_unstable();
+    natural(bytes, units.len() as u64);
+    for unit in &units {
+        integer(bytes, i128::from(unit.period.micros()));
+        natural(bytes, unit.user.len() as u64);
+        bytes.extend(&unit.user);
+    }
+    let place = |unit: &Unit| units.binary_search(&unit).map_or(0, |place| place as u64 + 1);
+    let held = open.groups.iter().filter_map(|held| if let Held::First(first) = held { Some(first) } else { None });
+    let mut kept: Vec<(&Waiting, u64)> = held.flatten().map(|waiting| (waiting, 0)).collect();
+    for (unit, waiting) in &open.waiting {
+        kept.extend(waiting.iter().map(|waiting| (waiting, place(unit))));
+    }
+    kept.sort_unstable();
+    natural(bytes, kept.len() as u64);
+    let mut last = 0;
+    for (waiting, unit) in kept {
+        integer(bytes, i128::from(waiting.time.micros()) - last);
+        last = i128::from(waiting.time.micros());
+        natural(bytes, u64::from(waiting.group));
+        waiting.record.place.0.iter().for_each(|coordinate| natural(bytes, u64::from(*coordinate)));
+        integer(bytes, i128::from(waiting.record.label));
+        natural(bytes, unit);
+    }
+    let (mut sums, mut count) = (Vec::new(), 0);
+    for (group, held) in open.groups.into_iter().enumerate() {
+        let Held::Sum(sum) = held else { continue };
+        let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else { continue };
+        count += 1;
+        natural(&mut sums, group as u64);
+        match &sum {
+            Accumulator::Sums(all) => all.iter().for_each(|one| integer(&mut sums, *one)),
+            sum => histograms(sum).for_each(|histogram| sparse(&mut sums, histogram)),
+        }
+    }
+    natural(bytes, count);
+    bytes.append(&mut sums);
+}
+
+fn histograms(sum: &Accumulator) -> impl Iterator<Item = &Histogram> {
+    let [negative, positive] = sum.marginals();
+    sum.tables().iter().chain(negative).chain(positive)
+}
+
+fn is_nothing(sum: &Accumulator) -> bool {
+    sum.sums().iter().all(|sum| *sum == 0) && histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
+}
+
+fn sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
+    let cells = || histogram.cells.iter().enumerate().filter(|(_, grains)| **grains != 0);
+    natural(bytes, cells().count() as u64);
+    let mut next = 0;
+    for (cell, grains) in cells() {
+        natural(bytes, (cell - next) as u64);
+        natural(bytes, *grains);
+        next = cell + 1;
+    }
+}
+
+fn natural(bytes: &mut Vec<u8>, number: u64) {
+    wide(bytes, u128::from(number));
+}
+
+fn integer(bytes: &mut Vec<u8>, number: i128) {
+    wide(bytes, (number.cast_unsigned() << 1) ^ (number >> 127).cast_unsigned());
+}
+
+fn wide(bytes: &mut Vec<u8>, mut number: u128) {
+    while number >= 0x80 {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+}
+
+/// What [`Part::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
+/// a user or a key that no reader with these rules and forms keeps in this window.
+pub(super) fn decoded((rules, forms): (&Rules, &[Form]), window: Span, bytes: &[u8]) -> Option<Vec<Option<Open>>> {
+    let mut reader = Reader(bytes);
+    let opens = forms.iter().map(|form| decode((rules, form), window, &mut reader)).collect::<Option<_>>();
+    opens.filter(|_| reader.0.is_empty())
+}
+
+fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>) -> Option<Option<Open>> {
+    let spec = &form.accumulator;
+    let mut units = Vec::new();
+    for _ in 0..reader.count()? {
+        let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
+        let length = reader.count_or(LONGEST_UNIT)?;
+        units.push(Unit { period, user: reader.take(length)?.to_vec() });
+    }
+    let (mut open, mut micros) = (Open::new(rules, spec), 0_i128);
+    for _ in 0..reader.count()? {
+        micros = micros.checked_add(reader.integer()?)?;
+        let time = Timestamp::from_micros(i64::try_from(micros).ok()?);
+        let group = u32::try_from(reader.natural()?).ok()?;
+        let mut place = Place::default();
+        for coordinate in &mut place.0 {
+            *coordinate = u32::try_from(reader.natural()?).ok()?;
+        }
+        let record = Record { place, label: i32::try_from(reader.integer()?).ok()? };
+        let unit = reader.count_or(usize::MAX)?.checked_sub(1);
+        if time < window.start || time >= window.end || !form.keeps(&record) {
+            return None;
+        }
+        match (&rules.cap, unit, spec, open.groups.get_mut(group as usize)?) {
+            (None, None, AccumulatorSpec::Records { most }, Held::First(first)) => {
+                first.push(Waiting::new(time, &[], group, record));
+                if first.len() as u64 > u64::from(*most) {
+                    return None;
+                }
+            }
+            // Under a cap everything waits for its user's records in other partitions.
+            (Some(cap), Some(unit), ..) => {
+                let unit = units.get(unit)?;
+                let all = open.waiting.entry(unit.clone()).or_default();
+                all.push(Waiting::new(time, &unit.user, group, record));
+                if cap.period.span_of(time).start != unit.period || all.len() as u64 > u64::from(cap.records) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    let sums = reader.count()?;
+    if rules.cap.is_some() && sums > 0 {
+        return None;
+    }
+    let mut before = None;
+    for _ in 0..sums {
+        let group = reader.count_or(usize::MAX)?;
+        // Each takes the memory of an accumulator, whatever it has in the message.
+        if before.replace(group).is_some_and(|before| before >= group) {
+            return None;
+        }
+        let Held::Sum(held) = open.groups.get_mut(group)? else { return None };
+        let mut sum = spec.empty();
+        match &mut sum {
+            Accumulator::Histogram(histogram) => reader.sparse(histogram)?,
+            Accumulator::Tables(tables) => tables.iter_mut().try_for_each(|one| reader.sparse(one))?,
+            Accumulator::Marginals(classes) => classes.iter_mut().flatten().try_for_each(|one| reader.sparse(one))?,
+            Accumulator::Sums(sums) => sums.iter_mut().try_for_each(|sum| reader.integer().map(|read| *sum = read))?,
+            Accumulator::Records(_) => return None,
+        }
+        *held = sum.into();
+    }
+    Some(Some(open))
+}
+
+/// What is left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn wide(&mut self) -> Option<u128> {
+        let mut number = 0_u128;
+        for shift in (0..128).step_by(7) {
+            let (first, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u128::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn natural(&mut self) -> Option<u64> {
+        u64::try_from(self.wide()?).ok()
+    }
+
+    fn integer(&mut self) -> Option<i128> {
+        let number = self.wide()?;
+        Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
+    }
+
+    fn count_or(&mut self, most: usize) -> Option<usize> {
+        usize::try_from(self.natural()?).ok().filter(|count| *count <= most)
+    }
+
+    /// How many things follow, each of a byte at least.
+    fn count(&mut self) -> Option<usize> {
+        self.count_or(self.0.len())
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn sparse(&mut self, histogram: &mut Histogram) -> Option<()> {
+        let mut next = 0_usize;
+        for _ in 0..self.count()? {
+            let cell = next.checked_add(self.count_or(usize::MAX)?)?;
+            *histogram.cells.get_mut(cell)? = self.natural()?;
+            next = cell + 1;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,203 @@
+//! What an open window holds.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::chunk::Records;
+use super::router::Routed;
+use super::rules::{Cap, Form, Rules};
+use super::sum::{self, Sum};
+use crate::source::Batch;
+use bernstream_synopsis::clock::Timestamp;
+
+/// What one open window holds for one form.
+#[derive(Clone)]
+pub(super) struct Open {
+    /// One a declared key, in the order of `Rules::keys`.
+    pub groups: Vec<Held>,
+    /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
+    pub waiting: HashMap<Unit, Vec<Waiting>>,
+    /// How many records of a key wait to be added together.
+    room: usize,
+}
+
+/// What an open window holds of one key.
+#[derive(Clone)]
+pub(super) enum Held {
+    /// The first records so far, where a bounded number is kept; the last of them on top.
+    First(BinaryHeap<Waiting>),
+    Sum(Sum),
+}
+
+/// A user within a period.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Unit {
+    pub period: Timestamp,
+    pub user: Vec<u8>,
+}
+
+/// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then rank; what is
+/// equal in it is interchangeable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    pub time: Timestamp,
+    rank: u64,
+    pub group: u32,
+    pub record: Record,
+}
+
+impl Open {
+    pub fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
+        let groups = rules.keys.as_ref().map_or(1, Vec::len);
+        let held = || match spec {
+            AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
+            _ => Held::Sum(Sum::default()),
+        };
+        let room = sum::room(spec, groups);
+        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new(), room }
+    }
+
+    /// With every waiting record added: the cap is decided now.
+    pub fn settled(mut self, spec: &AccumulatorSpec) -> Open {
+        // Integer sums, and the first of several records, do not depend on the order of the map.
+        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.add(spec, waiting.group, waiting.record, || waiting);
+        }
+        self
+    }
+
+    /// Adds what another window holds; what waits in either waits for the cap of both together.
+    pub fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
+        for (unit, waiting) in other.waiting {
+            for waiting in waiting {
+                if let Some(cap) = cap {
+                    self.wait_as(cap, unit.clone(), waiting);
+                }
+            }
+        }
+        for (group, held) in (0_u32..).zip(other.groups) {
+            match (held, self.groups.get_mut(group as usize)) {
+                (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
+                (Held::First(records), _) => {
+                    for waiting in records {
+                        self.add(spec, group, waiting.record, || waiting);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the rows of a chunk of `batch` that begins at `start`, `records` of it, unless the form drops them. All belong to this
+    /// window, and under a cap each has a user.
+    pub fn take(
+        &mut self,
+        (form, cap): (&Form, Option<&Cap>),
+        (batch, start): (&Batch, usize),
+        rows: &[Routed],
+        records: &Records,
+    ) {
+        let spec = &form.accumulator;
+        // Rows of one key that follow one another, of which none is dropped.
+        if let ([first, .., last], None) = (rows, cap)
+            && records.are_all_sound()
+            && last.row - first.row == rows.len() - 1
+            && let [Held::Sum(sum)] = &mut self.groups[..]
+        {
+            return sum.add_all(spec, self.room, records, first.row - start..last.row + 1 - start);
+        }
+        let sound = rows.iter().map(|routed| (*routed, routed.row - start));
+        let sound = sound.filter(|(_, at)| records.refusal(*at).is_none());
+        match cap {
+            Some(cap) => {
+                for (routed, at) in sound {
+                    if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
+                        self.wait(
+                            cap,
+                            user,
+                            Waiting::new(time_of(batch, routed.row), user, routed.group, records.get(at)),
+                        );
+                    }
+                }
+            }
+            None => {
+                for (routed, at) in sound {
+                    let record = records.get(at);
+                    self.add(spec, routed.group, record, || {
+                        Waiting::new(time_of(batch, routed.row), &[], routed.group, record)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Queues a record among the earliest of its unit.
+    fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
+        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        self.wait_as(cap, unit, waiting);
+    }
+
+    fn wait_as(&mut self, cap: &Cap, unit: Unit, waiting: Waiting) {
+        let kept = self.waiting.entry(unit).or_default();
+        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
+        kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
+    }
+
+    /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
+    #[inline]
+    fn add(&mut self, spec: &AccumulatorSpec, group: u32, record: Record, waiting: impl FnOnce() -> Waiting) {
+        match (spec, self.groups.get_mut(group as usize)) {
+            (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
+                let waiting = waiting();
+                let is_full = first.len() as u64 >= u64::from(*most);
+                if is_full && first.peek().is_none_or(|last| waiting > *last) {
+                    return;
+                }
+                first.push(waiting);
+                if is_full {
+                    first.pop();
+                }
+            }
+            (_, Some(Held::Sum(sum))) => sum.add(spec, self.room, record),
+            _ => {}
+        }
+    }
+}
+
+impl Held {
+    pub fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
+        match self {
+            Held::Sum(sum) => sum.total(spec),
+            Held::First(records) => spec.filled(records.into_iter().map(|waiting| waiting.record)),
+        }
+    }
+}
+
+fn time_of(batch: &Batch, row: usize) -> Timestamp {
+    Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default())
+}
+
+impl Waiting {
+    /// `user` is empty without a cap.
+    pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
+        Waiting { time, rank: rank(time, user, group, &record), group, record }
+    }
+}
+
+/// Which of several records of one event time count first under a cap or a limit: those of the smallest rank. It is public and follows
+/// from the record, its time, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies
+/// in the input depends on what was sent before it. At one time it favours some values, at another others.
+pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
+    let bytes = user.chunks(8).map(|bytes| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let [x, y, z] = record.place.0;
+    let label = record.label.cast_unsigned();
+    let numbers =
+        [time.micros().cast_unsigned(), user.len() as u64, group.into(), x.into(), y.into(), z.into(), label.into()];
+    bytes.chain(numbers).fold(0, mixed)
+}
+
+/// A step of a multiplicative hash, with the odd number next to `2^64` over the golden ratio.
+fn mixed(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}

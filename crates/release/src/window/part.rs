@@ -1,0 +1,73 @@
+//! What one of several readers has of a window, and how the window comes of all of them.
+
+use std::sync::Arc;
+
+use super::accumulator::Accumulator;
+use super::open::Open;
+use super::rules::{Form, Rules};
+use bernstream_synopsis::grid::Span;
+
+/// What one reader has of a window that it has read to its end.
+///
+/// What is kept of records are integers, the first records of each user and the first records of each key, in an order that the
+/// records alone decide. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
+/// reads, and in whatever order they are joined.
+pub struct Part {
+    pub(super) rules: Arc<Rules>,
+    pub(super) all: Arc<[Form]>,
+    pub(super) span: Span,
+    /// One a form; `None` where the reader has no records.
+    pub(super) forms: Vec<Option<Open>>,
+}
+
+/// A closed window, for each form the groups: one a declared key, in the declared order, empty ones too.
+#[derive(Debug)]
+pub struct Window {
+    pub span: Span,
+    pub forms: Vec<Vec<Group>>,
+}
+
+/// What a window holds of one key.
+#[derive(Debug)]
+pub struct Group {
+    pub key: Option<String>,
+    pub accumulator: Accumulator,
+}
+
+impl Part {
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Adds what another reader has of the same window, with the same rules.
+    pub fn join(&mut self, other: Part) {
+        for ((form, ours), theirs) in self.all.iter().zip(&mut self.forms).zip(other.forms) {
+            join(&self.rules, form, ours, theirs);
+        }
+    }
+
+    /// The window, once all parts are joined: who stays under a cap is decided here.
+    pub fn settled(self) -> Window {
+        let Part { rules, all, span, forms } = self;
+        let settled = |(form, open): (&Form, Option<Open>)| {
+            let spec = &form.accumulator;
+            let groups = open.unwrap_or_else(|| Open::new(&rules, spec)).settled(spec).groups;
+            let keys = match &rules.keys {
+                Some(keys) => keys.iter().cloned().map(Some).collect(),
+                None => vec![None],
+            };
+            let groups = keys.into_iter().zip(groups);
+            groups.map(|(key, held)| Group { key, accumulator: held.accumulator(spec) }).collect()
+        };
+        Window { span, forms: all.iter().zip(forms).map(settled).collect() }
+    }
+}
+
+/// Adds what one form has of other records; what waits for the cap of a user waits for that of both together.
+pub(super) fn join(rules: &Rules, form: &Form, ours: &mut Option<Open>, theirs: Option<Open>) {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => ours.join(&form.accumulator, rules.cap.as_ref(), theirs),
+        (ours @ None, theirs) => *ours = theirs,
+        (Some(_), None) => {}
+    }
+}

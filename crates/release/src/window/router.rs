@@ -1,0 +1,172 @@
+//! Where rows belong, by the public rules alone.
+
+use std::ops::Range;
+
+use arrow_array::Array;
+
+use super::counts::{RecordCounts, Refusal};
+use super::keys::Keys;
+use super::rules::Rules;
+use crate::source::Batch;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+
+/// How long the value of the unit column may be, in bytes. Every user of an open window is kept whole, for each of its periods.
+pub const LONGEST_UNIT: usize = 1024;
+
+/// A row that belongs to a window.
+#[derive(Clone, Copy)]
+pub(super) struct Routed {
+    /// The start of its window.
+    pub window: Timestamp,
+    /// Its place in the batch.
+    pub row: usize,
+    pub group: u32,
+}
+
+/// The public rules, prepared for the rows of one message; it keeps nothing of other rows.
+pub(super) struct RecordRouter<'a> {
+    pub rules: &'a Rules,
+    pub keys: Option<&'a Keys>,
+    pub backfill_until: Option<Timestamp>,
+    /// The start of the first window that is of use.
+    pub oldest: Timestamp,
+    /// The starts of the windows that are closed for good.
+    pub closed: Range<Timestamp>,
+    /// The message timestamp of the rows, and the latest event time that it allows.
+    pub message: Option<Timestamp>,
+    pub latest: Timestamp,
+}
+
+/// A window, and why it takes no rows of this message, if it takes none: the first is checked before the row's own time is.
+struct Destination {
+    span: Span,
+    is_closed: bool,
+    is_late: bool,
+}
+
+/// What a router remembers from one chunk of a batch to the next.
+pub(super) struct Memory {
+    /// The window of the last row: most often the next one's too.
+    at: Destination,
+    /// The group of each row of the batch, once one is asked for.
+    groups: Option<Vec<Option<u32>>>,
+}
+
+impl RecordRouter<'_> {
+    pub fn memory(&self) -> Memory {
+        Memory { at: self.destination(self.oldest), groups: None }
+    }
+
+    fn destination(&self, time: Timestamp) -> Destination {
+        let span = self.rules.grid.span_of(time);
+        let cutoff = self.rules.cutoff(span, self.backfill_until);
+        Destination {
+            span,
+            is_closed: span.start < self.oldest
+                || self.closed.contains(&span.start)
+                || self.rules.end.is_some_and(|end| span.end > end),
+            is_late: self.message.is_some_and(|message| message >= cutoff),
+        }
+    }
+
+    /// Finds which of `rows` belong to a window, window by window, and counts those that do not.
+    pub fn route(
+        &self,
+        batch: &Batch,
+        rows: &Range<usize>,
+        memory: &mut Memory,
+        found: &mut Vec<Routed>,
+        counts: &mut RecordCounts,
+    ) {
+        found.clear();
+        let Memory { at, groups } = memory;
+        match self.all_in_one(batch, rows, at) {
+            Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed { window, row, group: 0 })),
+            Some(Err(refusal)) => return counts.add(refusal, rows.len()),
+            None => {
+                for row in rows.clone() {
+                    match self.window(batch, row, at) {
+                        Ok(window) => found.push(Routed { window, row, group: 0 }),
+                        Err(refusal) => counts.add(refusal, 1),
+                    }
+                }
+                found.sort_by_key(|routed| routed.window);
+            }
+        }
+        if let Some(keys) = self.keys
+            && !found.is_empty()
+        {
+            let all = || batch.keys.as_ref().map_or_else(Vec::new, |column| column.translated(|key| keys.group(key)));
+            let groups = groups.get_or_insert_with(all);
+            keep(found, counts, |routed| {
+                let group = groups.get(routed.row).copied().flatten().ok_or(Refusal::UnknownKey)?;
+                Ok(Routed { group, ..routed })
+            });
+        }
+        if self.rules.cap.is_some() {
+            keep(found, counts, |routed| {
+                let user = batch.units.as_ref().and_then(|units| units.get(routed.row)).ok_or(Refusal::Missing)?;
+                if user.len() > LONGEST_UNIT { Err(Refusal::LongUnit) } else { Ok(routed) }
+            });
+        }
+    }
+
+    /// The window of all `rows`, or why all of them are dropped, where their earliest and latest times say so.
+    fn all_in_one(
+        &self,
+        batch: &Batch,
+        rows: &Range<usize>,
+        at: &mut Destination,
+    ) -> Option<Result<Timestamp, Refusal>> {
+        if batch.times.nulls().is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0) {
+            return None;
+        }
+        let times = batch.times.values().get(rows.clone())?;
+        let ends = |(first, last): (i64, i64), time: &i64| (first.min(*time), last.max(*time));
+        let (first, last) = times.iter().fold((i64::MAX, i64::MIN), ends);
+        let [first, last] = [first, last].map(Timestamp::from_micros);
+        if !at.span.contains(first) {
+            *at = self.destination(first);
+        }
+        match at {
+            Destination { span, .. } if !span.contains(first) || !span.contains(last) => None,
+            Destination { is_closed: true, .. } => Some(Err(Refusal::Closed)),
+            _ if last > self.latest => None,
+            Destination { is_late: true, .. } => Some(Err(Refusal::Late)),
+            Destination { span, .. } => Some(Ok(span.start)),
+        }
+    }
+
+    /// The window of one row. `at` is the last row's window, and becomes this one's.
+    fn window(&self, batch: &Batch, row: usize, at: &mut Destination) -> Result<Timestamp, Refusal> {
+        if batch.times.is_null(row) {
+            return Err(Refusal::Missing);
+        }
+        let time = Timestamp::from_micros(batch.times.value(row));
+        if !at.span.contains(time) {
+            *at = self.destination(time);
+        }
+        if at.is_closed {
+            return Err(Refusal::Closed);
+        }
+        if time > self.latest {
+            return Err(Refusal::Ahead);
+        }
+        if at.is_late { Err(Refusal::Late) } else { Ok(at.span.start) }
+    }
+}
+
+/// Keeps the rows that `check` returns, and counts the others.
+fn keep(found: &mut Vec<Routed>, counts: &mut RecordCounts, check: impl Fn(Routed) -> Result<Routed, Refusal>) {
+    found.retain_mut(|routed| match check(*routed) {
+        Ok(kept) => {
+            *routed = kept;
+            true
+        }
+        Err(refusal) => {
+            counts.add(refusal, 1);
+            false
+        }
+    });
+}

@@ -1,0 +1,155 @@
+//! The public rules: windows, domains, keys and caps.
+
+use std::time::Duration;
+
+use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::{Blocks, Grid, Span};
+
+/// The public rules that assign a record to a window or drop it; no rule depends on another record.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The windows.
+    pub grid: Grid,
+    /// Where the grid ends, a window's end.
+    pub end: Option<Timestamp>,
+    /// How long after its end a window still takes records.
+    pub allowed_lateness: Duration,
+    /// How far a record's event time may exceed its message timestamp.
+    pub max_future_skew: Duration,
+    /// The declared group keys; without them a window has one group.
+    pub keys: Option<Vec<String>>,
+    /// How much a user may contribute; without it every record is a unit of its own.
+    pub cap: Option<Cap>,
+}
+
+impl Rules {
+    /// When `window` stops taking records: message timestamps before the cutoff are in, all others are out.
+    pub fn cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
+        let cutoff = window.end.plus(self.allowed_lateness);
+        backfill_until.map_or(cutoff, |until| cutoff.max(until))
+    }
+
+    /// Whether a record with this event time can belong to a window of the grid, whichever of them are open.
+    pub fn has_window(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
+        let is_after = self.end.is_some_and(|end| self.grid.span_of(time).end > end);
+        let is_ahead = message.is_some_and(|message| time > message.plus(self.max_future_skew));
+        time >= self.grid.origin() && !is_after && !is_ahead
+    }
+
+    /// The oldest message timestamp that a record of `window` can have.
+    pub fn oldest_message(&self, window: Span) -> Timestamp {
+        window.start.minus(self.max_future_skew)
+    }
+}
+
+/// What one release takes of the records of a window.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The domain, 1 to 3 axes.
+    pub axes: Vec<Axis>,
+    /// The label of a record, where the function has one.
+    pub label: Option<Label>,
+    /// Where its values stand in a batch: one an axis, and that of the label.
+    pub columns: Vec<usize>,
+    /// What a window keeps of the records.
+    pub accumulator: AccumulatorSpec,
+    /// How many windows it is evaluated on together: the one that closes, and those before it.
+    pub panes: u32,
+}
+
+impl Form {
+    /// Whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
+    pub(super) fn keeps(&self, record: &Record) -> bool {
+        let is_inside = |(axis, coordinate): (usize, &u32)| {
+            let has_axis = axis < self.axes.len();
+            *coordinate <= if has_axis { self.accumulator.last_coordinate(axis) } else { 0 }
+        };
+        let is_label = match &self.label {
+            None => record.label == 0,
+            Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
+            Some(Label::Above(_)) => [-LABEL, LABEL].contains(&record.label),
+            Some(Label::Classes(values)) => usize::try_from(record.label).is_ok_and(|class| class < values.len()),
+        };
+        is_label && record.place.0.iter().enumerate().all(is_inside)
+    }
+}
+
+/// One axis of the domain, in natural units; mapped to `[0, 1]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub min: f64,
+    pub max: f64,
+    pub outside: Outside,
+}
+
+impl Axis {
+    /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
+    #[inline]
+    pub fn unit(&self, value: f64) -> Option<f64> {
+        if !self.contains(value) && (self.outside == Outside::Drop || value.is_nan()) {
+            return None;
+        }
+        Some(self.nearest_unit(value))
+    }
+
+    /// Whether `value` lies in the domain, its ends included.
+    #[inline]
+    pub fn contains(&self, value: f64) -> bool {
+        value >= self.min && value <= self.max
+    }
+
+    /// The place in `[0, 1]` of the number of the domain that is nearest to `value`.
+    #[inline]
+    pub(super) fn nearest_unit(&self, value: f64) -> f64 {
+        ((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0)
+    }
+}
+
+/// The label of a record, for regressions and classifiers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Label {
+    /// A number: `min` becomes -1, `max` becomes 1.
+    Number(Axis),
+    /// A class: 1 above the threshold, -1 at or below it.
+    Above(f64),
+    /// One of several classes: its place in this list. A record with another value is dropped.
+    Classes(Vec<f64>),
+}
+
+/// What happens to a record whose value lies outside the domain (null and NaN are always dropped).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    Clamp,
+    Drop,
+}
+
+/// At most `records` of a user's records a window and period.
+#[derive(Clone, Debug)]
+pub struct Cap {
+    pub period: Blocks,
+    pub records: u32,
+}
+
+impl Label {
+    /// The label of a record with this value, in `[-1, 1]`, or the place of its class in a list of several; `None` where the record is
+    /// dropped.
+    pub fn of(&self, value: f64) -> Option<f64> {
+        match self {
+            Label::Classes(_) => self.whole(value).map(f64::from),
+            _ => self.whole(value).map(|whole| f64::from(whole) / f64::from(LABEL)),
+        }
+    }
+
+    /// The label as a record keeps it; `None` where the record is dropped.
+    #[inline]
+    pub(super) fn whole(&self, value: f64) -> Option<i32> {
+        match self {
+            Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
+            Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
+            Label::Classes(values) => {
+                values.iter().position(|class| *class == value).and_then(|class| i32::try_from(class).ok())
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Open windows: the public rules alone assign each record to one window, once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::chunk::{CHUNK, Records};
+use super::counts::{RecordCounts, Refusal};
+use super::encoding;
+use super::keys::Keys;
+use super::open::Open;
+use super::part::{self, Part, Window};
+use super::router::{RecordRouter, Routed};
+use super::rules::{Form, Rules};
+use crate::source::Batch;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+
+/// All windows that are open, from the first that is not closed yet.
+///
+/// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
+/// before the window's cutoff, its event time is not further ahead of the message timestamp than the allowance, its key is
+/// declared and its values are numbers. One record more changes no other record's assignment, except that a unit's own earlier
+/// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
+/// keeps a bounded number of records ([`AccumulatorSpec::Records`](super::accumulator::AccumulatorSpec::Records)).
+pub struct Windows {
+    rules: Arc<Rules>,
+    forms: Arc<[Form]>,
+    keys: Option<Keys>,
+    backfill_until: Option<Timestamp>,
+    /// No record from before here is taken: the start of the first window of the ledger.
+    first: Timestamp,
+    next: Span,
+    /// Windows that were closed since here take no records; those before take theirs again, for the windows that overlap
+    /// them, as long as those need them.
+    refilled: Timestamp,
+    /// One a form, of each window; `None` where it holds nothing.
+    open: BTreeMap<Timestamp, Vec<Option<Open>>>,
+    /// Room for the chunk that is being worked on, and what each form makes of it.
+    routed: Vec<Routed>,
+    records: Vec<Records>,
+}
+
+impl Windows {
+    /// `first` is where the ledger begins, `next` the first window that may be closed; `backfill_until` is from the ledger.
+    pub fn new(
+        rules: Rules,
+        forms: Vec<Form>,
+        first: Timestamp,
+        next: Span,
+        backfill_until: Option<Timestamp>,
+    ) -> Self {
+        let keys = rules.keys.as_deref().map(Keys::new);
+        let records = forms.iter().map(|_| Records::default()).collect();
+        let refilled = next.start;
+        Windows {
+            rules: Arc::new(rules),
+            forms: forms.into(),
+            keys,
+            backfill_until,
+            first,
+            next,
+            refilled,
+            open: BTreeMap::new(),
+            routed: Vec::new(),
+            records,
+        }
+    }
+
+    /// The window to close next; `None` after the last of the grid.
+    pub fn next(&self) -> Option<Span> {
+        (self.rules.end.is_none_or(|end| self.next.end <= end)).then_some(self.next)
+    }
+
+    /// When the next window stops taking records.
+    pub fn cutoff(&self) -> Timestamp {
+        self.rules.cutoff(self.next, self.backfill_until)
+    }
+
+    /// The oldest message timestamp that any open window can need.
+    pub fn oldest_message(&self) -> Timestamp {
+        self.rules.oldest_message(self.rules.grid.span_of(self.oldest(self.next)))
+    }
+
+    /// The start of the first window that a release of `window` can be evaluated on.
+    fn oldest(&self, window: Span) -> Timestamp {
+        let panes = self.forms.iter().map(|form| form.panes).max().unwrap_or(1);
+        self.rules.grid.before(window, panes - 1).max(self.first)
+    }
+
+    /// Drops everything that was absorbed; the source must seek back to [`Windows::oldest_message`].
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.refilled = self.next.start;
+    }
+
+    /// Adds each row of `batch` to its window, or drops it; the counts say why.
+    pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
+        let oldest = self.oldest(self.next);
+        let Windows { rules, forms, keys, backfill_until, next, refilled, open, routed, records, .. } = self;
+        let router = RecordRouter {
+            rules,
+            keys: keys.as_ref(),
+            backfill_until: *backfill_until,
+            oldest,
+            closed: *refilled..next.start,
+            message: batch.message_time,
+            // Without message timestamps no event time is too far ahead.
+            latest: batch
+                .message_time
+                .map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.max_future_skew)),
+        };
+        let mut counts = RecordCounts::default();
+        let mut memory = router.memory();
+        for rows in chunks(batch) {
+            router.route(batch, &rows, &mut memory, routed, &mut counts);
+            if routed.is_empty() {
+                continue;
+            }
+            for (form, records) in forms.iter().zip(records.iter_mut()) {
+                records.read(form, batch, &rows);
+            }
+            for together in routed.chunk_by(|one, other| one.window == other.window) {
+                let Some(start) = together.first().map(|routed| routed.window) else { continue };
+                let window = open.entry(start).or_insert_with(|| forms.iter().map(|_| None).collect());
+                for ((form, open), records) in forms.iter().zip(window).zip(&*records) {
+                    let open = open.get_or_insert_with(|| Open::new(rules, &form.accumulator));
+                    open.take((form, rules.cap.as_ref()), (batch, rows.start), together, records);
+                }
+            }
+            count(routed, rows.start, records, &mut counts);
+        }
+        counts
+    }
+
+    /// How many rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
+    /// it would have taken them if they had turned up in time.
+    pub fn behind(&self, batch: &Batch) -> u64 {
+        let Some(message) = batch.message_time else { return 0 };
+        let next = self.next.start;
+        let router = RecordRouter {
+            rules: &self.rules,
+            keys: self.keys.as_ref(),
+            backfill_until: self.backfill_until,
+            oldest: self.first,
+            closed: next..next,
+            message: Some(message),
+            latest: message.plus(self.rules.max_future_skew),
+        };
+        let (mut memory, mut routed, mut behind) = (router.memory(), Vec::new(), 0);
+        for rows in chunks(batch) {
+            router.route(batch, &rows, &mut memory, &mut routed, &mut RecordCounts::default());
+            behind += routed.iter().filter(|routed| routed.window < next).count() as u64;
+        }
+        behind
+    }
+
+    /// Closes the next window and moves on to the one after it.
+    pub fn close(&mut self) -> Window {
+        self.part().settled()
+    }
+
+    /// The windows whose records the next one needs and that are not closed by [`Windows::part`] any more: those before it that a release
+    /// overlaps, and itself, in order.
+    pub fn needed(&self) -> Vec<Span> {
+        let mut at = self.rules.grid.span_of(self.oldest(self.next));
+        let mut needed = Vec::new();
+        while at.start <= self.next.start {
+            needed.push(at);
+            at = self.rules.grid.after(at);
+        }
+        needed
+    }
+
+    /// Drops what was taken for `window`.
+    pub fn forget(&mut self, window: Span) {
+        self.open.remove(&window.start);
+    }
+
+    /// When a window stops taking records.
+    pub fn cutoff_of(&self, window: Span) -> Timestamp {
+        self.rules.cutoff(window, self.backfill_until)
+    }
+
+    /// The oldest message timestamp that a record of `window` can have.
+    pub fn oldest_message_of(&self, window: Span) -> Timestamp {
+        self.rules.oldest_message(window)
+    }
+
+    /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
+    /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
+    pub fn take(&mut self, window: Span, bytes: &[u8]) -> bool {
+        let Windows { rules, forms, open, .. } = self;
+        let Some(theirs) = encoding::decoded((rules, forms), window, bytes) else { return false };
+        let ours = open.entry(window.start).or_insert_with(|| forms.iter().map(|_| None).collect());
+        for ((form, ours), theirs) in forms.iter().zip(ours).zip(theirs) {
+            part::join(rules, form, ours, theirs);
+        }
+        true
+    }
+
+    /// The same of a reader that has read some of the input: what the others have is still to be joined.
+    pub fn part(&mut self) -> Part {
+        let span = self.next;
+        let next = self.rules.grid.after(span);
+        let oldest = self.oldest(next);
+        let mut closing = self.open.remove(&span.start).unwrap_or_default().into_iter();
+        let mut forms = Vec::with_capacity(self.forms.len());
+        let mut kept = Vec::with_capacity(self.forms.len());
+        for (at, form) in self.forms.iter().enumerate() {
+            let mut open: Option<Open> = closing.next().flatten();
+            let later = if form.panes > 1 { open.clone() } else { None };
+            if form.panes > 1 {
+                let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
+                for pane in self.open.range(from..span.start).filter_map(|(_, window)| window.get(at)) {
+                    // A unit's cap holds for all of them together: who may stay is decided later, not pane by pane.
+                    part::join(&self.rules, form, &mut open, pane.clone());
+                }
+            }
+            kept.push(later);
+            forms.push(open);
+        }
+        // What later windows overlap stays; a form without panes has nothing there.
+        if self.forms.iter().any(|form| form.panes > 1) {
+            self.open.insert(span.start, kept);
+        }
+        self.open = self.open.split_off(&oldest);
+        self.next = next;
+        Part { rules: Arc::clone(&self.rules), all: Arc::clone(&self.forms), span, forms }
+    }
+}
+
+/// The rows of a batch, those that are worked on together.
+fn chunks(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
+    let rows = batch.times.len();
+    (0..rows).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK))
+}
+
+/// Counts the rows of a chunk that begins at `start`. Each form checks a row's values by itself: one may take what another drops.
+fn count(routed: &[Routed], start: usize, records: &[Records], counts: &mut RecordCounts) {
+    if records.iter().any(Records::are_all_sound) {
+        counts.taken += routed.len() as u64;
+        return;
+    }
+    for row in routed {
+        let refusals = records.iter().map(|records| records.refusal(row.row - start));
+        match refusals.reduce(|before, next| before.and(next)) {
+            Some(None) => counts.taken += 1,
+            Some(Some(why)) => counts.add(why, 1),
+            None => counts.add(Refusal::Missing, 1),
+        }
+    }
+}

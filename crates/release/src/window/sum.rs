@@ -1,0 +1,139 @@
+//! A sum over records that can take many of them at once.
+
+use std::ops::Range;
+
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::chunk::Records;
+
+/// Where the sums of all keys take more than this, they do not stay in a processor's cache.
+const CACHE: u64 = 4 << 20;
+
+/// The sum over the records of one key.
+///
+/// Where there are many keys, records wait and are added together: each by itself would have to wait for memory, five times as
+/// long as adding it takes. Sums are integers, so it makes no difference when one is added.
+#[derive(Clone, Default)]
+pub(super) struct Sum {
+    /// `None` before the first record is added.
+    total: Option<Accumulator>,
+    waiting: Vec<Record>,
+}
+
+/// How many records of a key wait at most, where there are so many keys: they take no more memory than their sum.
+pub(super) fn room(spec: &AccumulatorSpec, keys: usize) -> usize {
+    let bytes = spec.bytes();
+    if bytes.saturating_mul(keys as u64) <= CACHE {
+        return 0;
+    }
+    let records = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Record>();
+    // A vector grows to powers of two.
+    records.checked_ilog2().map_or(0, |bits| 1 << bits)
+}
+
+/// About how much memory is held of the records of one window and key, where there are so many keys, in bytes.
+pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
+    let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) { 0 } else { room(spec, keys) };
+    spec.bytes().saturating_add((waiting * size_of::<Record>()) as u64)
+}
+
+impl Sum {
+    /// `room` is that of [`room`].
+    #[inline]
+    pub fn add(&mut self, spec: &AccumulatorSpec, room: usize, record: Record) {
+        if room == 0 {
+            return spec.add(self.total.get_or_insert_with(|| spec.empty()), record);
+        }
+        self.waiting.push(record);
+        if self.waiting.len() >= room {
+            self.settle(spec);
+        }
+    }
+
+    /// Adds `rows` of a chunk, none of which is dropped.
+    pub fn add_all(&mut self, spec: &AccumulatorSpec, room: usize, records: &Records, rows: Range<usize>) {
+        if room == 0 {
+            return records.add_to(spec, self.total.get_or_insert_with(|| spec.empty()), rows);
+        }
+        rows.for_each(|row| self.add(spec, room, records.get(row)));
+    }
+
+    fn settle(&mut self, spec: &AccumulatorSpec) {
+        let total = self.total.get_or_insert_with(|| spec.empty());
+        self.waiting.drain(..).for_each(|record| spec.add(total, record));
+    }
+
+    /// Adds the records of another sum of the same kind.
+    pub fn join(&mut self, mut other: Sum) {
+        match (&mut self.total, other.total) {
+            (Some(ours), Some(theirs)) => ours.join(theirs),
+            (ours @ None, theirs) => *ours = theirs,
+            (Some(_), None) => {}
+        }
+        self.waiting.append(&mut other.waiting);
+    }
+
+    /// The sum of all; `None` if there is nothing.
+    pub fn some(self, spec: &AccumulatorSpec) -> Option<Accumulator> {
+        let is_nothing = self.total.is_none() && self.waiting.is_empty();
+        (!is_nothing).then(|| self.total(spec))
+    }
+
+    /// The sum of all.
+    pub fn total(mut self, spec: &AccumulatorSpec) -> Accumulator {
+        self.settle(spec);
+        self.total.unwrap_or_else(|| spec.empty())
+    }
+}
+
+impl From<Accumulator> for Sum {
+    fn from(total: Accumulator) -> Self {
+        Sum { total: Some(total), waiting: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bernstream_synopsis::histogram::Nodes;
+
+    fn spec() -> AccumulatorSpec {
+        AccumulatorSpec::Histogram(Nodes::new(&[9, 7]).expect("a small grid"))
+    }
+
+    fn record(i: u32) -> Record {
+        spec().record(&[f64::from(i * 7919 % 1009) / 1009.0, f64::from(i * 104_729 % 997) / 997.0], 0.0)
+    }
+
+    fn sum(room: usize, records: impl IntoIterator<Item = u32>) -> Sum {
+        let mut sum = Sum::default();
+        records.into_iter().for_each(|i| sum.add(&spec(), room, record(i)));
+        sum
+    }
+
+    #[test]
+    fn it_makes_no_difference_how_many_wait_and_who_has_them() {
+        let direct = spec().filled((0..200).map(record));
+        assert!(sum(0, 0..0).total(&spec()) == spec().empty());
+        for room in [0, 1, 3, 64, 200, 1000] {
+            assert!(sum(room, 0..200).total(&spec()) == direct, "{room}");
+            for first in [0, 1, 70, 200] {
+                let mut joined = sum(room, 0..first);
+                joined.join(sum(room, first..200));
+                assert!(joined.total(&spec()) == direct, "{room}, {first} with one reader");
+            }
+        }
+    }
+
+    #[test]
+    fn records_wait_where_the_sums_are_larger_than_a_cache_and_take_no_more_than_they_do() {
+        let spec = AccumulatorSpec::Histogram(Nodes::new(&[80, 80]).expect("a grid"));
+        // 83 x 83 cells of 8 bytes, records of 16.
+        assert_eq!([1, 76, 77, 1000].map(|keys| room(&spec, keys)), [0, 0, 2048, 2048]);
+        assert_eq!([76, 77].map(|keys| bytes_held(&spec, keys)), [55_112, 55_112 + 32_768]);
+        let mut sum = Sum::default();
+        for i in 0..10_000 {
+            sum.add(&spec, 2048, record(i));
+            assert!(sum.waiting.capacity() <= 2048);
+        }
+    }
+}

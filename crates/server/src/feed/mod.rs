@@ -1,0 +1,99 @@
+//! Released synopses, read from a topic or a folder as any consumer can: a cache of the newest, with a notification for each new
+//! one. It needs no access to records or to the ledger.
+
+pub mod error;
+pub mod folder;
+pub mod live;
+mod stop_flag;
+mod synopsis_cache;
+pub mod topic;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+pub use self::error::Error;
+pub use self::live::Feed;
+use self::stop_flag::StopFlag;
+pub use self::synopsis_cache::{CachedSynopsis, Connection, Cursor, Event, Unreadable};
+
+/// The pause before a retry.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Where synopses are read from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    Topic(topic::Params),
+    Folder(PathBuf),
+}
+
+impl Origin {
+    /// Checks that the topic or folder exists. An unreachable broker is no error: the feed waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If the topic or folder does not exist, or the broker refuses the request.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Origin::Topic(params) => match topic::check(params) {
+                Err(error) if !error.is_transient() => Err(error.into()),
+                _ => Ok(()),
+            },
+            Origin::Folder(path) => folder::check(path),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Topic(params) => write!(f, "topic {}", params.topic),
+            Origin::Folder(path) => write!(f, "folder {}", path.display()),
+        }
+    }
+}
+
+/// The reading thread; it ends when this is dropped.
+#[derive(Debug)]
+pub struct FeedReader {
+    stop: StopFlag,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts a thread that reads until the returned handle is dropped. It reports failures to the feed and retries.
+///
+/// # Errors
+///
+/// If the thread cannot be started.
+pub fn follow(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
+    let stop = StopFlag::default();
+    let until = stop.clone();
+    let read = move || {
+        while !until.is_set() {
+            let read = match &origin {
+                Origin::Topic(params) => topic::follow(params, &feed, &until).map_err(Error::from),
+                Origin::Folder(path) => folder::follow(path, &feed, &until),
+            };
+            if let Err(error) = read {
+                feed.disconnected(error.to_string());
+                until.wait(RETRY_PAUSE);
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("feed".to_owned()).spawn(read)?;
+    Ok(FeedReader { stop, thread: Some(thread) })
+}
+
+impl Drop for FeedReader {
+    fn drop(&mut self) {
+        self.stop.set();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A thread that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The newest synopses of a feed, bounded for each key and in total.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::clock::Timestamp;
+
+/// Synopses kept for each pipeline, release and key.
+pub(super) const PER_KEY: usize = 60;
+/// Bytes of all synopses together.
+const MAX_BYTES: usize = 64 << 20;
+/// About what a synopsis takes besides its values and its JSON.
+const OVERHEAD: usize = 4096;
+const MAX_UNREADABLE: usize = 20;
+/// Events handed out at a time: what a slow client holds in memory.
+const BATCH: usize = 1;
+
+/// A synopsis, also as JSON.
+#[derive(Debug)]
+pub struct CachedSynopsis {
+    pub synopsis: Synopsis,
+    pub json: String,
+}
+
+/// A message that is not a synopsis.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// Partition and offset, or the name of the file.
+    #[serde(rename = "where")]
+    pub place: String,
+    pub why: String,
+}
+
+/// Whether the topic or folder answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connection {
+    pub connected: bool,
+    /// Also `None` before the first attempt.
+    pub why: Option<String>,
+}
+
+/// What a subscriber receives; the numbers increase.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Synopsis(u64, Arc<CachedSynopsis>),
+    Unreadable(u64, Arc<Unreadable>),
+    Source(Connection),
+}
+
+/// How far a subscriber has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The number of the last event read.
+    pub number: u64,
+    /// How often the connection had changed by then.
+    connections: Option<u64>,
+}
+
+impl Cursor {
+    /// After the event with this number.
+    pub fn after(number: u64) -> Self {
+        Cursor { number, connections: None }
+    }
+}
+
+/// Pipeline, release and key.
+type Series = (String, String, Option<String>);
+
+/// Orders the synopses of a series and identifies copies: end of the window, time of publication, ledger sequence number and
+/// ledger id.
+type Age = (Timestamp, Timestamp, u64, String);
+
+#[derive(Debug)]
+pub(super) struct SynopsisCache {
+    max_bytes: usize,
+    bytes: usize,
+    newest: u64,
+    synopses: BTreeMap<u64, Arc<CachedSynopsis>>,
+    series: BTreeMap<Series, BTreeMap<Age, u64>>,
+    unreadable: BTreeMap<u64, Arc<Unreadable>>,
+    connection: Connection,
+    connections: u64,
+}
+
+impl Default for SynopsisCache {
+    fn default() -> Self {
+        SynopsisCache {
+            max_bytes: MAX_BYTES,
+            bytes: 0,
+            newest: 0,
+            synopses: BTreeMap::new(),
+            series: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            connection: Connection::default(),
+            connections: 0,
+        }
+    }
+}
+
+impl SynopsisCache {
+    /// Returns whether it was new.
+    pub fn add(&mut self, cached: CachedSynopsis) -> bool {
+        let (name, age) = place(&cached.synopsis);
+        let known = self.series.entry(name.clone()).or_default();
+        let is_too_old = known.len() >= PER_KEY && known.first_key_value().is_some_and(|(oldest, _)| age < *oldest);
+        if is_too_old || known.contains_key(&age) {
+            return false;
+        }
+        self.newest += 1;
+        known.insert(age, self.newest);
+        if known.len() > PER_KEY {
+            self.drop_oldest(&name);
+        }
+        self.bytes += size(&cached);
+        self.synopses.insert(self.newest, Arc::new(cached));
+        while self.bytes > self.max_bytes {
+            let longest = self.series.iter().max_by_key(|(_, known)| known.len()).map(|(name, _)| name.clone());
+            let Some(name) = longest else { break };
+            self.drop_oldest(&name);
+        }
+        true
+    }
+
+    fn drop_oldest(&mut self, name: &Series) {
+        let Some(known) = self.series.get_mut(name) else { return };
+        if let Some((_, number)) = known.pop_first()
+            && let Some(cached) = self.synopses.remove(&number)
+        {
+            self.bytes -= size(&cached);
+        }
+        if known.is_empty() {
+            self.series.remove(name);
+        }
+    }
+
+    /// Returns whether it was new.
+    pub fn reject(&mut self, unreadable: Unreadable) -> bool {
+        if self.unreadable.values().any(|known| **known == unreadable) {
+            return false;
+        }
+        self.newest += 1;
+        self.unreadable.insert(self.newest, Arc::new(unreadable));
+        if self.unreadable.len() > MAX_UNREADABLE {
+            self.unreadable.pop_first();
+        }
+        true
+    }
+
+    /// Returns whether the state changed.
+    pub fn connect(&mut self, connection: Connection) -> bool {
+        let is_new = self.connection != connection;
+        if is_new {
+            self.connection = connection;
+            self.connections += 1;
+        }
+        is_new
+    }
+
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
+        let mut all: Vec<(&Age, u64)> = self.series.values().flatten().map(|(age, number)| (age, *number)).collect();
+        all.sort_unstable();
+        all.iter().filter_map(|(_, number)| self.synopses.get(number).cloned()).collect()
+    }
+
+    pub fn remaining(&self, cursor: Cursor) -> usize {
+        self.synopses.range(cursor.number.saturating_add(1)..).count()
+    }
+
+    pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
+        let after = cursor.number.saturating_add(1);
+        let mut events: Vec<(u64, Event)> = Vec::new();
+        events.extend(
+            self.synopses.range(after..).take(BATCH).map(|(n, cached)| (*n, Event::Synopsis(*n, cached.clone()))),
+        );
+        let unreadable = self.unreadable.range(after..).take(BATCH);
+        events.extend(unreadable.map(|(n, what)| (*n, Event::Unreadable(*n, what.clone()))));
+        events.sort_unstable_by_key(|(number, _)| *number);
+        events.truncate(BATCH);
+        let number = events.last().map_or(cursor.number, |(number, _)| *number);
+        let mut events: Vec<Event> = events.into_iter().map(|(_, event)| event).collect();
+        if cursor.connections != Some(self.connections) {
+            events.insert(0, Event::Source(self.connection.clone()));
+        }
+        (events, Cursor { number, connections: Some(self.connections) })
+    }
+}
+
+fn place(synopsis: &Synopsis) -> (Series, Age) {
+    let about = synopsis.description();
+    let name = (about.pipeline.clone(), about.release.clone(), about.key.clone());
+    (name, (about.window.end, about.published, about.ledger.sequence, about.ledger.id.clone()))
+}
+
+fn size(cached: &CachedSynopsis) -> usize {
+    cached.json.len() + size_of_val(cached.synopsis.values()) + OVERHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use bernstream_synopsis::description::Description;
+
+    fn cached(key: &str, hour: u32, sequence: u64) -> CachedSynopsis {
+        let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
+        about.key = Some(key.to_owned());
+        about.window.start = about.window.start.plus(Duration::from_secs(3600) * hour);
+        about.window.end = about.window.end.plus(Duration::from_secs(3600) * hour);
+        about.ledger.sequence = sequence;
+        let synopsis = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap();
+        CachedSynopsis { json: synopsis.to_json().unwrap(), synopsis }
+    }
+
+    fn sequences(cache: &SynopsisCache) -> Vec<u64> {
+        cache.synopses().iter().map(|cached| cached.synopsis.description().ledger.sequence).collect()
+    }
+
+    fn seen(cache: &SynopsisCache, mut cursor: Cursor) -> Vec<u64> {
+        let mut seen = Vec::new();
+        loop {
+            let (events, next) = cache.since(cursor);
+            if next == cursor {
+                return seen;
+            }
+            cursor = next;
+            seen.extend(events.iter().filter_map(|event| match event {
+                Event::Synopsis(number, _) | Event::Unreadable(number, _) => Some(*number),
+                Event::Source(_) => None,
+            }));
+        }
+    }
+
+    #[test]
+    fn the_newest_of_each_key_are_kept_whatever_the_order_and_copies_are_dropped() {
+        let mut cache = SynopsisCache::default();
+        for hour in (0..100).rev() {
+            cache.add(cached("JFK", hour, u64::from(hour)));
+        }
+        assert!(cache.add(cached("LGA", 0, 0)));
+        assert!(!cache.add(cached("LGA", 0, 0)), "a copy");
+        assert!(!cache.add(cached("JFK", 7, 7)), "older than all that are kept");
+        assert_eq!(sequences(&cache), std::iter::once(0).chain(40..100).collect::<Vec<_>>());
+        assert!(cache.add(cached("JFK", 100, 100)));
+        assert_eq!(sequences(&cache)[1], 41);
+    }
+
+    #[test]
+    fn all_together_never_take_more_than_their_bytes() {
+        let one = size(&cached("JFK", 0, 0));
+        let mut cache = SynopsisCache { max_bytes: 10 * one + one / 2, ..SynopsisCache::default() };
+        for hour in 0..20 {
+            cache.add(cached("JFK", hour, u64::from(hour)));
+            cache.add(cached(&format!("key {}", hour % 3), hour, u64::from(hour)));
+        }
+        assert_eq!(cache.synopses.len(), 10);
+        assert_eq!(cache.bytes, cache.synopses.values().map(|cached| size(cached)).sum::<usize>());
+        let lengths: Vec<usize> = cache.series.values().map(BTreeMap::len).collect();
+        assert!(lengths.iter().all(|length| (2..=3).contains(length)), "none is starved: {lengths:?}");
+        cache.max_bytes = 0;
+        cache.add(cached("JFK", 99, 99));
+        assert!(cache.synopses.is_empty() && cache.series.is_empty() && cache.bytes == 0);
+    }
+
+    #[test]
+    fn whoever_looks_sees_every_event_once_and_can_go_on_where_he_was() {
+        let mut cache = SynopsisCache::default();
+        let (events, start) = cache.since(Cursor::default());
+        assert!(matches!(&events[..], [Event::Source(Connection { connected: false, why: None })]));
+        for hour in 0..40 {
+            cache.add(cached("JFK", hour, u64::from(hour)));
+            cache.reject(Unreadable { place: format!("offset {hour}"), why: "no".to_owned() });
+            cache.reject(Unreadable { place: format!("offset {hour}"), why: "no".to_owned() });
+        }
+        let numbers = seen(&cache, start);
+        assert!(numbers.is_sorted() && numbers.len() == 40 + MAX_UNREADABLE, "{numbers:?}");
+        assert_eq!(seen(&cache, Cursor::after(70)), (71..=80).collect::<Vec<_>>());
+        assert_eq!(cache.remaining(Cursor::after(70)), 5);
+        assert!(cache.connect(Connection { connected: true, why: None }));
+        assert!(matches!(&cache.since(Cursor::after(80)).0[..], [Event::Source(Connection { connected: true, .. })]));
+        assert!(cache.since(Cursor::after(u64::MAX)).0.len() == 1);
+    }
+}

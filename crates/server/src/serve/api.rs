@@ -1,0 +1,240 @@
+//! The API for programs: synopses as JSON, and their values as rows of JSON or CSV.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State, rejection::QueryRejection};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::api_error::ApiError;
+use super::parameters::{Format, Parameters};
+use super::spending::Spending;
+use super::state::ServerState;
+use super::table::{Cell, Table};
+use crate::feed::CachedSynopsis;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
+use bernstream_synopsis::query;
+use bernstream_synopsis::tables::{Questions, Sides, in_context};
+use bernstream_synopsis::{Evaluator, Synopsis};
+
+/// Rows in one response.
+const MAX_ROWS: u64 = 20_000;
+/// Points on each axis unless the request says otherwise, for one to three axes.
+const DEFAULT_POINTS: [u32; 3] = [100, 50, 20];
+/// Bytes of an expression.
+const MAX_EXPRESSION: usize = 300;
+
+type Request = Result<Query<Parameters>, QueryRejection>;
+type Answer = Result<Response, ApiError>;
+
+pub async fn list(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = as_json(request)?;
+    let synopses = state.feed.synopses();
+    let matching =
+        synopses.iter().map(|cached| cached.synopsis.description()).filter(|about| parameters.matches(about));
+    serialized(&matching.map(Summary::of).collect::<Vec<_>>())
+}
+
+pub async fn latest(State(state): State<ServerState>, request: Request) -> Answer {
+    Ok(json(as_json(request)?.one(&state.feed)?.json.clone()))
+}
+
+pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    if parameters.at.is_some() {
+        return Err(ApiError::bad_request(
+            "a curve covers the whole domain; for the values at one point use /api/v1/history?at=",
+        ));
+    }
+    let cached = parameters.one(&state.feed)?;
+    let table = compute(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
+    formatted(&table, parameters.format)
+}
+
+pub async fn history(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    let (synopses, point) = (parameters.all(&state.feed)?, parameters.point()?);
+    let table = compute(&state, move || over_time(&synopses, &point)).await?;
+    formatted(&table, parameters.format)
+}
+
+pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = as_json(request)?;
+    let cached = parameters.one(&state.feed)?;
+    if parameters.range.is_some() || parameters.quantile.is_some() {
+        let range = parameters.range.as_deref().map(str::parse::<Sides>).transpose();
+        let ranges = range.map_err(|why| ApiError::bad_request(format!("range: {why}")))?.into_iter().collect();
+        let questions = Questions { ranges, quantiles: parameters.quantile.into_iter().collect() };
+        let answers = compute(&state, move || {
+            let answers = cached.synopsis.ask(&questions)?;
+            Ok(in_context(&answers, cached.synopsis.description()))
+        });
+        return serialized(&answers.await?);
+    }
+    let function = match parameters.ask {
+        Some(function) if function.len() <= MAX_EXPRESSION => function,
+        Some(_) => return Err(ApiError::bad_request(format!("an expression has at most {MAX_EXPRESSION} bytes"))),
+        None => {
+            return Err(ApiError::bad_request(
+                "a query of moments needs 'ask', for example ask=exp(-x^2), and one of cells 'range' or 'quantile', for example \
+                 range=10..20 or quantile=0.5",
+            ));
+        }
+    };
+    let answer = compute(&state, move || {
+        let asked = query::Query::expression(&function, &cached.synopsis)?;
+        let (answer, weights) = cached.synopsis.answer_and_weights(&asked)?;
+        let mut found = answer.in_context(&function, cached.synopsis.description());
+        // Who has other windows answers them by these: a sum of products each, and nothing to ask again.
+        found["weights"] = weights.into();
+        Ok(found)
+    });
+    serialized(&answer.await?)
+}
+
+pub async fn spending(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = as_json(request)?;
+    let synopses = state.feed.synopses();
+    let about = synopses.iter().map(|cached| cached.synopsis.description());
+    serialized(&Spending::of(about.filter(|about| parameters.matches(about))).by(parameters.by))
+}
+
+fn parse(request: Request) -> Result<Parameters, ApiError> {
+    request.map(|Query(parameters)| parameters).map_err(|error| ApiError::bad_request(error.body_text()))
+}
+
+/// The parameters of an answer that is no table.
+fn as_json(request: Request) -> Result<Parameters, ApiError> {
+    let parameters = parse(request)?;
+    match parameters.format {
+        Some(Format::Csv) => Err(ApiError::bad_request(
+            "this is not available as CSV: leave format=csv out, or ask /api/v1/curve or /api/v1/history, which have rows",
+        )),
+        _ => Ok(parameters),
+    }
+}
+
+/// A response of JSON text.
+fn json(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn serialized(value: &impl Serialize) -> Answer {
+    let text = serde_json::to_string(value);
+    text.map(json).map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+fn formatted(table: &Table, format: Option<Format>) -> Answer {
+    match format.unwrap_or_default() {
+        Format::Json => serialized(table),
+        Format::Csv => Ok(table.csv()),
+    }
+}
+
+/// Computes outside the event loop, a few requests at a time.
+async fn compute<T: Send + 'static>(
+    state: &ServerState,
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be computed; please report it");
+    let permit = state.computations.clone().acquire_owned().await;
+    let permit = permit.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
+    // The permit is held until the work is done, even if the client has disconnected.
+    let work = move || {
+        let done = work();
+        drop(permit);
+        done
+    };
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    pipeline: &'a str,
+    release: &'a str,
+    /// What people call the release: its name where the configuration says nothing else.
+    title: &'a str,
+    key: Option<&'a str>,
+    window: bernstream_synopsis::grid::Span,
+    published: Timestamp,
+    target: &'static str,
+    sequence: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn of(about: &'a Description) -> Self {
+        Summary {
+            pipeline: &about.pipeline,
+            release: &about.release,
+            title: about.names.as_ref().and_then(|names| names.title.as_deref()).unwrap_or(&about.release),
+            key: about.key.as_deref(),
+            window: about.window,
+            published: about.published,
+            target: about.target.name(),
+            sequence: about.ledger.sequence,
+        }
+    }
+}
+
+/// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
+fn axes(about: &Description) -> impl Iterator<Item = String> {
+    let taken = |column: &str| VALUES.contains(&column);
+    about
+        .domain
+        .iter()
+        .map(move |axis| if taken(&axis.column) { format!("at.{}", axis.column) } else { axis.column.clone() })
+}
+
+const VALUES: [&str; 5] = ["value", "lower", "upper", "total_lower", "total_upper"];
+
+/// The value, the ends of its simultaneous band, and those of noise and form together, where it is known what the form adds.
+fn at_point(
+    synopsis: &Synopsis,
+    evaluator: &Evaluator,
+    point: &[f64],
+) -> Result<[Cell; VALUES.len()], bernstream_synopsis::Error> {
+    let half = synopsis.half_width(point)?;
+    let [lower, upper] = evaluator.interval(point, half)?.map(Cell::Number);
+    let total = synopsis.form_error().map(|form| evaluator.interval(point, half + form)).transpose()?;
+    let [total_lower, total_upper] = total.map_or([const { Cell::Unknown }; 2], |ends| ends.map(Cell::Number));
+    Ok([Cell::Number(evaluator.evaluate(point)?), lower, upper, total_lower, total_upper])
+}
+
+fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> {
+    let about = synopsis.description();
+    let evaluator = synopsis.evaluator(about.order)?;
+    let points = points.or(DEFAULT_POINTS.get(about.domain.len() - 1).copied()).unwrap_or(2);
+    let axes_in_all = u32::try_from(about.domain.len()).unwrap_or(u32::MAX);
+    if points < 2 || u64::from(points).checked_pow(axes_in_all).is_none_or(|rows| rows > MAX_ROWS) {
+        return Err(ApiError::bad_request(format!(
+            "points must be at least 2 for each axis, and give at most {MAX_ROWS} rows in all"
+        )));
+    }
+    let row = |point: Vec<f64>| {
+        let values = at_point(synopsis, &evaluator, &point)?;
+        Ok(point.into_iter().map(Cell::Number).chain(values).collect())
+    };
+    let rows = about.even_points(points).into_iter().map(row).collect::<Result<_, bernstream_synopsis::Error>>()?;
+    Ok(Table { columns: axes(about).chain(VALUES.map(str::to_owned)).collect(), rows })
+}
+
+/// Fails only if the newest synopsis has no value there: older ones may have had another domain.
+fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
+    let row = |synopsis: &Synopsis| {
+        let about = synopsis.description();
+        let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
+        // Windows that were published late, all at once, stand where they ended.
+        let times = [about.window.end, about.window.start, about.published].map(|time| Cell::Text(time.to_string()));
+        Ok(times.into_iter().chain(values).collect())
+    };
+    let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> =
+        synopses.iter().map(|cached| row(&cached.synopsis)).collect();
+    if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
+        return Err(error.into());
+    }
+    let columns = ["time", "window_start", "published"].into_iter().chain(VALUES).map(str::to_owned).collect();
+    Ok(Table { columns, rows: rows.into_iter().flatten().collect() })
+}

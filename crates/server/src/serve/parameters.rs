@@ -1,0 +1,138 @@
+//! The parameters of a request, and the synopses that they select.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::api_error::ApiError;
+use crate::feed::{CachedSynopsis, Feed};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::Description;
+
+/// How many releases and keys an error lists.
+const MAX_LISTED: usize = 20;
+
+/// The query string of a request. An empty value counts as absent: that is how a form sends it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    pipeline: Option<String>,
+    release: Option<String>,
+    key: Option<String>,
+    window: Option<String>,
+    pub points: Option<u32>,
+    pub at: Option<String>,
+    pub ask: Option<String>,
+    pub range: Option<String>,
+    pub quantile: Option<f64>,
+    pub format: Option<Format>,
+    pub by: Option<By>,
+}
+
+/// Of where the budget went only this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    Release,
+    Day,
+    Block,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    #[default]
+    Json,
+    Csv,
+}
+
+fn present(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
+}
+
+impl Parameters {
+    pub fn matches(&self, about: &Description) -> bool {
+        present(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
+            && present(&self.release).is_none_or(|release| about.release == release)
+            && present(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
+    }
+
+    /// The synopses of the one release and key that match, at least one, the newest window last.
+    ///
+    /// # Errors
+    ///
+    /// If nothing matches, or several releases or keys do.
+    pub fn all(&self, feed: &Feed) -> Result<Vec<Arc<CachedSynopsis>>, ApiError> {
+        let mut synopses = feed.synopses();
+        let series = |synopses: &[Arc<CachedSynopsis>]| {
+            synopses.iter().map(|cached| series_of(cached.synopsis.description())).collect()
+        };
+        let known: BTreeSet<Series> = series(&synopses);
+        synopses.retain(|cached| self.matches(cached.synopsis.description()));
+        let found: BTreeSet<Series> = series(&synopses);
+        match found.len() {
+            0 if known.is_empty() => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no synopsis yet")),
+            0 => Err(ApiError::new(StatusCode::NOT_FOUND, format!("no synopsis matches; there are {}", list(&known)))),
+            1 => Ok(synopses),
+            _ => Err(ApiError::bad_request(format!(
+                "several releases or keys match; choose one with release= and key= (and pipeline=): {}",
+                list(&found)
+            ))),
+        }
+    }
+
+    /// The synopsis of the window that the request names, or the newest.
+    ///
+    /// # Errors
+    ///
+    /// If nothing matches, several releases or keys do, or `window` is not a time or no window of the cache starts then.
+    pub fn one(&self, feed: &Feed) -> Result<Arc<CachedSynopsis>, ApiError> {
+        let mut synopses = self.all(feed)?;
+        if let Some(window) = present(&self.window) {
+            let start = Timestamp::try_from(window.to_owned())
+                .map_err(|why| ApiError::bad_request(format!("window: {why}")))?;
+            // Overlapping windows are told apart by their newest pane.
+            let newest_pane = |about: &Description| about.panes.map(|panes| panes.newest.start);
+            let is_pane = synopses.iter().any(|cached| newest_pane(cached.synopsis.description()) == Some(start));
+            synopses.retain(|cached| {
+                let about = cached.synopsis.description();
+                if is_pane { newest_pane(about) == Some(start) } else { about.window.start == start }
+            });
+        }
+        let none = || ApiError::new(StatusCode::NOT_FOUND, "no cached window starts then; see /api/v1/synopses");
+        synopses.pop().ok_or_else(none)
+    }
+
+    /// # Errors
+    ///
+    /// If `at` is missing or is not a list of numbers.
+    pub fn point(&self) -> Result<Vec<f64>, ApiError> {
+        let missing = "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
+        let at = present(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
+        let number = |part: &str| {
+            let number = part.trim().parse::<f64>();
+            number.map_err(|_| ApiError::bad_request(format!("at: '{part}' is not a number")))
+        };
+        at.split(',').map(number).collect()
+    }
+}
+
+/// Pipeline, release and key.
+type Series = (String, String, Option<String>);
+
+fn series_of(about: &Description) -> Series {
+    (about.pipeline.clone(), about.release.clone(), about.key.clone())
+}
+
+/// The first of them, in words.
+fn list(series: &BTreeSet<Series>) -> String {
+    let name = |(pipeline, release, key): &Series| {
+        let key = key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
+        format!("{release} of {pipeline}{key}")
+    };
+    let names: Vec<String> = series.iter().take(MAX_LISTED).map(name).collect();
+    let more = series.len().saturating_sub(MAX_LISTED);
+    names.join("; ") + &if more > 0 { format!("; and {more} more") } else { String::new() }
+}

@@ -1,0 +1,91 @@
+//! How far a released function can be from the function itself, without any noise: where somebody vouches for its smoothness.
+
+use super::bernstein::Operator;
+use super::description::{Axis, Basis, Smoothness};
+use super::domain::unit_point;
+use super::error::Error;
+use super::newton::Newton;
+use super::released::Synopsis;
+use crate::cholesky::dot;
+
+/// Most lattice points for which the norm of the operator is measured.
+const MOST_MEASURED: usize = 2_000;
+
+/// How far the exact values' function at the recommended order is from the function itself, everywhere and with certainty, if
+/// it is as smooth as declared. It says nothing of the noise: add it to a [`crate::band::Band`].
+///
+/// With `w` the width of an axis and `y` the point in the unit cube, at order 1 it is `sum_i L_i w_i sqrt(y_i (1 - y_i) / k)`
+/// or `sum_i H_i w_i^2 y_i (1 - y_i) / 2k`: a Bernstein polynomial is the mean of the function over binomial lattice points.
+/// At order `h` the error is that of order 1 with `I - B^(h-1)` applied: at most `1 + |B^(h-1)|` times its largest value. Of
+/// kernel functions it is the declared norm times the power function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApproximationBand {
+    axes: Vec<Axis>,
+    bound: Bound,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Bound {
+    /// For each axis its share at the middle, by the power of `4 y (1 - y)` that it follows.
+    Order1 {
+        shares: Vec<f64>,
+        power: f64,
+    },
+    Everywhere(f64),
+    Power {
+        norm: f64,
+        newton: Newton,
+    },
+}
+
+impl Synopsis {
+    /// `None` where no smoothness was declared.
+    pub fn approximation(&self) -> Option<ApproximationBand> {
+        let about = &self.description;
+        let (shape, k) = (about.shape(), f64::from(about.degree));
+        let width = |axis: &Axis| axis.max - axis.min;
+        let (shares, power): (Vec<f64>, f64) = match (about.smoothness.as_ref()?, &about.basis) {
+            (Smoothness::Norm(norm), Basis::Kernel(basis)) => {
+                let bound = Bound::Power { norm: *norm, newton: Newton::on(basis) };
+                return Some(ApproximationBand { axes: about.domain.clone(), bound });
+            }
+            (Smoothness::Norm(_), _) => return None,
+            (Smoothness::Lipschitz(bounds), _) => {
+                (bounds.iter().zip(&about.domain).map(|(l, axis)| l * width(axis) / (2.0 * k.sqrt())).collect(), 0.5)
+            }
+            (Smoothness::Curvature(bounds), _) => {
+                (bounds.iter().zip(&about.domain).map(|(h, axis)| h * width(axis).powi(2) / (8.0 * k)).collect(), 1.0)
+            }
+        };
+        let norm = || match shape.values() <= MOST_MEASURED {
+            true => Operator::new(shape.dimensions, shape.degree).norm(about.order - 1),
+            false => f64::from(about.order - 1).exp2() - 1.0,
+        };
+        let bound = match about.order {
+            1 => Bound::Order1 { shares, power },
+            _ => Bound::Everywhere((1.0 + norm()) * shares.iter().sum::<f64>()),
+        };
+        Some(ApproximationBand { axes: about.domain.clone(), bound })
+    }
+}
+
+impl ApproximationBand {
+    /// At a point of the domain, in the units of the values.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        let point = unit_point(&self.axes, point)?;
+        Ok(match &self.bound {
+            Bound::Order1 { shares, power } => {
+                shares.iter().zip(&point).map(|(share, y)| share * (4.0 * y * (1.0 - y)).powf(*power)).sum()
+            }
+            Bound::Everywhere(bound) => *bound,
+            Bound::Power { norm, newton } => {
+                let n = newton.at(&point);
+                norm * (newton.basis.kernel.value(&point, &point) - dot(&n, &n)).max(0.0).sqrt()
+            }
+        })
+    }
+}

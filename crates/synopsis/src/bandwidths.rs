@@ -1,0 +1,26 @@
+//! What a caller may give as bandwidths, in units of the cube's width.
+
+use super::quadratic::Form;
+use super::shape_error::ShapeError;
+
+pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
+    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
+        Some(index) => Err(ShapeError::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        None => Ok(()),
+    }
+}
+
+pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
+    let axes = covariance.len();
+    let square = (2..=3).contains(&axes) && covariance.iter().all(|row| row.len() == axes);
+    let symmetric = || (0..axes).all(|i| (0..i).all(|j| covariance[i][j] == covariance[j][i]));
+    if !square || !symmetric() {
+        return Err(ShapeError::Matrix);
+    }
+    if let Some(i) = (0..axes).find(|i| covariance[*i][*i] > 1.0) {
+        return Err(ShapeError::Bandwidth { axis: i + 1, bandwidth: covariance[i][i].sqrt() });
+    }
+    let form = Form::new(covariance).ok_or(ShapeError::NotPositiveDefinite)?;
+    let proper = form.inverse().iter().enumerate().all(|(i, row)| row[i] > 0.0 && row[i].is_finite());
+    proper.then_some(form).ok_or(ShapeError::NotPositiveDefinite)
+}

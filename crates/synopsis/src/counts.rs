@@ -1,0 +1,347 @@
+//! What the counts of cells probably were, given the noise that is known to be on them.
+//!
+//! The exact counts are `mu m + f`: `m` the share of each node's spline inside the domain, `mu` an unknown constant with a flat
+//! prior, `f` a Gaussian process of covariance `s2 r m_i m_j exp(-(p_i - p_j)' E^-1 (p_i - p_j) / 2)`, `s2` the variance of the
+//! noise, counted as if it were Gaussian, and `E` on each axis `(e b)^2 + 2 v h^2`: a function of length `e` bandwidths, shared
+//! among nodes by a spline of variance `v h^2`. Every length and ratio `r` of a fixed list is as likely as any other before
+//! the release; the counts are the mean over all of them, weighted by their marginal likelihood. The covariance is a product over the axes, so one
+//! eigenproblem an axis solves all systems.
+//!
+//! The counts are read by the kernel of the release, as the noisy ones are. All of it is computed from released values alone
+//! and costs no privacy.
+
+use super::eigen::{Eigen, symmetric};
+use crate::CellBasis;
+use crate::cholesky::dot;
+use crate::description::Description;
+use crate::histogram::Spline;
+
+/// Most nodes of an axis, for the sake of its eigenproblem: finer grids are for so many records that noise hardly matters.
+const MOST_NODES: usize = 512;
+/// Length scales of the prior in bandwidths; at 0 the counts do not depend on each other.
+const LENGTHS: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
+/// Powers of 4: the variance of a whole cell over that of the noise.
+const RATIOS: std::ops::RangeInclusive<i32> = -4..=13;
+/// Fits that are less likely than this have no say.
+const NEGLIGIBLE: f64 = 1e-12;
+
+/// The counts, and how uncertain they are.
+#[derive(Clone, Debug)]
+pub(super) struct Counts {
+    basis: CellBasis,
+    /// The posterior mean of the counts.
+    pub counts: Vec<f64>,
+    noise: f64,
+    priors: Vec<Prior>,
+}
+
+/// One length of the prior.
+#[derive(Clone, Debug)]
+struct Prior {
+    /// Of each axis, the eigenvectors of the covariance.
+    axes: Vec<Vec<Vec<f64>>>,
+    /// The eigenvalues, products over the axes.
+    values: Vec<f64>,
+    /// `Q'm`.
+    mean: Vec<f64>,
+    fits: Vec<Fit>,
+}
+
+/// The posterior for one ratio.
+#[derive(Clone, Debug)]
+struct Fit {
+    ratio: f64,
+    evidence: f64,
+    weight: f64,
+    /// `m' S^-1 m`, `S` the covariance of the counts in units of the noise's variance.
+    left: f64,
+    /// The posterior mean of the counts, turned by `Q'`.
+    turned: Vec<f64>,
+}
+
+impl Counts {
+    /// The posterior of the counts that `values` are; `None` if there are more than [`MOST_NODES`] on an axis.
+    pub fn new(about: &Description, basis: &CellBasis, values: &[f64]) -> Option<Self> {
+        let nodes = basis.nodes();
+        if nodes.iter().any(|axis| axis.len() > MOST_NODES) {
+            return None;
+        }
+        let noise = about.noise.law.variance(values.len()) * about.noise.scale.powi(2);
+        let mut priors: Vec<Prior> =
+            LENGTHS.iter().map(|length| Prior::new(basis, &nodes, *length, values, noise)).collect();
+        let fits = || priors.iter().flat_map(|prior| &prior.fits);
+        let best = fits().fold(f64::NEG_INFINITY, |best, fit| best.max(fit.evidence));
+        let whole: f64 = fits().map(|fit| (fit.evidence - best).exp()).sum();
+        let mut counts = vec![0.0; values.len()];
+        for prior in &mut priors {
+            prior.fits.iter_mut().for_each(|fit| fit.weight = (fit.evidence - best).exp() / whole);
+            prior.fits.retain(|fit| fit.weight > NEGLIGIBLE);
+            let mut turned = vec![0.0; values.len()];
+            for fit in &prior.fits {
+                turned.iter_mut().zip(&fit.turned).for_each(|(sum, value)| *sum += fit.weight * value);
+            }
+            counts.iter_mut().zip(prior.back(turned)).for_each(|(count, part)| *count += part);
+        }
+        priors.retain(|prior| !prior.fits.is_empty());
+        Some(Counts { basis: basis.clone(), counts, noise, priors })
+    }
+
+    /// The posterior standard deviation of the function at a point of the unit cube: of what the kernel makes of the exact
+    /// counts, the mean over all fits and their distance from each other.
+    ///
+    /// 1.96 of them held the density at 85 to 99.8 % of places in simulations of three laws, mostly near 95 %.
+    pub fn deviation(&self, y: &[f64]) -> f64 {
+        let kernels = self.basis.at(y);
+        let (mut value, mut square) = (0.0, 0.0);
+        for prior in &self.priors {
+            let along = prior.turn(kernels.clone());
+            for fit in &prior.fits {
+                let at = dot(&along, &fit.turned);
+                let (mut variance, mut of_mean) = (0.0, 0.0);
+                for ((t, eigenvalue), mean) in along.iter().zip(&prior.values).zip(&prior.mean) {
+                    let kept = 1.0 / (fit.ratio * eigenvalue + 1.0);
+                    variance += t * t * (1.0 - kept);
+                    of_mean += t * mean * kept;
+                }
+                value += fit.weight * at;
+                square += fit.weight * (at * at + self.noise * (variance + of_mean * of_mean / fit.left));
+            }
+        }
+        (square - value * value).max(0.0).sqrt()
+    }
+}
+
+impl Prior {
+    fn new(basis: &CellBasis, nodes: &[Vec<f64>], length: f64, values: &[f64], noise: f64) -> Self {
+        let spline = basis.spline;
+        let shares: Vec<Vec<f64>> = basis.steps.iter().map(|steps| inside(spline, *steps)).collect();
+        let spread =
+            |(b, steps): (f64, &u32)| (length * b).powi(2) + 2.0 * spline.variance() / f64::from(*steps).powi(2);
+        let variances = basis.bandwidths().into_iter().zip(&basis.steps).map(spread);
+        let eigen: Vec<Eigen> = nodes
+            .iter()
+            .zip(&shares)
+            .zip(variances)
+            .map(|((p, m), variance)| {
+                let kernel = |i: usize, j: usize| match length > 0.0 {
+                    true => (-(p[i] - p[j]).powi(2) / (2.0 * variance)).exp(),
+                    false => f64::from(u8::from(i == j)),
+                };
+                let row = |i: usize| (0..p.len()).map(|j| m[i] * m[j] * kernel(i, j)).collect();
+                symmetric((0..p.len()).map(row).collect())
+            })
+            .collect();
+        let values_of = |eigen: &Eigen| eigen.values.iter().map(|value| value.max(0.0)).collect::<Vec<f64>>();
+        let mut prior = Prior {
+            values: product(&eigen.iter().map(values_of).collect::<Vec<_>>()),
+            axes: eigen.into_iter().map(|eigen| eigen.vectors).collect(),
+            mean: Vec::new(),
+            fits: Vec::new(),
+        };
+        prior.mean = prior.turn(product(&shares));
+        let turned = prior.turn(values.to_vec());
+        prior.fits = RATIOS.map(|power| prior.fit(4.0_f64.powi(power), &turned, noise)).collect();
+        prior
+    }
+
+    fn fit(&self, ratio: f64, values: &[f64], noise: f64) -> Fit {
+        let kept: Vec<f64> = self.values.iter().map(|eigenvalue| 1.0 / (ratio * eigenvalue + 1.0)).collect();
+        let sum = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(&kept).map(|((a, b), kept)| a * b * kept).sum() };
+        let left = sum(&self.mean, &self.mean);
+        let mu = sum(&self.mean, values) / left;
+        let rest: Vec<f64> = values.iter().zip(&self.mean).map(|(value, mean)| value - mu * mean).collect();
+        let volume: f64 = kept.iter().map(|kept| -kept.ln()).sum();
+        let evidence = -(sum(&rest, &rest) / noise + volume + left.ln()) / 2.0;
+        let turned = values.iter().zip(&rest).zip(&kept).map(|((value, rest), kept)| value - rest * kept).collect();
+        Fit { ratio, evidence, weight: 0.0, left, turned }
+    }
+
+    /// `Q'x`, one axis after the other.
+    fn turn(&self, x: Vec<f64>) -> Vec<f64> {
+        self.axes.iter().fold(x, |x, vectors| {
+            let (inner, count) = (x.len() / vectors.len(), vectors.len());
+            let mut turned = vec![0.0; x.len()];
+            for (k, vector) in vectors.iter().enumerate() {
+                for (entry, some) in vector.iter().zip(x.chunks_exact(inner)) {
+                    // The axis becomes the last one, so that after all of them the order is what it was.
+                    turned.iter_mut().skip(k).step_by(count).zip(some).for_each(|(to, from)| *to += entry * from);
+                }
+            }
+            turned
+        })
+    }
+
+    /// `Q x`.
+    fn back(&self, x: Vec<f64>) -> Vec<f64> {
+        self.axes.iter().fold(x, |x, vectors| {
+            let (inner, count) = (x.len() / vectors.len(), vectors.len());
+            let mut back = vec![0.0; x.len()];
+            for (vector, some) in vectors.iter().zip(x.chunks_exact(inner)) {
+                for (i, entry) in vector.iter().enumerate() {
+                    back.iter_mut().skip(i).step_by(count).zip(some).for_each(|(to, from)| *to += entry * from);
+                }
+            }
+            back
+        })
+    }
+}
+
+/// The share of each node's spline that lies inside the domain.
+fn inside(spline: Spline, steps: u32) -> Vec<f64> {
+    let outside: &[f64] = match spline {
+        Spline::Box => &[],
+        Spline::Linear => &[1.0 / 2.0],
+        Spline::Quadratic => &[47.0 / 48.0, 1.0 / 2.0, 1.0 / 48.0],
+    };
+    let mut shares = vec![1.0; spline.nodes(steps)];
+    shares.iter_mut().zip(outside).for_each(|(share, out)| *share -= out);
+    shares.iter_mut().rev().zip(outside).for_each(|(share, out)| *share -= out);
+    shares
+}
+
+/// The products of one number of each list, the last list fastest.
+fn product(lists: &[Vec<f64>]) -> Vec<f64> {
+    lists.iter().fold(vec![1.0], |products, list| {
+        products.iter().flat_map(|product| list.iter().map(move |x| product * x)).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cholesky;
+    use crate::description::Axis;
+
+    fn about(scale: f64, basis: &CellBasis) -> Description {
+        let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
+        let axis = Axis { column: "x".to_owned(), min: 0.0, max: 1.0 };
+        about.domain = vec![axis; basis.steps.len()];
+        about.basis = crate::Basis::Cells(basis.clone());
+        about.noise.scale = scale;
+        about
+    }
+
+    fn basis(spline: Spline, steps: &[u32], bandwidth: f64) -> CellBasis {
+        let variance = |m: u32| bandwidth.powi(2) - spline.variance() / f64::from(m).powi(2);
+        let row = |i: usize| (0..steps.len()).map(|j| if i == j { 1.0 / variance(steps[i]) } else { 0.0 }).collect();
+        CellBasis { precision: (0..steps.len()).map(row).collect(), spline, steps: steps.to_vec() }
+    }
+
+    /// By a prototype in Python, with another way to find eigenvectors; counts below 0 are 0 in it.
+    #[test]
+    fn counts_are_smoothed_as_by_the_prototype() {
+        let cases = [
+            (
+                Spline::Quadratic,
+                11,
+                0.1,
+                vec![
+                    20.484, -6.996, 105.355, -1.663, -4.143, 42.942, 4.189, 10.728, 33.159, 40.962, 26.8, 5.473,
+                    27.634, -7.181,
+                ],
+                vec![
+                    0.5204266203078006,
+                    3.6381204428365437,
+                    88.49095547614557,
+                    4.433620367392835,
+                    1.5629057378846831,
+                    39.23617342354432,
+                    8.671463890052577,
+                    13.517856175015714,
+                    31.79600467913575,
+                    38.15860562283922,
+                    26.493966829594555,
+                    9.739606278696085,
+                    20.386052617243664,
+                    0.5573746381394358,
+                ],
+            ),
+            (Spline::Linear, 1, 0.5, vec![171.295, 12.779], vec![169.98683279630743, 14.087167203692585]),
+            (
+                Spline::Quadratic,
+                1,
+                0.95,
+                vec![5.55, 15.206, 4.278, 39.33],
+                vec![1.0470295013177124, 11.709436572552539, 9.604000458332003, 1.7559187883376557],
+            ),
+            (
+                Spline::Quadratic,
+                2,
+                0.5,
+                vec![23.079, -0.868, 22.32, 27.895, 19.117],
+                vec![0.4554718160935658, 9.687451772026705, 23.819066814169787, 16.17423890716393, 0.7508784315208626],
+            ),
+            (
+                Spline::Box,
+                4,
+                0.2,
+                vec![15.373, 19.715, 16.488, -0.049],
+                vec![13.706904193112347, 13.983681710388181, 12.96205130527381, 10.874362791225677],
+            ),
+        ];
+        for (spline, steps, bandwidth, counts, expected) in cases {
+            let basis = basis(spline, &[steps], bandwidth);
+            let found = Counts::new(&about(10.0, &basis), &basis, &counts).unwrap().counts;
+            let misled = Counts::new(&about(11.0, &basis), &basis, &counts).unwrap().counts;
+            let apart =
+                |found: &[f64]| found.iter().zip(&expected).map(|(x, y)| (x.max(0.0) - y).abs()).fold(0.0, f64::max);
+            assert!(apart(&found) < 1e-9 * 200.0, "{spline} {steps}: {found:?}");
+            assert!(apart(&misled) > 1e-3, "another noise is another posterior");
+        }
+    }
+
+    /// What the eigenvectors make short: one ratio and length by the systems themselves, on two axes.
+    #[test]
+    fn a_fit_is_the_solution_of_its_system() {
+        let basis = basis(Spline::Linear, &[2, 3], 0.45);
+        let values: Vec<f64> = (0..12).map(|i| 3.0 + f64::from((7 * i) % 5)).collect();
+        let (noise, ratio) = (2.5, 1.0);
+        let prior = Prior::new(&basis, &basis.nodes(), 1.0, &values, noise);
+        let fit = prior.fits.iter().find(|fit| fit.ratio == ratio).unwrap();
+        let nodes = basis.nodes();
+        let places: Vec<[f64; 2]> = nodes[0].iter().flat_map(|x| nodes[1].iter().map(move |y| [*x, *y])).collect();
+        let share = product(&[inside(Spline::Linear, 2), inside(Spline::Linear, 3)]);
+        let variance = |m: f64| 0.45_f64.powi(2) + 2.0 / 6.0 / m.powi(2);
+        let kernel = |i: usize, j: usize| {
+            let [dx, dy] = [0, 1].map(|axis| places[i][axis] - places[j][axis]);
+            (-(dx * dx / variance(2.0) + dy * dy / variance(3.0)) / 2.0).exp() * share[i] * share[j]
+        };
+        let system = |i: usize| (0..=i).map(|j| ratio * kernel(i, j) + f64::from(u8::from(i == j))).collect();
+        let factor = cholesky::factor((0..12).map(system).collect(), 1e-12);
+        let solve = |x: &[f64]| cholesky::backward(&factor, &cholesky::forward(&factor, x));
+        let left = dot(&share, &solve(&share));
+        let mu = dot(&share, &solve(&values)) / left;
+        let rest: Vec<f64> = values.iter().zip(&share).map(|(v, m)| v - mu * m).collect();
+        let solved = solve(&rest);
+        let found = prior.back(fit.turned.clone());
+        for i in 0..12 {
+            assert!((found[i] - (values[i] - solved[i])).abs() < 1e-12, "{found:?}");
+        }
+        let volume: f64 = factor.iter().map(|row| row.last().unwrap().ln()).sum();
+        let evidence = -(dot(&rest, &solved) / noise + left.ln()) / 2.0 - volume;
+        assert!((fit.evidence - evidence).abs() < 1e-12 && (fit.left - left).abs() < 1e-12);
+    }
+
+    #[test]
+    fn shares_inside_are_the_integrals_of_the_splines() {
+        for spline in Spline::ALL {
+            for steps in [1, 2, 3, 9] {
+                let (shares, cells) = (inside(spline, steps), 20_000);
+                for (j, share) in shares.iter().enumerate() {
+                    let at = |i: u32| {
+                        let place = f64::from(steps) * (f64::from(i) + 0.5) / f64::from(cells);
+                        let f = (place - j as f64 - spline.first()).abs();
+                        match spline {
+                            Spline::Box => f64::from(u8::from(f < 0.5)),
+                            Spline::Linear => (1.0 - f).max(0.0),
+                            Spline::Quadratic if f < 0.5 => 0.75 - f * f,
+                            Spline::Quadratic => (1.5 - f).max(0.0).powi(2) / 2.0,
+                        }
+                    };
+                    let sum = (0..cells).map(at).sum::<f64>() * f64::from(steps) / f64::from(cells);
+                    assert!((sum - share).abs() < 1e-3, "{spline} {steps} {j}: {share}, not {sum}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The description of a synopsis: one JSON document, readable without this program.
+
+pub mod names;
+pub mod privacy;
+pub mod recommended;
+pub mod sensitivity;
+pub mod smoothness;
+pub mod target;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::names::{AxisNames, Names};
+pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
+pub use self::recommended::Recommended;
+pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
+pub use self::smoothness::Smoothness;
+pub use self::target::{
+    CellLabel, Cells, Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target,
+};
+use crate::MOST_CLASSES;
+pub use crate::NoiseDistribution;
+use crate::Shape;
+use crate::bernstein::{MAX_DEGREE, MAX_ORDER};
+use crate::calibrate::Epsilon;
+use crate::cell_kernel::MOST_CELLS;
+use crate::clock::Timestamp;
+use crate::grid::Span;
+use crate::moments::grid::most_frequencies;
+pub use crate::{Basis, CellBasis, KernelBasis, PointKernel, TableBasis};
+
+/// The version of the format that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// The facts of one synopsis. Readers ignore fields that they do not know, so that a format can grow.
+///
+/// Nothing here depends on a record but what was chosen privately ([`Description::choices`]) and follows from that: every
+/// other field follows from the configuration, the schedule and the ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// [`FORMAT`].
+    pub format: u32,
+    pub pipeline: String,
+    pub release: String,
+    /// The group that was released; none where the release has no groups.
+    pub key: Option<String>,
+    /// Event time that the synopsis speaks of, start included, end excluded.
+    pub window: Span,
+    /// When publication was scheduled.
+    pub published: Timestamp,
+    /// Where the windows end, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
+    /// they go on, and in synopses of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_end: Option<Timestamp>,
+    pub target: Target,
+    /// What a value means, in words.
+    pub meaning: String,
+    /// The axes of the domain, one to three.
+    pub domain: Vec<Axis>,
+    /// What was declared to be written at a plot; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Names>,
+    pub basis: Basis,
+    /// What is added to a sum of kernel functions; 0 for every other basis.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: f64,
+    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where there is no lattice.
+    pub degree: u32,
+    /// The order `h` that the band holds for. Any other can be evaluated.
+    pub order: u32,
+    pub noise: Noise,
+    /// What the noise was made for; absent in synopses of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
+    pub privacy: Privacy,
+    /// What was chosen from the records of this window and key, privately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+    pub band: NoiseBand,
+    /// What is declared of the function, and bounds the approximation ([`crate::Synopsis::approximation`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<Smoothness>,
+    /// How far the form is from the function at most, as a part of the sum of the exact values; see [`crate::form_error`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form_error: Option<f64>,
+    /// The reading that is expected to be more accurate than the published one, which the bands belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Recommended>,
+    /// What the guarantee does not cover, in words.
+    pub not_protected: Vec<String>,
+    /// The operator has accepted that input was deleted before it was read, or cannot be read: records may be missing.
+    #[serde(default)]
+    pub incomplete: bool,
+    pub digests: Digests,
+    pub ledger: Entry,
+    /// Where the window is made of several, and overlaps those of other synopses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panes: Option<Panes>,
+    /// Whether the records were simulated, as by `demo`.
+    pub synthetic: bool,
+}
+
+/// The windows of the grid that a synopsis speaks of together; there is a synopsis for each newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Panes {
+    pub over: WindowKind,
+    /// The newest pane.
+    pub newest: Span,
+    /// How many synopses of a sum came before this one. Their noise is not independent: each has that of the panes that it
+    /// shares with others, and `Noise::scale` is such that the deviation of every value is right. Only the newest pane was
+    /// paid for. Absent where the function was evaluated anew, with noise of its own, and every pane paid again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+}
+
+/// How many panes they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// The last so many, or all since the beginning where there are fewer.
+    Hopping(u32),
+    /// All since the beginning.
+    Cumulative,
+}
+
+/// One axis of the domain, in natural units.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    pub column: String,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// The noise on the exact vector: on the values of a lattice, on the coefficients of an affine function.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    pub law: NoiseDistribution,
+    /// The `s` of the [`NoiseDistribution`], in the units of the values.
+    pub scale: f64,
+    /// The noise, and each value, is a whole multiple of this, in the units of the values.
+    pub grid: f64,
+    #[serde(default)]
+    pub calibrated: Calibrated,
+}
+
+/// What the scale of the noise was made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calibrated {
+    /// The least bound that we prove.
+    #[default]
+    Tight,
+    /// The bound of the paper, to compare with: the scale is so many times what is needed.
+    Paper { times_needed: f64 },
+    /// A bound that was sampled on a public prior; see [`Definition::Random`].
+    Sampled,
+}
+
+impl Calibrated {
+    /// How the sensitivity of a function in this form was derived.
+    pub fn derived(&self, target: &Target, basis: &Basis) -> Derivation {
+        match self {
+            Calibrated::Tight => Derivation::of(target, basis),
+            Calibrated::Paper { .. } => Derivation::Paper,
+            Calibrated::Sampled => Derivation::Sampled,
+        }
+    }
+
+    /// What to tell people; nothing where nothing is unusual.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Calibrated::Tight | Calibrated::Sampled => None,
+            Calibrated::Paper { times_needed } => Some(format!(
+                "Noise calibrated as in the paper, {times_needed:.2} times more than needed: for comparison."
+            )),
+        }
+    }
+}
+
+/// A private choice, of pure differential privacy: what was taken, of what, and the epsilon that is part of the window's
+/// price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The kernel's standard deviation on each axis.
+    Bandwidths { taken: Vec<f64>, candidates: Vec<Vec<f64>>, price: Epsilon },
+    /// The order `h`.
+    Order { taken: u32, candidates: Vec<u32>, price: Epsilon },
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Bandwidths { taken, candidates, .. } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
+            Choice::Order { taken, candidates, .. } => write!(f, "order {taken} of {candidates:?}"),
+        }
+    }
+}
+
+/// A simultaneous band for the noise, in the units of the values: with probability `level` the noise at `x` is within
+/// `half_width / prod_i s(x_i)` at every point of the domain at once, `x` the point mapped to the unit cube and `s` the
+/// Bernstein polynomial with coefficients `weights`.
+///
+/// It covers the noise only. How far the polynomial of the exact values is from the function itself is not part of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseBand {
+    pub covers: Covers,
+    pub level: f64,
+    pub half_width: f64,
+    pub weights: Vec<f64>,
+    /// At one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
+    /// released values on the function there: on a lattice its Bernstein basis, sharpened `order` times; for kernel functions
+    /// `L^-1 k_P(x)`, `L` the Cholesky factor of the kernel matrix of the points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointwise: Option<f64>,
+    /// Simulated draws that the band rests on; 0 where it is exact.
+    pub draws: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Covers {
+    #[serde(rename = "the noise, not the approximation")]
+    Noise,
+}
+
+/// Digests that tell one plan from another, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digests {
+    /// Of the normalised privacy settings.
+    pub configuration: String,
+    pub program: String,
+}
+
+/// The ledger row that paid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: String,
+    pub sequence: u64,
+}
+
+impl Description {
+    /// The same with noise of another scale, `factor` times this one.
+    #[must_use]
+    pub fn at_scale(mut self, factor: f64) -> Self {
+        self.noise.scale *= factor;
+        self.band.half_width *= factor;
+        self.band.pointwise = self.band.pointwise.map(|pointwise| pointwise * factor);
+        self
+    }
+
+    /// What the released values are.
+    pub fn shape(&self) -> Shape {
+        Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis.clone() }
+    }
+
+    /// Volume of the domain in natural units.
+    pub fn volume(&self) -> f64 {
+        self.domain.iter().map(|axis| axis.max - axis.min).product()
+    }
+
+    /// So many evenly spaced points an axis, ends included, in natural units; the last axis fastest. At least two.
+    pub fn even_points(&self, an_axis: u32) -> Vec<Vec<f64>> {
+        let steps = an_axis.max(2) - 1;
+        self.domain.iter().fold(vec![vec![]], |points, axis| {
+            let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
+            let longer =
+                |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
+            points.into_iter().flat_map(longer).collect()
+        })
+    }
+
+    /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        if self.format != FORMAT {
+            return Err(format!("it has format {}, this program reads format {FORMAT}", self.format));
+        }
+        if !(1..=3).contains(&self.domain.len()) {
+            return Err(format!("it has {} axes, not 1 to 3", self.domain.len()));
+        }
+        if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
+            let (k, h) = (self.degree, self.order);
+            return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
+        }
+        if self.basis != Basis::Bernstein && (self.degree, self.order) != (1, 1) {
+            return Err("what has no lattice has degree 1 and order 1".to_owned());
+        }
+        check_basis(&self.basis, self.domain.len())?;
+        check_tables(&self.basis, &self.target)?;
+        if !self.offset.is_finite() {
+            return Err("its offset is not a number".to_owned());
+        }
+        for axis in &self.domain {
+            if !positive(axis.max - axis.min) || !axis.min.is_finite() {
+                return Err(format!("axis '{}' has no proper domain", axis.column));
+            }
+        }
+        if !positive(self.noise.scale) || !positive(self.noise.grid) {
+            return Err("its noise has no positive scale and grid".to_owned());
+        }
+        if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
+            return Err("its noise and its definition of privacy do not fit".to_owned());
+        }
+        self.privacy.check()?;
+        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
+            return Err("the smoothness that it declares does not fit its form".to_owned());
+        }
+        let of_density =
+            matches!(self.target, Target::Density(_)) && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
+        if self.form_error.is_some_and(|error| !positive(error) || !of_density || self.band.pointwise.is_none()) {
+            return Err("the error of its form is not positive, or does not fit its form".to_owned());
+        }
+        if self.reading.is_some() && !matches!(self.basis, Basis::Cells(_)) {
+            return Err("the reading that it recommends is one of cells, which it has none of".to_owned());
+        }
+        let band = &self.band;
+        if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {
+            return Err("its band is not positive".to_owned());
+        }
+        if band.pointwise.is_some_and(|pointwise| !positive(pointwise)) {
+            return Err("its pointwise band is not positive".to_owned());
+        }
+        if band.weights.len() > MAX_DEGREE as usize + 1 {
+            return Err("its band has too many weights".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// Tables and their target belong together, and to the label.
+fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
+    match (basis, target) {
+        (Basis::Tables(basis), Target::Cells(Cells { label })) => {
+            match label {
+                Some(CellLabel::Number { min, max, .. }) if !(min.is_finite() && max.is_finite() && min < max) => {
+                    return Err("the bounds of its label are no range".to_owned());
+                }
+                Some(CellLabel::Classes { values, .. }) if !(2..=MOST_CLASSES).contains(&values.len()) => {
+                    return Err(format!("its label does not have 2 to {MOST_CLASSES} classes"));
+                }
+                _ => {}
+            }
+            let tables = label.as_ref().map_or(1, CellLabel::tables);
+            match tables == basis.tables as usize {
+                true => Ok(()),
+                false => Err(format!("it has {} tables, its label asks for {tables}", basis.tables)),
+            }
+        }
+        (Basis::Tables(_), _) | (_, Target::Cells(_)) => {
+            Err("tables of cells and the function that it describes do not belong together".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Kernel points lie in the cube, and there are not too many of anything.
+fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
+    match basis {
+        Basis::Bernstein | Basis::Affine => Ok(()),
+        Basis::Kernel(KernelBasis { kernel, points }) => {
+            let is_inside = |p: &Vec<f64>| p.len() == axes && p.iter().all(|x| (0.0..=1.0).contains(x));
+            if points.is_empty() || !points.iter().all(is_inside) {
+                return Err("its kernel points do not lie in the domain".to_owned());
+            }
+            match kernel {
+                PointKernel::Gaussian { precision }
+                    if precision.len() != axes || precision.iter().any(|row| row.len() != axes) =>
+                {
+                    Err(format!("the matrix of its kernel does not have {axes} rows and columns"))
+                }
+                _ => Ok(()),
+            }
+        }
+        Basis::Cells(basis) => {
+            let steps = &basis.steps;
+            if steps.len() != axes || steps.contains(&0) || basis.count() > MOST_CELLS {
+                return Err(format!(
+                    "its cells do not have {axes} axes, each with a step, and at most {MOST_CELLS} in all"
+                ));
+            }
+            basis.is_proper().then_some(()).ok_or_else(|| "the kernel that reads its cells is none".to_owned())
+        }
+        Basis::Tables(basis) => {
+            let TableBasis { steps, bandwidths, .. } = basis;
+            if steps.len() != axes || steps.contains(&0) || !(1..=MOST_CELLS).contains(&basis.values()) {
+                return Err(format!(
+                    "its tables do not have {axes} axes, each with a step, and at most {MOST_CELLS} values in all"
+                ));
+            }
+            let are_parts = bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
+            let can_be_read = are_parts && basis.at(bandwidths).is_some();
+            can_be_read
+                .then_some(())
+                .ok_or_else(|| "the bandwidths of its tables cannot be read off its cells".to_owned())
+        }
+        Basis::Cosine { frequencies } => {
+            let most = most_frequencies(axes);
+            match (1..=most).contains(frequencies) {
+                true => Ok(()),
+                false => Err(format!("{frequencies} frequencies are not within 1..={most}")),
+            }
+        }
+    }
+}

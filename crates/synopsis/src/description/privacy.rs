@@ -1,0 +1,171 @@
+//! What a synopsis says of the privacy that it keeps.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Adjacency;
+use crate::calibrate::{Delta, Epsilon};
+use crate::clock::Timestamp;
+use crate::price::Price;
+use crate::sampler::PriorDistribution;
+
+/// The guarantee, and what it has cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Privacy {
+    pub definition: Definition,
+    pub unit: Unit,
+    /// The guarantee in words: who is protected, against what, and by how much.
+    pub in_words: String,
+    pub adjacency: Adjacency,
+    /// What the totals imply as (epsilon, delta), where it was worked out beforehand. Of a declared plan it is the guarantee.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implies: Option<Implied>,
+    /// Price of this window, in the kind of the definition.
+    pub price: Price,
+    /// Every block that this window charged, after the charge.
+    pub blocks: Vec<Charge>,
+}
+
+/// (epsilon, delta)-differential privacy of everything that is ever charged to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implied {
+    pub epsilon: Epsilon,
+    pub delta: Delta,
+}
+
+impl Privacy {
+    /// Says what is wrong, if anything is.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Privacy { definition, implies, price, blocks, .. } = self;
+        let mut prices = std::iter::once(price).chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
+        if !prices.all(|price| definition.is_paid_by(*price)) {
+            return Err("its prices are not those of its definition of privacy".to_owned());
+        }
+        match definition {
+            Definition::Planned if implies.is_none() => {
+                Err("it does not say what epsilon and delta its plan has".to_owned())
+            }
+            Definition::Random(random) if !(random.gamma > 0.0 && random.gamma < 1.0) => {
+                Err("its gamma is not between 0 and 1".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What kind of differential privacy it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Definition {
+    #[serde(rename = "pure epsilon")]
+    PureEpsilon,
+    /// (epsilon, delta).
+    #[serde(rename = "epsilon-delta")]
+    Approximate,
+    /// rho.
+    #[serde(rename = "zero-concentrated")]
+    Concentrated,
+    /// Every release is Gaussian noise: rho, of which `sqrt(2 rho)` is the `mu` of Gaussian differential privacy.
+    #[serde(rename = "gaussian")]
+    Gaussian,
+    /// A plan that was declared before any of it was released: [`Privacy::implies`], of all its windows together.
+    #[serde(rename = "declared plan")]
+    Planned,
+    /// Less: the noise is made for a sensitivity that was sampled.
+    #[serde(rename = "random")]
+    Random(Random),
+}
+
+impl Definition {
+    /// That of a budget with this total, where nothing more is known of what it is spent on.
+    pub fn of(total: Price) -> Self {
+        match total {
+            Price::Pure(_) => Definition::PureEpsilon,
+            Price::Approximate { .. } => Definition::Approximate,
+            Price::Concentrated(_) => Definition::Concentrated,
+            Price::Slots(_) => Definition::Planned,
+        }
+    }
+
+    /// In a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Definition::PureEpsilon => "pure epsilon",
+            Definition::Approximate => "epsilon-delta",
+            Definition::Concentrated => "zero-concentrated",
+            Definition::Gaussian => "gaussian",
+            Definition::Planned => "declared plan",
+            Definition::Random(_) => "random",
+        }
+    }
+
+    /// Whether budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
+    pub fn is_kind_of(&self, other: &Definition) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Whether a price of this kind is what such a guarantee costs.
+    fn is_paid_by(&self, price: Price) -> bool {
+        match self {
+            Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
+            Definition::Gaussian => Definition::of(price) == Definition::Concentrated,
+            plain => Definition::of(price) == *plain,
+        }
+    }
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Definition::PureEpsilon => f.write_str("pure differential privacy"),
+            Definition::Approximate => f.write_str("approximate, (epsilon, delta)-differential privacy"),
+            Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
+            Definition::Gaussian => f.write_str("Gaussian differential privacy"),
+            Definition::Planned => f.write_str("(epsilon, delta)-differential privacy of a declared plan"),
+            Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
+        }
+    }
+}
+
+/// Random differential privacy (`[RA17]`): for a window of records drawn independently from the prior, and one of them, the
+/// guarantee holds with probability at least `1 - gamma`, over those draws and the sampler's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Random {
+    pub gamma: f64,
+    /// The size of a window that it speaks of.
+    pub records: u32,
+    pub prior: Vec<PriorColumn>,
+    /// How many pairs were drawn, which order statistic of their changes was taken, and how `gamma` was split.
+    pub samples: u32,
+    pub order: u32,
+    pub rho: f64,
+    pub seed: u64,
+    /// What every value is clipped to before the noise, in the units of the values.
+    pub range: [f64; 2],
+    /// Whatever the records are, the noise gives pure differential privacy with this epsilon a window.
+    pub epsilon_at_worst: f64,
+}
+
+/// What a column was drawn from, in natural units, moved to the bounds where it lies outside of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PriorColumn {
+    pub column: String,
+    pub law: PriorDistribution,
+}
+
+/// Whose privacy is protected; written as in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Record,
+    User { column: String, per: String, max_records_per_window: u32 },
+}
+
+/// One block of time, and what of its budget is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub spent: Price,
+    pub total: Price,
+}

@@ -1,0 +1,79 @@
+//! What the noise was made for, so that anyone can compute its scale again.
+
+use serde::{Deserialize, Serialize};
+
+use super::target::{Method, Target};
+use crate::Basis;
+use crate::Norm;
+
+/// How much a privacy unit can change the exact values of one window, all keys together; of a sum over several panes those of
+/// one pane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    pub norm: Norm,
+    /// In units of [`Noise::grid`](super::Noise::grid).
+    pub units: u64,
+    /// How many records of the unit it counts; each changes the values as much as one alone.
+    pub records: u32,
+    /// How many values the unit can change.
+    pub values: u64,
+    pub derived: Derivation,
+    /// Of a sum over several panes: the noise that is drawn for one, from which that of the sum is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Fresh>,
+}
+
+/// How a sensitivity was derived: by a page of `docs/proofs`, or not by a proof for these noisy values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Derivation {
+    Densities,
+    Cells,
+    Regression,
+    Bayes,
+    Machines,
+    Expressions,
+    Moments,
+    /// As in a paper: larger, to compare with.
+    Paper,
+    /// Found on a public prior: random differential privacy.
+    Sampled,
+}
+
+/// Noise that is drawn once for each pane, or for each node of a tree over them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fresh {
+    /// In the units of the values.
+    pub scale: f64,
+    /// In how many draws a pane is, all of it in each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
+    /// Where each draw is in several panes, a part of it: the squared 2-norm of what a change of one pane comes back as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norm_squared: Option<f64>,
+}
+
+impl Derivation {
+    /// The page that proves the least bound for a function in this form.
+    pub fn of(target: &Target, basis: &Basis) -> Self {
+        match target {
+            Target::Density(_) if matches!(basis, Basis::Cells(_)) => Derivation::Cells,
+            Target::Density(_) => Derivation::Densities,
+            Target::Sum(_) => Derivation::Expressions,
+            Target::Moments(_) => Derivation::Moments,
+            Target::Cells(_) => Derivation::Cells,
+            Target::Regression(regression) => Derivation::of_method(&regression.method),
+            Target::Classifier(classifier) | Target::Probability(classifier) => {
+                Derivation::of_method(&classifier.method)
+            }
+        }
+    }
+
+    fn of_method(method: &Method) -> Self {
+        match method {
+            Method::PriestleyChao { .. } => Derivation::Regression,
+            Method::KernelBayes { .. } | Method::GaussianBayes { .. } => Derivation::Bayes,
+            Method::KernelMachine { .. } | Method::Logistic { .. } => Derivation::Machines,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a synopsis says of the function that was released.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Kernel, Loss};
+
+/// The function of the records that was released, in natural units.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Density(Density),
+    Regression(Regression),
+    /// A score whose sign is the class.
+    Classifier(Classifier),
+    /// The probability of the class above the threshold.
+    Probability(Classifier),
+    Sum(Sum),
+    /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::query`].
+    Moments(Moments),
+    /// Noisy tables of cells, from which many functions can be read: [`crate::tables`].
+    Cells(Cells),
+}
+
+impl Target {
+    /// As the description writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Target::Density(_) => "density",
+            Target::Regression(_) => "regression",
+            Target::Classifier(_) => "classifier",
+            Target::Probability(_) => "probability",
+            Target::Sum(_) => "sum",
+            Target::Moments(_) => "moments",
+            Target::Cells(_) => "cells",
+        }
+    }
+}
+
+/// A kernel density, Gaussian kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Density {
+    pub kernel: Smoothing,
+    /// The public number of records that turns a value into a density, under `replace_one`. Without it divide by the
+    /// released mass: the number of records is private.
+    pub divide_by: Option<u64>,
+}
+
+/// The shape of a Gaussian kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Smoothing {
+    /// Its standard deviation on each axis.
+    Bandwidths(Vec<f64>),
+    /// Its covariance matrix, row by row.
+    Covariance(Vec<Vec<f64>>),
+}
+
+/// What a label is expected to be at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regression {
+    /// The column of the label, and the bounds that it was clipped to.
+    pub label: String,
+    pub min: f64,
+    pub max: f64,
+    pub method: Method,
+}
+
+/// What tells a label above the threshold from the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Classifier {
+    pub label: String,
+    pub above: f64,
+    pub method: Method,
+}
+
+/// How a regression or a classifier is fitted. Every number of records is a configured bound, none a count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Gap-clipped Priestley-Chao, Gaussian kernel.
+    PriestleyChao { bandwidth: f64, gap: f64, max_records: u32 },
+    /// Naive Bayes, each likelihood a kernel density.
+    KernelBayes { bandwidths: Vec<f64> },
+    /// Naive Bayes, each likelihood a Gaussian whose variance is never less than the square of the deviation.
+    GaussianBayes { min_deviations: Vec<f64> },
+    /// Regularised empirical risk. The kernel's bandwidth is a part of the width of every axis.
+    KernelMachine { loss: Loss, kernel: Kernel, c: f64, max_records: u32, landmarks: Option<u32> },
+    /// Regularised logistic regression.
+    Logistic { c: f64, max_records: u32 },
+}
+
+/// The sum of an expression over the records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sum {
+    pub expression: String,
+    /// What of a record counts at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<Clip>,
+}
+
+/// What the tables of cells are of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cells {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<CellLabel>,
+}
+
+/// The label by which records are divided among tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellLabel {
+    /// A number, clipped to its bounds: of a record the part of the way from `min` to `max` is in the second table.
+    Number { column: String, min: f64, max: f64 },
+    /// Above the threshold is the second table.
+    Above { column: String, above: f64 },
+    /// A table for each of these values; records with others are left out.
+    Classes { column: String, values: Vec<f64> },
+}
+
+impl CellLabel {
+    /// How many tables it makes.
+    pub fn tables(&self) -> usize {
+        match self {
+            CellLabel::Number { .. } | CellLabel::Above { .. } => 2,
+            CellLabel::Classes { values, .. } => values.len(),
+        }
+    }
+
+    pub fn column(&self) -> &str {
+        let (CellLabel::Number { column, .. } | CellLabel::Above { column, .. } | CellLabel::Classes { column, .. }) =
+            self;
+        column
+    }
+}
+
+/// How many frequencies each axis has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    pub frequencies: u32,
+}
+
+/// The most that a record adds, either sign: at any lattice point, and over all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clip {
+    pub sup: f64,
+    pub sum: f64,
+}

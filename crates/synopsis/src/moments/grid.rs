@@ -1,0 +1,21 @@
+//! The grid that moments are summed on, and how many of them it carries.
+
+use crate::histogram::Nodes;
+
+pub const MOST_FREQUENCIES: u32 = 1024;
+
+/// Cells a frequency and axis, and the most cells of a grid that has more than the least.
+const FINENESS: [u32; 4] = [64, 32, 16, 8];
+const CELLS: usize = 1_100_000;
+
+/// The grid of so many frequencies, `None` where there is none.
+pub fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
+    let with = |cells: u32| Nodes::of_angles(&vec![cells * frequencies; dimensions]);
+    let fine = FINENESS.into_iter().filter_map(with).find(|nodes| nodes.cells() <= CELLS);
+    fine.or_else(|| with(FINENESS[FINENESS.len() - 1]))
+}
+
+/// The most frequencies that there can be on so many axes.
+pub fn most_frequencies(dimensions: usize) -> u32 {
+    (1..=MOST_FREQUENCIES).rev().find(|t| nodes(dimensions, *t).is_some()).unwrap_or(0)
+}

@@ -1,0 +1,6 @@
+//! Which moments a release has.
+
+pub mod grid;
+
+pub use self::grid::MOST_FREQUENCIES;
+pub use self::grid::most_frequencies;

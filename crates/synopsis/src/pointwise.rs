@@ -1,0 +1,116 @@
+//! The pointwise band: how far the noise can move a released function at one point.
+
+use crate::CellBasis;
+use crate::bernstein::{MAX_ORDER, Operator, basis};
+use crate::cholesky::dot;
+use crate::description::{Axis, Basis, Noise};
+use crate::domain::unit_point;
+use crate::error::Error;
+use crate::newton::Newton;
+use crate::noise::pointwise;
+use crate::released::Synopsis;
+use crate::tables::Function;
+
+/// The pointwise band of a synopsis, ready for many points.
+///
+/// At any one point, not at all of them at once, the noise is within the half-width with 95 % probability. Like the simultaneous
+/// band it covers the noise and not the approximation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pointwise {
+    axes: Vec<Axis>,
+    /// The band is so many times the length of the influences.
+    factor: f64,
+    /// Of the noise on one value.
+    deviation: f64,
+    influences: Influences,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Influences {
+    Lattice { operator: Operator, degree: u32, order: u32 },
+    Affine,
+    Kernel(Newton),
+    Cells(CellBasis),
+    Tables(Box<Function>),
+}
+
+impl Synopsis {
+    /// Half the width of the band at one point alone, at the recommended order. For many points use [`Synopsis::pointwise`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Synopsis::pointwise`] and [`Pointwise::half_width`].
+    pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        self.pointwise(self.description.order)?.half_width(point)
+    }
+
+    /// The pointwise band of an order.
+    ///
+    /// # Errors
+    ///
+    /// If the order is out of range, or the synopsis holds cosine moments.
+    pub fn pointwise(&self, order: u32) -> Result<Pointwise, Error> {
+        if !(1..=MAX_ORDER).contains(&order) {
+            return Err(Error::Order { order });
+        }
+        let (about, shape) = (&self.description, self.description.shape());
+        let influences = match &shape.basis {
+            Basis::Bernstein => {
+                let operator = Operator::new(shape.dimensions, shape.degree);
+                Influences::Lattice { operator, degree: shape.degree, order }
+            }
+            Basis::Affine => Influences::Affine,
+            Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
+            Basis::Cells(basis) => Influences::Cells(basis.clone()),
+            Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
+            Basis::Cosine { .. } => return Err(Error::NoFunction),
+        };
+        let simulated = || pointwise_value(&about.noise, shape.values());
+        let factor = about.band.pointwise.unwrap_or_else(simulated);
+        let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
+        Ok(Pointwise { axes: about.domain.clone(), factor, deviation, influences })
+    }
+}
+
+impl Pointwise {
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        if let Influences::Tables(function) = &self.influences {
+            return Ok(function.pointwise(&unit_point(&self.axes, point)?));
+        }
+        Ok(self.factor * self.length(point)?)
+    }
+
+    /// The standard deviation of the noise at a point: of kernel functions the standard error of the interpolation, noise times
+    /// `sqrt(k' K^-1 k)`, `k` the kernel between the point and those of the basis; of a ratio of counts to first order, and infinite where it is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn deviation(&self, point: &[f64]) -> Result<f64, Error> {
+        Ok(self.deviation * self.length(point)?)
+    }
+
+    /// Of the influences of the values on the function.
+    fn length(&self, point: &[f64]) -> Result<f64, Error> {
+        let point = unit_point(&self.axes, point)?;
+        let influences = match &self.influences {
+            Influences::Lattice { operator, degree, order } => {
+                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
+                operator.influence(&bases, *order)
+            }
+            Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
+            Influences::Kernel(newton) => newton.at(&point),
+            Influences::Cells(basis) => basis.at(&point),
+            Influences::Tables(function) => return Ok(function.length(&point)),
+        };
+        Ok(dot(&influences, &influences).sqrt())
+    }
+}
+
+/// Half the width of the pointwise band of one of `count` released values itself.
+pub fn pointwise_value(noise: &Noise, count: usize) -> f64 {
+    noise.scale * pointwise(noise.law, count)
+}

@@ -1,0 +1,239 @@
+//! Posterior smoothing: what a Gaussian process makes of released values, given the noise that is known to be on them.
+//!
+//! The function is `m + A g`, `g` a Gaussian process of a public kernel `K`; the released values are its values on the lattice
+//! (or its whitened coordinates) plus uncorrelated noise of public variance, counted as if it were Gaussian. `A` is that of the
+//! largest marginal likelihood, `m` has a flat prior. All of it is computed from released values alone and costs no privacy.
+//!
+//! In Newton's basis of `K` on points chosen from those of the values, `g = w' n(y)` with independent standard normal `w`,
+//! and the values are `m u + A F w` plus noise: every system to solve has one row a coordinate, few for a smooth kernel.
+
+use crate::cholesky;
+use crate::cholesky::{backward, dot, forward};
+use crate::description::{Description, Method, Smoothing, Target};
+use crate::machine::Kernel;
+use crate::newton::{Newton, REST};
+use crate::{Basis, KernelBasis, PointKernel, Shape};
+
+/// Most coordinates: a rougher function is smoothed on so many points.
+const MOST: usize = 512;
+/// Length scales to choose from where the description has none, in widths of the domain.
+const LENGTHS: [f64; 5] = [0.05, 0.1, 0.2, 0.4, 0.8];
+/// `A^2` over the variance of the noise: kernel interpolation that only keeps rounding in check.
+const INTERPOLATION: f64 = 1e4;
+
+/// A function by kernel functions, and how uncertain it is.
+#[derive(Clone, Debug)]
+pub(super) struct Smooth {
+    mean: f64,
+    newton: Newton,
+    coefficients: Vec<f64>,
+    fit: Fit,
+    noise: f64,
+}
+
+impl Smooth {
+    /// The posterior, of a lattice or of kernel functions; `None` for what has neither.
+    pub fn posterior(about: &Description, values: &[f64]) -> Option<Self> {
+        let shape = about.shape();
+        let noise = about.noise.law.variance(shape.values()) * about.noise.scale.powi(2);
+        let fits = match prior(about) {
+            Some(kernel) => vec![kernel],
+            None => LENGTHS.iter().map(|length| gaussian(&vec![length.powi(2); shape.dimensions])).collect(),
+        };
+        let fit =
+            |kernel: PointKernel| Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model));
+        let best = fits.into_iter().filter_map(fit).reduce(|a, b| if b.0.evidence > a.0.evidence { b } else { a });
+        best.map(|(fit, model)| Smooth::new(model, fit, noise, about.offset))
+    }
+
+    /// Kernel interpolation of lattice values; `None` where the description names no kernel.
+    pub fn interpolation(about: &Description, values: &[f64]) -> Option<Self> {
+        let model = Model::new(&about.shape(), &prior(about)?, values)?;
+        let fit = model.fit(INTERPOLATION, 1.0);
+        Some(Smooth::new(model, fit, 0.0, about.offset))
+    }
+
+    fn new(model: Model, fit: Fit, noise: f64, offset: f64) -> Self {
+        let offset = if matches!(model.of, Of::Coordinates) { offset } else { 0.0 };
+        let coefficients = model.newton.coefficients(&fit.coordinates);
+        Smooth { mean: offset + fit.mean, newton: model.newton, coefficients, fit, noise }
+    }
+
+    /// At a point of the unit cube.
+    pub fn value(&self, y: &[f64]) -> f64 {
+        let KernelBasis { kernel, points } = &self.newton.basis;
+        self.mean + points.iter().zip(&self.coefficients).map(|(p, a)| a * kernel.value(y, p)).sum::<f64>()
+    }
+
+    /// The posterior standard deviation at a point of the unit cube; 0 for an interpolation.
+    pub fn deviation(&self, y: &[f64]) -> f64 {
+        let Fit { ratio, factor, ones, ones_left, .. } = &self.fit;
+        let n = self.newton.at(y);
+        let solved = forward(factor, &n);
+        let left = (self.newton.basis.kernel.value(y, y) - dot(&n, &n)).max(0.0);
+        let of_mean = (1.0 - ratio * dot(&solved, ones)).powi(2) / ones_left;
+        (self.noise * (ratio * (dot(&solved, &solved) + left) + of_mean)).sqrt()
+    }
+}
+
+/// What values speak of.
+enum Of {
+    Values,
+    Coordinates,
+}
+
+/// `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior, by the sums that are needed.
+struct Model {
+    of: Of,
+    newton: Newton,
+    /// The lower triangle of `F'F`.
+    gram: Vec<Vec<f64>>,
+    /// `F'v` and `F'u`.
+    along: [Vec<f64>; 2],
+    /// `v'v`, `u'v` and `u'u`.
+    squares: [f64; 3],
+}
+
+/// The posterior for one ratio `A^2 / variance of the noise`.
+#[derive(Clone, Debug)]
+struct Fit {
+    ratio: f64,
+    mean: f64,
+    coordinates: Vec<f64>,
+    /// The factor `C` of `I + ratio F'F`, and `C^-1 F'u`.
+    factor: Vec<Vec<f64>>,
+    ones: Vec<f64>,
+    /// `u' S^-1 u`, `S` the covariance of the values in units of the noise's variance.
+    ones_left: f64,
+    evidence: f64,
+}
+
+impl Model {
+    fn new(shape: &Shape, kernel: &PointKernel, values: &[f64]) -> Option<Self> {
+        let (of, points, whiten) = match &shape.basis {
+            Basis::Bernstein => (Of::Values, lattice(shape), None),
+            Basis::Kernel(basis) => (Of::Coordinates, basis.points.clone(), Some(Newton::on(basis))),
+            Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
+        };
+        let newton = Newton::among(kernel, &points, MOST);
+        // Column by column: the values of the basis at the points, whitened as the values are.
+        let rows: Vec<Vec<f64>> = points.iter().map(|p| newton.at(p)).collect();
+        let whitened = |column: Vec<f64>| whiten.as_ref().map_or(column.clone(), |by| by.whiten(&column));
+        let column = |i: usize| whitened(rows.iter().filter_map(|row| row.get(i).copied()).collect());
+        let columns: Vec<Vec<f64>> = (0..newton.count()).map(column).collect();
+        let ones = whitened(vec![1.0; points.len()]);
+        let values = whiten.as_ref().map_or_else(|| values.to_vec(), |by| by.coordinates(values));
+        let gram = columns.iter().enumerate().map(|(i, a)| columns.iter().take(i + 1).map(|b| dot(a, b)).collect());
+        Some(Model {
+            of,
+            gram: gram.collect(),
+            along: [&values, &ones].map(|x| columns.iter().map(|column| dot(column, x)).collect()),
+            squares: [dot(&values, &values), dot(&ones, &values), dot(&ones, &ones)],
+            newton,
+        })
+    }
+
+    /// `ratio` is `A^2` over `noise`, the variance.
+    fn fit(&self, ratio: f64, noise: f64) -> Fit {
+        let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
+        let row = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().map(|(j, g)| one(i, j) + ratio * g).collect();
+        let factor = cholesky::factor(self.gram.iter().enumerate().map(row).collect(), REST);
+        let [values, ones] = self.along.each_ref().map(|x| forward(&factor, x));
+        let [vv, uv, uu] = self.squares;
+        let ones_left = (uu - ratio * dot(&ones, &ones)).max(1e-12 * uu);
+        let both_left = uv - ratio * dot(&ones, &values);
+        let mean = both_left / ones_left;
+        let misfit = (vv - ratio * dot(&values, &values) - mean * both_left).max(0.0);
+        let rest: Vec<f64> = values.iter().zip(&ones).map(|(v, u)| ratio * (v - mean * u)).collect();
+        let volume: f64 = factor.iter().filter_map(|row| row.last()).map(|pivot| pivot.ln()).sum();
+        let evidence = -volume - (misfit / noise + ones_left.ln()) / 2.0;
+        Fit { ratio, mean, coordinates: backward(&factor, &rest), factor, ones, ones_left, evidence }
+    }
+
+    /// The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one.
+    fn likeliest(&self, noise: f64) -> Fit {
+        let best = |exponents: Vec<f64>| {
+            let fits = exponents.into_iter().map(|exponent| (exponent, self.fit(10.0_f64.powf(exponent), noise)));
+            fits.reduce(|a, b| if b.1.evidence > a.1.evidence { b } else { a })
+        };
+        let coarse = best((-12..=18).map(|i| f64::from(i) / 2.0).collect()).map_or(0.0, |(exponent, _)| exponent);
+        let fine = best((-4..=4).map(|i| coarse + f64::from(i) / 10.0).collect());
+        fine.map_or_else(|| self.fit(1.0, noise), |(_, fit)| fit)
+    }
+}
+
+/// The prior's kernel, from the public description: what sums of a kernel's functions at places of no order have as their
+/// covariance, a kernel `sqrt 2` wider where it is Gaussian.
+fn prior(about: &Description) -> Option<PointKernel> {
+    let widths: Vec<f64> = about.domain.iter().map(|axis| axis.max - axis.min).collect();
+    let method = match &about.target {
+        Target::Density(density) => match &density.kernel {
+            Smoothing::Bandwidths(bandwidths) if bandwidths.len() == widths.len() => {
+                let wider = |(b, w): (&f64, &f64)| 2.0 * (b / w).powi(2);
+                return Some(gaussian(&bandwidths.iter().zip(&widths).map(wider).collect::<Vec<f64>>()));
+            }
+            Smoothing::Covariance(matrix) if matrix.len() == widths.len() => return correlated(matrix, &widths),
+            _ => return None,
+        },
+        Target::Regression(regression) => &regression.method,
+        Target::Classifier(classifier) | Target::Probability(classifier) => &classifier.method,
+        Target::Sum(_) | Target::Moments(_) | Target::Cells(_) => return None,
+    };
+    match method {
+        Method::KernelMachine { kernel: Kernel::Gaussian { bandwidth }, .. } => {
+            Some(gaussian(&vec![2.0 * bandwidth.powi(2); widths.len()]))
+        }
+        Method::KernelMachine { kernel, .. } => Some(PointKernel::Machine(*kernel)),
+        _ => None,
+    }
+}
+
+/// The Gaussian kernel with these variances.
+fn gaussian(variances: &[f64]) -> PointKernel {
+    let row = |i: usize| variances.iter().enumerate().map(|(j, v)| if i == j { 1.0 / v } else { 0.0 }).collect();
+    PointKernel::Gaussian { precision: (0..variances.len()).map(row).collect() }
+}
+
+/// The Gaussian kernel with twice a covariance matrix, in the domain mapped to the unit cube.
+fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
+    let entry = |i: usize, j: usize| Some(2.0 * matrix.get(i)?.get(j)? / (widths.get(i)? * widths.get(j)?));
+    let lower: Option<Vec<Vec<f64>>> = (0..widths.len()).map(|i| (0..=i).map(|j| entry(i, j)).collect()).collect();
+    let factor = cholesky::factor(lower?, REST);
+    let unit = |j: usize| (0..widths.len()).map(|i| if i == j { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
+    let precision = (0..widths.len()).map(|j| backward(&factor, &forward(&factor, &unit(j)))).collect();
+    Some(PointKernel::Gaussian { precision })
+}
+
+/// The points of a lattice, the last axis fastest.
+fn lattice(shape: &Shape) -> Vec<Vec<f64>> {
+    let axis: Vec<f64> = (0..=shape.degree).map(|i| f64::from(i) / f64::from(shape.degree)).collect();
+    (0..shape.dimensions).fold(vec![vec![]], |points, _| {
+        points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::{Axis, Density};
+
+    #[test]
+    fn the_prior_of_a_density_is_sqrt_2_wider_than_its_kernel_in_widths_of_the_domain() {
+        let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
+        let axis = |width: f64| Axis { column: "x".to_owned(), min: -1.0, max: width - 1.0 };
+        about.domain = vec![axis(10.0), axis(4.0)];
+        let mut prior_of = |kernel: Smoothing| {
+            about.target = Target::Density(Density { kernel, divide_by: None });
+            prior(&about).expect("a kernel")
+        };
+        let diagonal = prior_of(Smoothing::Bandwidths(vec![1.0, 0.8]));
+        let matrix = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.0], vec![0.0, 0.64]]));
+        let tilted = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.5], vec![0.5, 0.64]]));
+        let (x, y) = ([0.3, 0.4], [0.45, 0.7]);
+        // Apart by 1.5 and 1.2 in natural units, twice the variances.
+        let expected = (-(1.5_f64.powi(2) / 2.0 + 1.2_f64.powi(2) / 1.28) / 2.0).exp();
+        assert!((diagonal.value(&x, &y) - expected).abs() < 1e-12);
+        assert!((matrix.value(&x, &y) - expected).abs() < 1e-12);
+        assert!(tilted.value(&x, &y) > expected + 0.01);
+    }
+}

@@ -1,0 +1,133 @@
+//! Proper densities and distribution functions: post-processing of a reading, at no price.
+
+use crate::domain::unit_point;
+use crate::error::Error;
+use crate::evaluator::{Evaluator, midpoints};
+
+/// Steps of a distribution function.
+const STEPS: u32 = 1_000;
+
+/// A density that is nowhere negative and integrates to 1: a reading clipped at 0 and divided by its integral.
+///
+/// Clipping brings no point further from a density than the reading was.
+#[derive(Clone, Debug)]
+pub struct Proper {
+    evaluator: Evaluator,
+    mass: f64,
+}
+
+/// A distribution function on a domain of one axis: it rises from 0 to 1 and never falls.
+///
+/// The nearest such function, in least squares, to the running integral of a reading (pool adjacent violators; `[Aye55]`), divided by the whole of it.
+#[derive(Clone, Debug)]
+pub struct Cumulative {
+    evaluator: Evaluator,
+    /// At the ends of equal steps, the first 0 and the last 1.
+    values: Vec<f64>,
+}
+
+impl Evaluator {
+    /// The density that this reading becomes, by the midpoint rule as in [`Evaluator::mass`].
+    ///
+    /// # Errors
+    ///
+    /// If the reading is nowhere above 0.
+    pub fn proper(self) -> Result<Proper, Error> {
+        let points = midpoints(self.axes().len());
+        let mean = points.iter().map(|y| self.at(y).max(0.0)).sum::<f64>() / points.len() as f64;
+        match self.volume() * mean {
+            mass if mass > 0.0 => Ok(Proper { evaluator: self, mass }),
+            mass => Err(Error::NoMass { mass }),
+        }
+    }
+
+    /// The distribution function that this reading becomes.
+    ///
+    /// # Errors
+    ///
+    /// If there is more than one axis, or the integral over the domain is not above 0.
+    pub fn cumulative(self) -> Result<Cumulative, Error> {
+        if self.axes().len() != 1 {
+            return Err(Error::NotOneAxis { axes: self.axes().len() });
+        }
+        let mut sum = 0.0;
+        let running = |j: u32| {
+            sum += self.at(&[(f64::from(j) + 0.5) / f64::from(STEPS)]) / f64::from(STEPS);
+            sum
+        };
+        let raw: Vec<f64> = (0..STEPS).map(running).collect();
+        if sum.is_nan() || sum <= 0.0 {
+            return Err(Error::NoMass { mass: sum * self.volume() });
+        }
+        let mut values = vec![0.0];
+        values.extend(isotonic(&raw).into_iter().map(|value| (value / sum).clamp(0.0, 1.0)));
+        if let Some(last) = values.last_mut() {
+            *last = 1.0;
+        }
+        Ok(Cumulative { evaluator: self, values })
+    }
+}
+
+impl Proper {
+    /// The density at a point of the domain, in natural units.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+        Ok(self.evaluator.evaluate(point)?.max(0.0) / self.mass)
+    }
+
+    /// What it was divided by.
+    pub fn mass(&self) -> f64 {
+        self.mass
+    }
+}
+
+impl Cumulative {
+    /// The part of the mass at or below a point of the domain.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the number of steps")]
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+        let point = unit_point(self.evaluator.axes(), point)?;
+        let at = point.first().copied().unwrap_or(f64::NAN) * f64::from(STEPS);
+        let before = (at.floor() as usize).min(STEPS as usize - 1);
+        Ok(match self.values.get(before..before + 2) {
+            Some([low, high]) => low + (high - low) * (at - before as f64),
+            _ => f64::NAN,
+        })
+    }
+}
+
+/// The rising sequence nearest to `values` in least squares.
+pub(super) fn isotonic(values: &[f64]) -> Vec<f64> {
+    // Blocks of equal values: their sums and lengths.
+    let mut blocks: Vec<(f64, usize)> = Vec::new();
+    for value in values {
+        let mut next = (*value, 1);
+        while let Some((sum, count)) = blocks.pop() {
+            if sum / count as f64 <= next.0 / next.1 as f64 {
+                blocks.push((sum, count));
+                break;
+            }
+            next = (next.0 + sum, next.1 + count);
+        }
+        blocks.push(next);
+    }
+    blocks.into_iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn violators_are_pooled() {
+        assert_eq!(isotonic(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(isotonic(&[3.0, 2.0, 1.0]), [2.0; 3]);
+        assert_eq!(isotonic(&[0.0, 1.0, 1.0]), [0.0, 1.0, 1.0]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The sum of any smooth function over the records of a synopsis that holds their cosine moments (`[WFZW13]` algorithm 2).
+//!
+//! ```
+//! use bernstream_synopsis::Synopsis;
+//! use bernstream_synopsis::query::{Query, gaussian_bump};
+//!
+//! # fn main() -> Result<(), bernstream_synopsis::Error> {
+//! # let synopsis = bernstream_synopsis::query::example();
+//! // In natural units, as text or as any function of a point.
+//! let text = Query::expression("exp(-(dep_delay - 75)^2 / 200)", &synopsis)?;
+//! let bump = Query::function(gaussian_bump(vec![75.0], vec![10.0]));
+//! let answer = synopsis.answer(&text)?;
+//! println!("{:.0} flights, give or take {:.0}", answer.sum, answer.noise.half_width);
+//! println!("and {:.2} for what the moments do not hold", answer.truncation.error);
+//! # assert!((answer.sum - synopsis.answer(&bump)?.sum).abs() < 1e-9);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `f` is taken for the sum `p` of products of cosines that the moments hold: the answer is `sum_m c_m Su_m`, what `p` adds up to
+//! over the records, and noise. Two errors are told apart:
+//!
+//! * **noise**: of the moments, times the `c_m`; its law is known and so are its deviation and quantile;
+//! * **truncation**: what `f` differs from `p`, at most `sup |f - p|` a record.
+
+pub mod coefficients;
+pub mod families;
+pub mod frequencies;
+pub mod function;
+mod truncation;
+
+use serde::Serialize;
+use serde_json::json;
+
+pub use self::coefficients::Grid;
+pub use self::families::{gaussian_bump, half_space, polynomial};
+pub use self::frequencies::{frequencies, papers_frequencies};
+pub use self::function::{Approximation, MOST_SMOOTHNESS, Query};
+pub use self::truncation::Truncation;
+use crate::description::{Basis, Description};
+use crate::error::Error;
+use crate::noise;
+pub use crate::noise::NoiseError;
+use crate::released::Synopsis;
+
+/// The sum of a function over the records, and its mean. Noise and truncation are apart, and both bear on both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    pub sum: f64,
+    pub noise: NoiseError,
+    pub truncation: Truncation,
+    /// `None` where the released number of records is not three times its own noise.
+    pub mean: Option<Mean>,
+}
+
+/// The sum over the released number of records. Its truncation error is [`Truncation::per_record`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    pub value: f64,
+    /// Of sum and number together, to first order.
+    pub noise: NoiseError,
+}
+
+impl Answer {
+    /// The answer, its query and its synopsis, as `bernstream query --json` and the dashboard have it.
+    pub fn in_context(&self, function: &str, about: &Description) -> serde_json::Value {
+        let window = json!({ "start": about.window.start, "end": about.window.end });
+        json!({
+            "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
+            "function": function, "answer": self,
+        })
+    }
+}
+
+impl Synopsis {
+    /// The `c_m`: the sum that a query asks for is that of their products with [`Synopsis::values`], in this and in every
+    /// synopsis of the same domain and frequencies.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds no cosine moments.
+    pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, Error> {
+        match self.description().basis {
+            Basis::Cosine { frequencies } => Ok(query.coefficients(&self.description().domain, frequencies as usize)),
+            _ => Err(Error::NoMoments),
+        }
+    }
+
+    /// Answers a query, at no cost in privacy.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds no cosine moments, or the function is not a number somewhere in the domain.
+    pub fn answer(&self, query: &Query<'_>) -> Result<Answer, Error> {
+        Ok(self.answer_and_weights(query)?.0)
+    }
+
+    /// The same with the [`Synopsis::weights`], by which every synopsis of the same domain and frequencies can be answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Synopsis::answer`].
+    pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
+        let (about, moments) = (self.description(), self.values());
+        let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };
+        let weights = self.weights(query)?;
+        let noise_of = |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);
+        let sum: f64 = weights.iter().zip(moments).map(|(c, moment)| c * moment).sum();
+        let records = moments.first().copied().unwrap_or(0.0);
+        let truncation = Truncation::of(query, &about.domain, frequencies as usize, &weights, records.max(0.0))?;
+        let noise = noise_of(&weights);
+        let mut alone = vec![0.0; weights.len()];
+        alone[0] = 1.0;
+        let mean = (records > 3.0 * noise_of(&alone).half_width).then(|| {
+            let value = sum / records;
+            let mut of_mean = weights.clone();
+            of_mean[0] -= value;
+            of_mean.iter_mut().for_each(|c| *c /= records);
+            Mean { value, noise: noise_of(&of_mean) }
+        });
+        Ok((Answer { sum, noise, truncation, mean }, weights))
+    }
+}
+
+/// A synopsis with the moments of 1,000 records in the middle of the domain, for the example above.
+#[doc(hidden)]
+#[expect(clippy::expect_used, reason = "of a file of this crate; a test calls it")]
+pub fn example() -> Synopsis {
+    let mut description: crate::description::Description =
+        serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
+    (description.basis, description.degree, description.order) = (Basis::Cosine { frequencies: 4 }, 1, 1);
+    Synopsis::new(description, vec![1000.0, 0.0, -1000.0, 0.0]).expect("it fits")
+}

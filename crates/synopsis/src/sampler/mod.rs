@@ -1,0 +1,5 @@
+//! Public priors that a sensitivity was sampled from.
+
+pub mod distribution;
+
+pub use self::distribution::PriorDistribution;

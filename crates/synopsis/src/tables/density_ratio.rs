@@ -1,0 +1,39 @@
+//! How much denser the records of one class lie around a point than those of another.
+
+use super::ratio::fieller;
+use super::{Interval, Kernel, Reading};
+use crate::cholesky::dot;
+use crate::domain::unit_point;
+use crate::error::Error;
+
+impl Kernel<'_> {
+    /// The density of the records of class `of` over that of class `over`, each divided by the number of its records: above 1 where a record is likelier to
+    /// be of the first than the classes' shares alone say. The interval is the set of ratios that the noise allows, on all four numbers;
+    /// unknown where the noise may be all of a number that is divided by. The value is not a number where one of these is not positive.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::density`]; if the label has no classes; if there is no such class, or both are one.
+    pub fn density_ratio(&self, point: &[f64], of: usize, over: usize) -> Result<Reading, Error> {
+        let tables = self.tables;
+        tables.classes()?;
+        let (of, over) = (tables.table(of)?, tables.table(over)?);
+        if of == over {
+            return Err(Error::OneClass);
+        }
+        let weights = self.basis.at(&unit_point(&tables.axes, point)?);
+        let (nodes, once, square) = (weights.len() as f64, weights.iter().sum::<f64>(), dot(&weights, &weights));
+        let (here, all) = (tables.sums(&weights), tables.sums(&vec![1.0; weights.len()]));
+        let ([a, b], [n, m]) = ([here[of], here[over]], [all[of], all[over]]);
+        // `a m - r b n` is moved by `m K - r b` in the first table and by `a - r n K` in the second.
+        let variances = [m * m * square + a * a * nodes, (m * b + a * n) * once, b * b * nodes + n * n * square];
+        let within = |q: f64| {
+            let is_known = b > q * square.sqrt() && n.min(m) > q * nodes.sqrt();
+            let found = if is_known { fieller(a * m, b * n, q, variances) } else { None };
+            found.map(|interval: Interval| interval.map(|ratio| ratio.max(0.0)))
+        };
+        let value = if b > 0.0 && n > 0.0 && m > 0.0 { (a * m / (b * n)).max(0.0) } else { f64::NAN };
+        let q = tables.within;
+        Ok(Reading { value, pointwise: within(q.pointwise), simultaneous: within(q.simultaneous) })
+    }
+}

@@ -1,0 +1,106 @@
+//! The function of a point that tables are taken for where no reading is asked for.
+
+use super::{Fit, Interval, Reading, Tables};
+use crate::description::CellLabel;
+use crate::domain::unit_point;
+use crate::error::Error;
+
+/// The function of a point that tables are taken for, at the smallest bandwidths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    tables: Tables,
+    is: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Density,
+    Expected { fit: Fit },
+    Probability { table: usize, fit: Fit },
+}
+
+impl Tables {
+    /// The density; of a label that is a number its expected value, by local lines; of classes the probability of being above the
+    /// threshold, or of the first of several, by local means.
+    pub fn function(&self) -> Function {
+        let fit = match self.label {
+            Some(CellLabel::Number { .. }) => Fit::Linear,
+            _ => Fit::Constant,
+        };
+        self.by(fit)
+    }
+
+    /// The same, with its label fitted so.
+    ///
+    /// # Errors
+    ///
+    /// If it has no label, or naive Bayes is asked for and the label has no classes.
+    pub fn fitted(&self, fit: Fit) -> Result<Function, Error> {
+        self.label.as_ref().ok_or(Error::NoLabel)?;
+        self.fits(fit)?;
+        Ok(self.by(fit))
+    }
+
+    fn by(&self, fit: Fit) -> Function {
+        let is = match self.label {
+            None => Kind::Density,
+            Some(CellLabel::Number { .. }) => Kind::Expected { fit },
+            Some(CellLabel::Above { .. }) => Kind::Probability { table: 1, fit },
+            Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0, fit },
+        };
+        Function { tables: self.clone(), is }
+    }
+}
+
+impl Function {
+    /// At a point of the domain, in natural units.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn read(&self, point: &[f64]) -> Result<Reading, Error> {
+        Ok(self.at(&unit_point(&self.tables.axes, point)?))
+    }
+
+    /// At a point of the unit cube.
+    pub(crate) fn at(&self, y: &[f64]) -> Reading {
+        let kernel = self.tables.narrowest();
+        match self.is {
+            Kind::Density => kernel.density_at(y),
+            Kind::Expected { fit } => kernel.expected_at(y, fit),
+            Kind::Probability { table, fit } => kernel.probability_at(y, table, fit),
+        }
+    }
+
+    /// Half the width of a band around the value at all points of the cube at once.
+    pub(crate) fn simultaneous(&self, y: &[f64]) -> f64 {
+        let Reading { value, simultaneous, .. } = self.at(y);
+        self.further_end(value, simultaneous)
+    }
+
+    /// The same at one point.
+    pub(crate) fn pointwise(&self, y: &[f64]) -> f64 {
+        let Reading { value, pointwise, .. } = self.at(y);
+        self.further_end(value, pointwise)
+    }
+
+    /// The standard deviation of the noise in units of that of one value, to first order; infinite where the interval is unknown.
+    pub(crate) fn length(&self, y: &[f64]) -> f64 {
+        let kernel = self.tables.narrowest();
+        match self.is {
+            Kind::Density => kernel.density_length(y),
+            Kind::Expected { fit } => {
+                kernel.probability_length(y, 1, fit) * (self.tables.natural(1.0) - self.tables.natural(0.0))
+            }
+            Kind::Probability { table, fit } => kernel.probability_length(y, table, fit),
+        }
+    }
+
+    /// How far the interval reaches from the value; the whole range of the label where it is unknown.
+    fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
+        match interval {
+            Some(Interval { lower, upper }) => (upper - value).max(value - lower),
+            None => self.tables.natural(1.0) - self.tables.natural(0.0),
+        }
+    }
+}

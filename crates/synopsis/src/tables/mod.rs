@@ -1,0 +1,227 @@
+//! What can be read from noisy tables of cells: densities, counts, shares, quantiles, regressions and classes, each with its
+//! interval; all of it is post-processing and costs no privacy.
+//!
+//! ```
+//! use bernstream_synopsis::Synopsis;
+//! use bernstream_synopsis::tables::Fit;
+//!
+//! # fn main() -> Result<(), bernstream_synopsis::Error> {
+//! # let synopsis = bernstream_synopsis::tables::example();
+//! let tables = synopsis.tables()?;
+//! // Every bandwidth from the smallest on, in natural units; and any range.
+//! let arrival = tables.kernel(Some(&[30.0]))?.expected(&[15.0], Fit::Linear)?;
+//! let late = tables.range(&[[15.0, 120.0]])?;
+//! println!("{:.1} minutes, {:?} with 95 % probability", arrival.value, arrival.pointwise);
+//! println!("{:.0} flights, {:.2} of all", late.count().value, late.share().value);
+//! let median = tables.quantile(0.5)?;
+//! # assert!(median.value > -30.0 && median.interval.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The formulas are those of `clients/FORMAT.md`, "Tables of cells". Two errors are told apart: intervals cover the noise; what kernel
+//! and spline smooth away is no part of them. Where an interval of a ratio is unknown, the noise may be all that there is.
+
+mod density_ratio;
+mod function;
+pub mod kernel;
+mod line;
+mod naive;
+mod quantile;
+pub mod questions;
+mod range;
+mod ratio;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+pub use self::function::Function;
+pub use self::kernel::{Class, Fit, Kernel};
+pub use self::questions::{Answer, Kind, Questions, Sides, in_context};
+pub use self::range::Range;
+use self::ratio::Parts;
+use super::description::{Axis, Basis, CellLabel, Target};
+use super::error::Error;
+use super::released::Synopsis;
+use crate::{CellBasis, TableBasis};
+
+/// A value at a point and its 95 % intervals, at this point alone and at all points and bandwidths at once; `None` is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Reading {
+    pub value: f64,
+    pub pointwise: Option<Interval>,
+    pub simultaneous: Option<Interval>,
+}
+
+/// A value and its 95 % interval; `None` is unknown. Where the number of records may be none, so may be the value: then it is that of
+/// all records, or not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    pub lower: f64,
+    pub upper: f64,
+}
+
+impl Interval {
+    fn around(value: f64, half_width: f64) -> Self {
+        Interval { lower: value - half_width, upper: value + half_width }
+    }
+
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Interval { lower: f(self.lower), upper: f(self.upper) }
+    }
+}
+
+/// The tables of a synopsis, ready to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tables {
+    axes: Vec<Axis>,
+    basis: TableBasis,
+    /// What reads them with their smallest bandwidths.
+    narrowest: CellBasis,
+    label: Option<CellLabel>,
+    values: Vec<f64>,
+    /// Of all tables together, a number for each node.
+    counts: Vec<f64>,
+    /// The standard deviation of the noise on one value.
+    deviation: f64,
+    /// A weighted sum of values is off by at most so many lengths of the weights.
+    within: Within,
+}
+
+/// At one point, and at all points and bandwidths at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Within {
+    pointwise: f64,
+    simultaneous: f64,
+}
+
+impl Synopsis {
+    /// The tables of cells.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds none.
+    pub fn tables(&self) -> Result<Tables, Error> {
+        let about = &self.description;
+        let (Basis::Tables(basis), Target::Cells(target)) = (&about.basis, &about.target) else {
+            return Err(Error::NoTables);
+        };
+        let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
+        let mut counts = vec![0.0; basis.count()];
+        for table in self.values.chunks(counts.len().max(1)) {
+            counts.iter_mut().zip(table).for_each(|(count, value)| *count += value);
+        }
+        let deviation = about.noise.scale * about.noise.law.variance(self.values.len()).sqrt();
+        let simultaneous = about.band.half_width;
+        Ok(Tables {
+            axes: about.domain.clone(),
+            basis: basis.clone(),
+            narrowest,
+            label: target.label.clone(),
+            values: self.values.clone(),
+            counts,
+            deviation,
+            within: Within { pointwise: about.band.pointwise.unwrap_or(simultaneous), simultaneous },
+        })
+    }
+}
+
+impl Tables {
+    pub fn label(&self) -> Option<&CellLabel> {
+        self.label.as_ref()
+    }
+
+    /// How many there are: 1 without a label.
+    pub fn count(&self) -> usize {
+        self.basis.tables as usize
+    }
+
+    /// The smallest bandwidths, in natural units.
+    pub fn bandwidths(&self) -> Vec<f64> {
+        self.basis.bandwidths.iter().zip(&self.axes).map(|(b, axis)| b * (axis.max - axis.min)).collect()
+    }
+
+    /// The noisy number of all records.
+    fn all(&self) -> f64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sums of each table with these weights on its nodes.
+    fn sums(&self, weights: &[f64]) -> Vec<f64> {
+        let sum = |table: &[f64]| table.iter().zip(weights).map(|(value, weight)| value * weight).sum();
+        self.values.chunks(weights.len().max(1)).map(sum).collect()
+    }
+
+    /// The part of all records in each table.
+    fn parts(&self) -> Vec<f64> {
+        let sums: Vec<f64> = self.sums(&vec![1.0; self.counts.len()]).into_iter().map(|sum| sum.max(0.0)).collect();
+        let all: f64 = sums.iter().sum();
+        let alike = 1.0 / sums.len() as f64;
+        sums.iter().map(|sum| if all > 0.0 { sum / all } else { alike }).collect()
+    }
+
+    /// The probability of each table, from what is counted of it somewhere.
+    fn probabilities(&self, parts: &Parts) -> Vec<f64> {
+        parts.probabilities(self.deviation, &self.parts())
+    }
+
+    /// In natural units, what a probability of the second table means: the expected value of a label that is a number.
+    fn natural(&self, probability: f64) -> f64 {
+        match &self.label {
+            Some(CellLabel::Number { min, max, .. }) => min + (max - min) * probability,
+            _ => probability,
+        }
+    }
+
+    fn number(&self) -> Result<(), Error> {
+        match self.label {
+            Some(CellLabel::Number { .. }) => Ok(()),
+            _ => Err(Error::NoNumber),
+        }
+    }
+
+    fn classes(&self) -> Result<(), Error> {
+        match self.label {
+            Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => Ok(()),
+            _ => Err(Error::NoClasses),
+        }
+    }
+
+    /// Whether the label can be read so.
+    fn fits(&self, fit: Fit) -> Result<(), Error> {
+        match fit {
+            Fit::Naive => self.classes(),
+            Fit::Constant | Fit::Linear => Ok(()),
+        }
+    }
+
+    fn table(&self, table: usize) -> Result<usize, Error> {
+        match (self.label.is_some(), table < self.count()) {
+            (true, true) => Ok(table),
+            _ => Err(Error::NoSuchTable { table, tables: self.count() }),
+        }
+    }
+}
+
+/// A synopsis of 1,000 flights that left up to 2 hours late, for the example above.
+#[doc(hidden)]
+#[expect(clippy::expect_used, reason = "of a file of this crate; a test calls it")]
+pub fn example() -> Synopsis {
+    use super::description::{Cells, Description};
+    use crate::histogram::Spline;
+    let mut about: Description = serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
+    (about.degree, about.order) = (1, 1);
+    let bandwidths = vec![0.1];
+    about.basis = Basis::Tables(TableBasis { spline: Spline::Linear, steps: vec![10], bandwidths, tables: 2 });
+    let label = CellLabel::Number { column: "arr_delay".to_owned(), min: -60.0, max: 150.0 };
+    about.target = Target::Cells(Cells { label: Some(label) });
+    let values = (0..11).map(|j| 60.0 - 2.0 * f64::from(j)).chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));
+    Synopsis::new(about, values.collect()).expect("it fits")
+}

@@ -1,0 +1,139 @@
+//! Questions in words: ranges and quantiles, as the command line and the dashboard ask them.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Estimate, Interval, Tables};
+use crate::Synopsis;
+use crate::description::{Axis, CellLabel, Description, Target};
+use crate::error::Error;
+use crate::integral::Integral;
+
+/// A range as it is written: `10..20`, one for each axis, separated by commas.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sides(pub Vec<[f64; 2]>);
+
+impl FromStr for Sides {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("'{text}' is not a number"));
+        let side = |part: &str| {
+            let (low, high) = part.split_once("..").ok_or_else(|| format!("'{part}' is not a range such as 10..20"))?;
+            Ok([number(low)?, number(high)?])
+        };
+        text.split(',').map(side).collect::<Result<_, String>>().map(Sides)
+    }
+}
+
+/// What is asked of tables of cells, and of other densities as far as their integral answers it.
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    pub ranges: Vec<Sides>,
+    /// Parts of the records, from 0 to 1.
+    pub quantiles: Vec<f64>,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// What it is, in words.
+    pub of: String,
+    pub kind: Kind,
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// What the form of a density adds to its interval at most, on either side: [`crate::integral::Integral::form_error`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_error: Option<f64>,
+}
+
+/// What is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Count,
+    Share,
+    Mean,
+    Probability,
+    Quantile,
+}
+
+impl Synopsis {
+    /// The answers to all questions, at no cost in privacy.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds no tables of cells, nor a density that only ranges are asked of, or if a question does not fit its axes.
+    pub fn ask(&self, questions: &Questions) -> Result<Vec<Answer>, Error> {
+        let about = self.description();
+        let mut answers = Vec::new();
+        if matches!(about.target, Target::Density(_)) && questions.quantiles.is_empty() {
+            for sides in &questions.ranges {
+                answers.push(self.counted(&sides.0)?);
+            }
+            return Ok(answers);
+        }
+        let tables = self.tables()?;
+        for sides in &questions.ranges {
+            answers.extend(in_range(&tables, about, &sides.0)?);
+        }
+        for part in &questions.quantiles {
+            let column = about.domain.first().map_or("", |axis| axis.column.as_str());
+            let of = format!("{column} below which {} % of the records lie", 100.0 * part);
+            answers.push(Answer { of, kind: Kind::Quantile, estimate: tables.quantile(*part)?, form_error: None });
+        }
+        Ok(answers)
+    }
+
+    /// The integral of a density over a range.
+    fn counted(&self, sides: &[[f64; 2]]) -> Result<Answer, Error> {
+        if sides.len() != self.description().domain.len() {
+            return Err(Error::EmptyRange);
+        }
+        let Integral { value, noise, form_error } = self.integrate(sides)?;
+        let interval = Some(Interval { lower: value - noise.half_width, upper: value + noise.half_width });
+        let of = format!("records with {}", place(self.description(), sides));
+        Ok(Answer { of, kind: Kind::Count, estimate: Estimate { value, interval }, form_error })
+    }
+}
+
+/// The answers and their synopsis, as `bernstream query --json` and the dashboard have them.
+pub fn in_context(answers: &[Answer], about: &Description) -> Value {
+    let window = json!({ "start": about.window.start, "end": about.window.end });
+    json!({
+        "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window, "answers": answers,
+    })
+}
+
+fn place(about: &Description, sides: &[[f64; 2]]) -> String {
+    let side = |(axis, [low, high]): (&Axis, &[f64; 2])| format!("{} from {low} to {high}", axis.column);
+    about.domain.iter().zip(sides).map(side).collect::<Vec<_>>().join(", ")
+}
+
+fn in_range(tables: &Tables, about: &Description, sides: &[[f64; 2]]) -> Result<Vec<Answer>, Error> {
+    let range = tables.range(sides)?;
+    let answer = |of: String, kind: Kind, estimate: Estimate| Answer { of, kind, estimate, form_error: None };
+    let mut answers = vec![
+        answer(format!("records with {}", place(about, sides)), Kind::Count, range.count()),
+        answer("their share of all records".to_owned(), Kind::Share, range.share()),
+    ];
+    match tables.label() {
+        None => {}
+        Some(CellLabel::Number { column, .. }) => {
+            answers.push(answer(format!("their mean {column}"), Kind::Mean, range.mean()?));
+        }
+        Some(CellLabel::Above { column, above }) => {
+            let of = format!("the part of them with {column} above {above}");
+            answers.push(answer(of, Kind::Probability, range.probability(1)?));
+        }
+        Some(CellLabel::Classes { column, values }) => {
+            for (table, value) in values.iter().enumerate() {
+                let of = format!("the part of them with {column} = {value}");
+                answers.push(answer(of, Kind::Probability, range.probability(table)?));
+            }
+        }
+    }
+    Ok(answers)
+}

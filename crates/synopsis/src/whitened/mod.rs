@@ -1,0 +1,7 @@
+//! Points of a kernel, at which a function is whitened.
+
+pub mod points;
+
+pub use points::Counts;
+pub use points::Placement;
+pub use points::Points;

@@ -1,0 +1,478 @@
+//! Every metric, with its name and help text; the only user of the `prometheus` crate.
+//!
+//! Names and labels are an interface: alerts, panels and `deploy/RUNBOOK.md` use every one of them, and a test lists them.
+
+use prometheus::{
+    Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+use bernstream_kafka::sink::deliver::Lost;
+use bernstream_ledger::witness::Strays;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::price::Price;
+
+/// How much the metrics reveal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Only what the clock and the configuration determine, and whether the worker makes progress: a message that stops reading, or a solver that is
+    /// late, shows.
+    Safe,
+    /// Exact counts too, for people who may see the records anyway.
+    Operator,
+}
+
+impl Detail {
+    pub fn name(self) -> &'static str {
+        match self {
+            Detail::Safe => "safe",
+            Detail::Operator => "operator",
+        }
+    }
+}
+
+/// The metrics of one worker. Cheap to clone: all clones share their values.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    pub released: IntCounter,
+    pub withheld: IntCounter,
+    pub published: IntCounter,
+    pub closed_until: Moment,
+    pub next_release: Moment,
+    spent: Parts,
+    total: Parts,
+    reserve: Parts,
+    /// Those of the newest window, one per release.
+    price: Parts,
+    used: Gauge,
+    pub lasts_until: Moment,
+    newest_withheld: IntGaugeVec,
+    /// One per release.
+    pub noise_scale: GaugeVec,
+    pub ledger_entries: IntGauge,
+    pub acting: IntGauge,
+    pub witness_lost_claims: IntGauge,
+    pub output_lost: IntGauge,
+    ledger: IntGaugeVec,
+    /// One per part of the worker.
+    pub ready: IntGaugeVec,
+    /// One per topic of the ledger.
+    strays: IntGaugeVec,
+    lost: IntGaugeVec,
+    /// By subject.
+    newest_schema: IntGaugeVec,
+    /// By subject.
+    registry_answers: IntGaugeVec,
+    /// Only with [`Detail::Operator`].
+    pub operator: Option<Operator>,
+}
+
+/// Exact counts of records: never at the default level, where the difference of two scrapes would reveal the count of a window.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    pub records: IntCounterVec,
+    /// By column.
+    pub unread: IntCounterVec,
+    pub batches: IntCounter,
+    pub seconds_to_seal: Gauge,
+    pub read_until: Moment,
+    /// By absorber and by what became of them.
+    pub partials: IntCounterVec,
+    /// By absorber.
+    pub partial_bytes: IntCounterVec,
+    pub read_here: IntGauge,
+}
+
+/// Why a window is withheld: because of the schedule, never because of the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// A block cannot pay for it.
+    Budget,
+    /// Every release is over.
+    Over,
+}
+
+impl Withheld {
+    const ALL: [Withheld; 2] = [Withheld::Budget, Withheld::Over];
+
+    fn name(self) -> &'static str {
+        match self {
+            Withheld::Budget => "budget",
+            Withheld::Over => "over",
+        }
+    }
+}
+
+/// A point in time, shown only if it is known.
+#[derive(Clone, Debug)]
+pub struct Moment(GaugeVec);
+
+impl Moment {
+    fn new(registry: &Registry, name: &str, help: &str) -> Result<Self, prometheus::Error> {
+        // A gauge vector without labels is not exported before it is set.
+        let gauge = GaugeVec::new(Opts::new(format!("{name}_timestamp_seconds"), help), &[])?;
+        registry.register(Box::new(gauge.clone())).map(|()| Moment(gauge))
+    }
+
+    pub fn set(&self, time: Option<Timestamp>) {
+        match time {
+            #[expect(clippy::cast_precision_loss, reason = "a time to show")]
+            Some(time) => self.0.with_label_values::<&str>(&[]).set(time.micros() as f64 / 1e6),
+            None => self.0.reset(),
+        }
+    }
+}
+
+const LASTS_UNTIL: &str = "start of the first window of the newest block that leaves a release unpaid, or the end of the share of an \
+                           input's total, if there is one";
+const PRICE: &str =
+    "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
+
+const PARTIALS: &str = "partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none";
+const UNREAD: &str =
+    "messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have";
+const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
+                         reads all of them";
+
+const STRAYS: &str = "records of the witness and budget topics that were read and that no program of this kind has written: they count for \
+                      nothing";
+const LOST: &str = "1 while a witness or budget topic ends before what this worker has read of it";
+
+const NEWEST_SCHEMA: &str = "1 if the newest schema of the subject is pinned, 0 if records that are written with it are dropped, as the registry \
+                             said last; absent without a registry";
+const REGISTRY_ANSWERS: &str = "1 while the schema registry says which schema is the newest; absent without a registry";
+
+/// The components of a price; only those of the kind of budget in use are ever shown.
+#[derive(Clone, Debug)]
+struct Parts {
+    epsilon: GaugeVec,
+    delta: GaugeVec,
+    rho: GaugeVec,
+    windows: GaugeVec,
+}
+
+impl Parts {
+    fn new(registry: &Registry, what: &str, help: &str, labels: &[&str]) -> Result<Self, prometheus::Error> {
+        let part = |part: &str| {
+            let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), labels)?;
+            registry.register(Box::new(gauge.clone())).map(|()| gauge)
+        };
+        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")?, windows: part("windows")? })
+    }
+
+    fn set(&self, price: Price, labels: &[&str]) {
+        let set = |gauge: &GaugeVec, value| gauge.with_label_values(labels).set(value);
+        match price {
+            Price::Pure(epsilon) => set(&self.epsilon, epsilon.to_f64()),
+            Price::Approximate { epsilon, delta } => {
+                set(&self.epsilon, epsilon.to_f64());
+                set(&self.delta, delta.to_f64());
+            }
+            Price::Concentrated(rho) => set(&self.rho, rho.to_f64()),
+            #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+            Price::Slots(count) => set(&self.windows, count as f64),
+        }
+    }
+}
+
+impl Metrics {
+    /// Registers every metric. `definition` names the privacy definition, `digest` is that of the privacy settings.
+    ///
+    /// # Errors
+    ///
+    /// If a metric cannot be registered, which would be a bug.
+    pub fn new(detail: Detail, pipeline: &str, definition: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
+        let registry = Registry::new_custom(
+            Some("bernstream".into()),
+            Some([("pipeline".to_string(), pipeline.to_string())].into()),
+        )?;
+        let add = |gauge: Gauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
+        let count = |counter: IntCounter| registry.register(Box::new(counter.clone())).map(|()| counter);
+        let whole = |gauge: IntGauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
+        let labelled = |name: &str, help: &str, label: &str| {
+            let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
+            registry.register(Box::new(gauges.clone())).map(|()| gauges)
+        };
+
+        let info = Opts::new("build_info", "1; the labels say what is running")
+            .const_label("version", env!("CARGO_PKG_VERSION"))
+            .const_label("configuration", digest)
+            .const_label("definition", definition)
+            .const_label("detail", detail.name());
+        whole(IntGauge::with_opts(info)?)?.set(1);
+
+        let operator = match detail {
+            Detail::Safe => None,
+            Detail::Operator => {
+                let records = IntCounterVec::new(Opts::new("records_total", "records by outcome"), &["fate"])?;
+                registry.register(Box::new(records.clone()))?;
+                let unread = IntCounterVec::new(Opts::new("unread_columns_total", UNREAD), &["column"])?;
+                registry.register(Box::new(unread.clone()))?;
+                let partials = IntCounterVec::new(Opts::new("partials_total", PARTIALS), &["absorber", "fate"])?;
+                registry.register(Box::new(partials.clone()))?;
+                let about = Opts::new("partial_bytes_total", "compressed bytes of partials that absorbers have sent");
+                let partial_bytes = IntCounterVec::new(about, &["absorber"])?;
+                registry.register(Box::new(partial_bytes.clone()))?;
+                Some(Operator {
+                    partials,
+                    partial_bytes,
+                    read_here: whole(IntGauge::new("partitions_read_here", READ_HERE)?)?,
+                    records,
+                    unread,
+                    batches: count(IntCounter::new("batches_total", "messages read")?)?,
+                    seconds_to_seal: add(Gauge::new(
+                        "seal_seconds",
+                        "seconds from closing to sealing the last window",
+                    )?)?,
+                    read_until: Moment::new(&registry, "read_until", "message timestamp of the last message read")?,
+                })
+            }
+        };
+        Ok(Metrics {
+            released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
+            withheld: count(IntCounter::new(
+                "windows_withheld_total",
+                "windows withheld: their budget was spent, their share had ended, or every release was over",
+            )?)?,
+            published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
+            closed_until: Moment::new(&registry, "closed_until", "end of the newest closed window")?,
+            next_release: Moment::new(
+                &registry,
+                "next_release",
+                "when the next window is due on the output; absent for files and after the last window",
+            )?,
+            spent: Parts::new(&registry, "spent", "spent in the newest charged block", &[])?,
+            total: Parts::new(&registry, "limit", "total of every block", &[])?,
+            reserve: Parts::new(
+                &registry,
+                "reserve",
+                "part of the total of every block that windows may not spend",
+                &[],
+            )?,
+            price: Parts::new(&registry, "price", PRICE, &["release"])?,
+            lasts_until: Moment::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
+            newest_withheld: labelled(
+                "newest_window_withheld",
+                "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over",
+                "reason",
+            )?,
+            used: add(Gauge::new(
+                "privacy_budget_used_ratio",
+                "spent share of the total in the newest charged block; of two components the larger",
+            )?)?,
+            noise_scale: {
+                let about = Opts::new("noise_scale", "scale of the noise, in units of the synopsis");
+                let scales = GaugeVec::new(about, &["release"])?;
+                registry.register(Box::new(scales.clone()))?;
+                scales
+            },
+            ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
+            acting: whole(IntGauge::new(
+                "acting",
+                "1 while this worker releases the windows, 0 while it follows another one that does",
+            )?)?,
+            witness_lost_claims: whole(IntGauge::new(
+                "witness_lost_claims",
+                "1 if the witness had lost claims since this worker was started, whose rows it claims again",
+            )?)?,
+            output_lost: whole(IntGauge::new(
+                "output_synopses_lost",
+                "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
+            )?)?,
+            ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
+            ready: labelled(
+                "ready",
+                "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due",
+                "part",
+            )?,
+            strays: labelled("stray_records", STRAYS, "topic")?,
+            lost: labelled("records_lost", LOST, "topic")?,
+            newest_schema: labelled("newest_schema_pinned", NEWEST_SCHEMA, "subject")?,
+            registry_answers: labelled("schema_registry_answers", REGISTRY_ANSWERS, "subject")?,
+            operator,
+            registry,
+        })
+    }
+
+    /// Shows what the newest charged block has spent of its total.
+    pub fn show_budget(&self, spent: Price, total: Price) {
+        self.spent.set(spent, &[]);
+        self.total.set(total, &[]);
+        self.used.set(spent.share_of(total));
+    }
+
+    /// Shows what is known before the first window: the name of the ledger, the total of a block, and its reserve.
+    pub fn begin(&self, ledger: &str, total: Price, limit: Price) {
+        self.ledger.with_label_values(&[ledger]).set(1);
+        self.show_budget(total.zero(), total);
+        self.show_strays(Strays::default());
+        self.show_lost(None);
+        if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
+            self.reserve.set(reserve, &[]);
+        }
+    }
+
+    /// Shows what the newest window costs for `release`: by the schedule alone, whether it was withheld or not.
+    pub fn show_price(&self, release: &str, price: Price) {
+        self.price.set(price, &[release]);
+    }
+
+    /// Shows how many records somebody else has written to the topics of the ledger.
+    pub fn show_strays(&self, strays: Strays) {
+        for (topic, count) in [("witness", strays.witness), ("budget", strays.budget)] {
+            self.strays.with_label_values(&[topic]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Shows whether a topic of the ledger has lost what it had accepted.
+    pub fn show_lost(&self, lost: Option<Lost>) {
+        for (topic, of_topic) in [("witness", Lost::Claims), ("budget", Lost::Shares)] {
+            self.lost.with_label_values(&[topic]).set(i64::from(lost == Some(of_topic)));
+        }
+    }
+
+    /// Shows whether the newest schema of `subject` is pinned; `None` where the registry does not say which it is.
+    pub fn show_newest_schema(&self, subject: &str, is_pinned: Option<bool>) {
+        self.registry_answers.with_label_values(&[subject]).set(i64::from(is_pinned.is_some()));
+        if let Some(is_pinned) = is_pinned {
+            self.newest_schema.with_label_values(&[subject]).set(i64::from(is_pinned));
+        }
+    }
+
+    /// Shows whether the newest window was withheld, and why.
+    pub fn show_withheld(&self, why: Option<Withheld>) {
+        for reason in Withheld::ALL {
+            self.newest_withheld.with_label_values(&[reason.name()]).set(i64::from(why == Some(reason)));
+        }
+    }
+
+    /// The text that Prometheus scrapes.
+    ///
+    /// # Errors
+    ///
+    /// If the metrics cannot be encoded.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bernstream_synopsis::calibrate::Epsilon;
+
+    /// Every series with its type, labels and help text, as a scrape shows it once everything is known.
+    fn interface(detail: Detail) -> String {
+        let metrics = Metrics::new(detail, "p", "pure epsilon", "0").unwrap();
+        let one = Epsilon::from_trillionths(1_000_000_000_000);
+        let prices = [Price::Approximate { epsilon: one, delta: "0.5".parse().unwrap() }, Price::Slots(2)];
+        for price in prices.into_iter().chain([Price::Concentrated("0.5".parse().unwrap())]) {
+            metrics.show_budget(price, price);
+            metrics.reserve.set(price, &[]);
+            metrics.show_price("r", price);
+        }
+        metrics.show_withheld(None);
+        metrics.show_newest_schema("s", Some(true));
+        metrics.begin("l", prices[0], prices[0]);
+        metrics.noise_scale.with_label_values(&["r"]).set(1.0);
+        metrics.ready.with_label_values(&["input"]).set(1);
+        let operator = metrics.operator.iter();
+        let moments = [&metrics.closed_until, &metrics.next_release, &metrics.lasts_until];
+        moments.into_iter().chain(operator.clone().map(|operator| &operator.read_until)).for_each(|moment| {
+            moment.set(Some(Timestamp::from_micros(0)));
+        });
+        operator.for_each(|operator| {
+            operator.records.with_label_values(&["taken"]).inc();
+            operator.unread.with_label_values(&["x"]).inc();
+            operator.partials.with_label_values(&["a", "taken"]).inc();
+            operator.partial_bytes.with_label_values(&["a"]).inc();
+        });
+        let text = metrics.render().unwrap();
+        let mut series = Vec::new();
+        for lines in text.split("# HELP ").skip(1) {
+            let (head, values) = lines.split_once("\n# TYPE ").unwrap();
+            let (name, help) = head.split_once(' ').unwrap();
+            let value = values.lines().nth(1).unwrap();
+            let labels: Vec<&str> = value
+                .split(['{', ','])
+                .skip(1)
+                .filter_map(|label| label.split_once('='))
+                .map(|(name, _)| name)
+                .collect();
+            let kind = values.lines().next().unwrap().rsplit(' ').next().unwrap();
+            series.push(format!("{name}{{{}}} {kind}: {help}", labels.join(",")));
+        }
+        series.join("\n")
+    }
+
+    #[test]
+    fn the_names_are_those_that_alerts_and_panels_use() {
+        let safe = interface(Detail::Safe);
+        assert_eq!(safe, SAFE.trim(), "{safe}");
+        let operator = interface(Detail::Operator);
+        let more: Vec<&str> = operator.lines().filter(|line| !SAFE.contains(line)).collect();
+        assert_eq!(more.join("\n"), OPERATOR.trim(), "{}", more.join("\n"));
+    }
+
+    #[test]
+    fn a_moment_that_is_not_known_is_not_shown() {
+        let metrics = Metrics::new(Detail::Safe, "p", "pure epsilon", "0").unwrap();
+        let is_shown = || metrics.render().unwrap().contains("next_release_timestamp_seconds");
+        assert!(!is_shown());
+        metrics.next_release.set(Some(Timestamp::from_micros(0)));
+        assert!(is_shown());
+        metrics.next_release.set(None);
+        assert!(!is_shown());
+    }
+
+    const SAFE: &str = r"
+bernstream_acting{pipeline} gauge: 1 while this worker releases the windows, 0 while it follows another one that does
+bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
+bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest closed window
+bernstream_ledger_entries{pipeline} gauge: rows of the ledger
+bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use, as in every synopsis
+bernstream_newest_schema_pinned{subject,pipeline} gauge: 1 if the newest schema of the subject is pinned, 0 if records that are written with it are dropped, as the registry said last; absent without a registry
+bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
+bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
+bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
+bernstream_output_synopses_lost{pipeline} gauge: the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more
+bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, or the end of the share of an input's total, if there is one
+bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
+bernstream_privacy_delta_limit{pipeline} gauge: total of every block
+bernstream_privacy_delta_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
+bernstream_privacy_delta_reserve{pipeline} gauge: part of the total of every block that windows may not spend
+bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest charged block
+bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
+bernstream_privacy_epsilon_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
+bernstream_privacy_epsilon_reserve{pipeline} gauge: part of the total of every block that windows may not spend
+bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest charged block
+bernstream_privacy_rho_limit{pipeline} gauge: total of every block
+bernstream_privacy_rho_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
+bernstream_privacy_rho_reserve{pipeline} gauge: part of the total of every block that windows may not spend
+bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest charged block
+bernstream_privacy_windows_limit{pipeline} gauge: total of every block
+bernstream_privacy_windows_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
+bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that windows may not spend
+bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
+bernstream_ready{part,pipeline} gauge: 1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due
+bernstream_records_lost{topic,pipeline} gauge: 1 while a witness or budget topic ends before what this worker has read of it
+bernstream_schema_registry_answers{subject,pipeline} gauge: 1 while the schema registry says which schema is the newest; absent without a registry
+bernstream_stray_records{topic,pipeline} gauge: records of the witness and budget topics that were read and that no program of this kind has written: they count for nothing
+bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
+bernstream_windows_released_total{pipeline} counter: windows paid for
+bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, their share had ended, or every release was over
+bernstream_witness_lost_claims{pipeline} gauge: 1 if the witness had lost claims since this worker was started, whose rows it claims again
+";
+    const OPERATOR: &str = r"
+bernstream_batches_total{pipeline} counter: messages read
+bernstream_partial_bytes_total{absorber,pipeline} counter: compressed bytes of partials that absorbers have sent
+bernstream_partials_total{absorber,fate,pipeline} counter: partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none
+bernstream_partitions_read_here{pipeline} gauge: partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it reads all of them
+bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of the last message read
+bernstream_records_total{fate,pipeline} counter: records by outcome
+bernstream_seal_seconds{pipeline} gauge: seconds from closing to sealing the last window
+bernstream_unread_columns_total{column,pipeline} counter: messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have
+";
+}

@@ -1,0 +1,316 @@
+//! The windows of a worker whose reading is split over processes: it announces each of them, takes what absorbers send, and reads
+//! itself what they do not.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use super::absorbers::Absorbers;
+use super::alone::Alone;
+use super::joining::Share;
+use super::read_here::ReadHere;
+use super::reader::{Reader, Seen};
+use super::repeated::Repeated;
+use crate::metrics::Metrics;
+use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
+use bernstream_kafka::source;
+use bernstream_kafka::source::Source;
+use bernstream_kafka::source::kafka::Kafka;
+use bernstream_release::window::{VERSION, Windows};
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::{Positions, Recorded};
+
+/// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
+const POLL: Duration = Duration::from_millis(100);
+/// How often a window is announced until everything is there: an absorber may have started, or been given a partition, in between.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How many windows are remembered, to compare copies that come late.
+const REMEMBERED: usize = 8;
+
+/// What a worker needs to leave reading to others.
+pub struct Absorbed {
+    /// The input, for its clock and its end offsets.
+    pub input: Kafka,
+    pub topic: ScaleTopic,
+    /// What reads the partitions that no absorber sends, each in a thread: one at least.
+    pub own: Vec<scale::Absorbing>,
+    /// The digest of the settings that decide what is read of a record.
+    pub settings: String,
+    /// What the ledger keeps of `"auto"`.
+    pub choices: String,
+    /// How long after its announcement the partials of a window are waited for.
+    pub deadline: Duration,
+    /// The most bytes that are held of the partials of a window.
+    pub most: u64,
+}
+
+impl Absorbed {
+    pub(super) fn clock(&self) -> ScheduleClock {
+        self.input.clock()
+    }
+}
+
+/// From announcements and partials to windows: a reader of everything, as far as the other loops know.
+pub(super) struct Absorbing<'a> {
+    absorbed: Absorbed,
+    /// The id of the input topic.
+    id: String,
+    here: ReadHere,
+    /// Those of all partials that are there.
+    windows: Windows,
+    first: Timestamp,
+    backfill_until: Option<Timestamp>,
+    /// The windows to announce before the next one can close: itself, and after a start those that it overlaps.
+    coming: VecDeque<Span>,
+    round: Option<Round>,
+    /// The rounds before, to compare copies that come late.
+    past: VecDeque<Round>,
+    alone: Alone,
+    /// Where the topic may be deleted to once a window is accepted, by the end of it.
+    closed: VecDeque<(Timestamp, Positions)>,
+    accepted: Arc<AtomicI64>,
+    absorbers: Absorbers,
+    recorded: Recorded,
+    has_begun: bool,
+    /// Partials that could not be unpacked.
+    broken: Repeated,
+    seen: Seen<'a>,
+}
+
+/// A window that was announced.
+struct Round {
+    id: String,
+    announcement: Arc<Announcement>,
+    collected: Collected,
+    since: Instant,
+    told: Instant,
+    is_late: bool,
+}
+
+impl<'a> Absorbing<'a> {
+    pub fn new(
+        (absorbed, id, here): (Absorbed, String, ReadHere),
+        (windows, first, backfill_until): (Windows, Timestamp, Option<Timestamp>),
+        (recorded, accepted, metrics): (Recorded, Arc<AtomicI64>, Metrics),
+        seen: Seen<'a>,
+    ) -> Self {
+        Absorbing {
+            absorbed,
+            id,
+            here,
+            coming: windows.needed().into(),
+            windows,
+            first,
+            backfill_until,
+            round: None,
+            past: VecDeque::new(),
+            alone: Alone::default(),
+            closed: VecDeque::new(),
+            accepted,
+            absorbers: Absorbers::new(metrics),
+            recorded,
+            has_begun: false,
+            broken: Repeated::default(),
+            seen,
+        }
+    }
+}
+
+impl<'a> Reader<'a> for Absorbing<'a> {
+    fn seen(&mut self) -> &mut Seen<'a> {
+        &mut self.seen
+    }
+
+    fn is_over(&self) -> bool {
+        self.windows.next().is_none()
+    }
+
+    /// Waits for records, partials or the end of a window, and takes what is there.
+    fn step(&mut self) -> Result<Option<Share>, source::Error> {
+        self.absorbed.input.still_exists()?;
+        if !self.has_begun {
+            self.absorbed.input.begin(&self.recorded.ends)?;
+            self.has_begun = true;
+        }
+        if self.round.is_none() {
+            self.announce()?;
+        }
+        let until = Instant::now() + POLL;
+        while Instant::now() < until
+            && let Some(message) = self.absorbed.topic.next(Duration::ZERO, until)
+        {
+            if let Message::Piece(piece) = message {
+                self.take(piece);
+            }
+        }
+        self.delete();
+        // There is no time to wait where more has been sent.
+        self.read(until.saturating_duration_since(Instant::now()));
+        self.seen.reads(self.absorbed.input.is_connected());
+        if let Some((_, partition)) = self.broken.due() {
+            warn!("an absorber has sent a partial of partition {partition} that cannot be unpacked");
+        }
+        let Some(round) = &mut self.round else { return Ok(None) };
+        if round.collected.missing().next().is_none() {
+            return Ok(self.close());
+        }
+        if round.told.elapsed() >= AGAIN {
+            self.absorbed.topic.announce(&round.id, &round.announcement);
+            round.told = Instant::now();
+        }
+        if !round.is_late && round.since.elapsed() >= self.absorbed.deadline {
+            round.is_late = true;
+            let missing: Vec<i32> = round.collected.missing().collect();
+            // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
+            missing.iter().for_each(|number| self.here.ask(&round.announcement, *number));
+            let count = missing.len();
+            let new = missing.into_iter().filter(|number| self.alone.add(*number)).count();
+            // How long absorbers take shows how much they have read, also where all of them are late.
+            if new > 0 && self.absorbers.are_shown() {
+                info!(partitions = count, "no absorber has sent these partitions in time: they are read here");
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Absorbing<'_> {
+    /// Deletes what belongs to windows that the witness has accepted: a worker that starts again does not need it.
+    fn delete(&mut self) {
+        let accepted = Timestamp::from_micros(self.accepted.load(Relaxed));
+        let is_accepted = |(end, _): &mut (Timestamp, Positions)| *end <= accepted;
+        let all = std::iter::from_fn(|| self.closed.pop_front_if(is_accepted));
+        if let Some((_, before)) = all.last() {
+            self.absorbed.topic.delete_before(before);
+        }
+    }
+
+    /// Announces the next window, once its end offsets are known.
+    fn announce(&mut self) -> Result<(), source::Error> {
+        let Absorbed { input, topic, settings, choices, .. } = &mut self.absorbed;
+        let Some(window) = self.coming.front().copied().or_else(|| self.windows.next()) else { return Ok(()) };
+        let cutoff = self.windows.cutoff_of(window);
+        let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else { return Ok(()) };
+        let announcement = Arc::new(Announcement {
+            version: VERSION,
+            settings: settings.clone(),
+            choices: choices.clone(),
+            topic: self.id.clone(),
+            window,
+            cutoff,
+            first: self.first,
+            backfill_until: self.backfill_until,
+            ends,
+            past: input.past(self.windows.oldest_message_of(window), &self.recorded),
+        });
+        topic.announce(&id, &announcement);
+        let alone = self.alone.next_window(|number| announcement.ends.0.contains_key(number));
+        self.here.keep(&alone);
+        alone.iter().for_each(|number| self.here.ask(&announcement, *number));
+        self.absorbers.leave(alone.len());
+        let (collected, now) = (Collected::new(&announcement, self.absorbed.most), Instant::now());
+        self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
+        Ok(())
+    }
+
+    /// Takes a piece of a partial, of this window or of one before it.
+    fn take(&mut self, piece: Piece) {
+        let partition = piece.partition;
+        if let Some(past) = self.past.iter_mut().find(|round| round.collected.names(&piece)) {
+            // It was released with what it had: this is the alarm, and there is nothing to read again.
+            let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+            let added = past.collected.add(piece);
+            self.absorbers.count(absorber, bytes, added);
+            match added {
+                Added::Differing => differs(partition),
+                // All partitions may be read here, and each window be there before anybody else can send any of it.
+                Added::Known if past.since.elapsed() < self.absorbed.deadline => self.alone.give_back(partition),
+                _ => {}
+            }
+            return;
+        }
+        let Some(round) = self.round.as_mut().filter(|round| round.collected.names(&piece)) else { return };
+        let is_in_time = round.since.elapsed() < self.absorbed.deadline;
+        let number = piece.number;
+        let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+        let added = round.collected.add(piece);
+        // Each of its pieces finds no room: that is counted once.
+        let counted = if added == Added::Full && number > 0 { Added::Nothing } else { added };
+        self.absorbers.count(absorber, bytes, counted);
+        match added {
+            Added::Differing => {
+                differs(partition);
+                self.here.ask(&round.announcement, partition);
+                self.alone.add(partition);
+            }
+            Added::Broken => self.broken.add(1, format!("{partition}")),
+            // How much was recorded is told by metrics for operators, and not by the log.
+            Added::Full if self.alone.add_without_room(partition) => self.here.ask(&round.announcement, partition),
+            Added::Full => {}
+            // Somebody reads it, and fast enough: also where this process was faster.
+            Added::Complete | Added::Known if is_in_time => self.alone.give_back(partition),
+            Added::Complete | Added::Known | Added::Nothing => {}
+        }
+    }
+
+    /// Takes what was read here.
+    fn read(&mut self, timeout: Duration) {
+        for partial in self.here.next(timeout) {
+            let partition = partial.partition;
+            if let Some(round) = &mut self.round
+                && round.collected.add_own(partial) == Added::Differing
+            {
+                differs(partition);
+            }
+        }
+    }
+
+    /// Adds all partials of the window to it; returns its share if it is the next one to close.
+    fn close(&mut self) -> Option<Share> {
+        let mut round = self.round.take()?;
+        let Announcement { window, cutoff, ends, .. } = &*round.announcement;
+        let mut added = BTreeMap::new();
+        for (partition, bytes) in round.collected.partials() {
+            // There may be thousands of them, of megabytes each.
+            self.seen.beat();
+            added.insert(partition, self.windows.take(*window, bytes));
+        }
+        if let Some((partition, _)) = added.iter().find(|(_, is_added)| !**is_added) {
+            // Sealed with the key, named rightly, and no partial: somebody else's program has written it.
+            error!("the partial of partition {partition} cannot be read, and the window is read again");
+            self.windows.forget(*window);
+            added.iter().filter(|(_, is_added)| !**is_added).for_each(|(number, _)| {
+                if let Some(absorber) = round.collected.refuse(*number).filter(|absorber| !absorber.is_empty()) {
+                    self.absorbers.refuse(&absorber);
+                }
+                self.here.ask(&round.announcement, *number);
+                self.alone.add(*number);
+            });
+            self.round = Some(round);
+            return None;
+        }
+        self.coming.pop_front();
+        // The next window is not announced yet: nothing that was read belongs to it.
+        self.closed.push_back((window.end, self.absorbed.topic.read_to()));
+        let share = (self.windows.next() == Some(*window)).then(|| {
+            let (cutoff, ends) = (*cutoff, ends.clone());
+            Share { part: self.windows.part(), ends, cutoff }
+        });
+        round.collected.close();
+        self.past.push_front(round);
+        self.past.truncate(REMEMBERED);
+        share
+    }
+}
+
+fn differs(partition: i32) {
+    error!(
+        "two copies of the partial of partition {partition} differ, and none that an absorber has sent is taken: is somebody else \
+         writing to scale.topic, do absorbers run on damaged machines, or has the partition lost records in an unclean election?"
+    );
+}

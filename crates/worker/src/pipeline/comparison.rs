@@ -1,0 +1,89 @@
+//! Whether the witness has lost claims: asked after a start, after every outage, where its reader finds it cut, and twice in a take-over,
+//! before the draw and before what was claimed is published. Nothing is drawn before the answer is no.
+
+use std::time::{Duration, Instant};
+
+use bernstream_kafka::sink::Tail;
+use bernstream_ledger::{Evidence, Head};
+
+/// For how long the answer holds for a worker that follows another one and is about to take over.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// After so long without a step, as of a process that was frozen, brokers may have lost power unnoticed.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A comparison of the witness with what was published.
+#[derive(Default)]
+pub(super) struct Comparison {
+    /// What was found before the witness was read.
+    pub found: Option<Found>,
+    /// When the witness agreed.
+    agreed: Option<Instant>,
+    /// When the last step was done.
+    stepped: Option<Instant>,
+    /// The log says that the witness has lost claims.
+    pub is_told: bool,
+    /// What the log says that the output has lost.
+    pub told: Told,
+}
+
+/// What a comparison has found that the next one finds again, as long as nothing new is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub gone: u64,
+    /// The newest row that was published then.
+    pub published: Option<Head>,
+    pub unknown: usize,
+}
+
+/// What was published.
+pub(super) struct Found {
+    /// The newest row of which that was known before the output was read.
+    pub published: Option<Head>,
+    pub tail: Tail,
+    pub evidence: Evidence,
+}
+
+impl Comparison {
+    /// Compares again: brokers may have lost power meanwhile.
+    pub fn begin_again(&mut self) {
+        *self = Comparison { is_told: self.is_told, told: self.told, ..Comparison::default() };
+    }
+
+    /// A step is done. Before the next one publishes what a worker has claimed in the place of another one (`takes_over`), that may have
+    /// published and lost its claim.
+    pub fn step(&mut self, takes_over: bool) {
+        if takes_over {
+            self.begin_again();
+        }
+        self.stepped = Some(Instant::now());
+    }
+
+    /// Whether it is time to look what was published.
+    pub fn is_due(&mut self) -> bool {
+        if self.is_silent() {
+            self.begin_again();
+        }
+        !self.agrees() && self.found.is_none()
+    }
+
+    /// The witness has accepted all of it. Whether the log says otherwise.
+    pub fn agree(&mut self) -> bool {
+        (self.found, self.agreed) = (None, Some(Instant::now()));
+        std::mem::take(&mut self.is_told)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.stepped.is_some_and(|stepped| stepped.elapsed() > SILENCE)
+    }
+
+    /// Whether the witness has accepted all that was published.
+    pub fn agrees(&self) -> bool {
+        self.agreed.is_some() && !self.is_silent()
+    }
+
+    /// Whether it has lately.
+    pub fn is_fresh(&self) -> bool {
+        self.agreed.is_some_and(|agreed| agreed.elapsed() < FRESH)
+    }
+}

@@ -1,0 +1,123 @@
+//! What is due next while a window is drawn: a thread that does nothing else publishes it at its moment. What is due after that waits for the
+//! draw.
+
+use std::convert::Infallible;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+
+use tracing::Dispatch;
+
+use super::{Error, LEAD, Releasing, Stop};
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::{MESSAGES, Published};
+use bernstream_ledger::witness;
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Head, Paid};
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+
+/// The messages of the next moment: paid for and accepted.
+pub(super) struct DueWhileDrawing {
+    accepted: Head,
+    /// The identity of the witness that has accepted them.
+    witness: String,
+    moment: Timestamp,
+    messages: Vec<Paid>,
+}
+
+/// The result of publishing while a window is drawn.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PublishedWhileDrawing {
+    /// The number of messages, from the first on, that are durable.
+    durable: usize,
+    /// Witness or output have failed: the witness is compared with what was published before anything else is.
+    has_failed: bool,
+}
+
+impl Releasing<'_> {
+    /// The messages that are due next, if this worker publishes them at their moment.
+    pub(super) fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
+        let now = self.clock.now();
+        let is_ours = self.ledger.publishes_until(now) == now;
+        let (Some(accepted), Some(moment), true) = (self.accepted_head, self.next_due, is_ours) else {
+            return Ok(None);
+        };
+        let messages = self.ledger.deliverable(&accepted, moment, MESSAGES)?;
+        let witness = self.ledger.genesis().witness.clone();
+        Ok(Some(DueWhileDrawing { accepted, witness, moment, messages }))
+    }
+
+    /// Marks what was published beside a draw. What was not is published by the next step, which meets the failure again.
+    pub(super) fn mark_published_while_drawing(
+        &mut self,
+        due: &DueWhileDrawing,
+        published: PublishedWhileDrawing,
+    ) -> Result<(), Error> {
+        if published.has_failed {
+            self.comparison.begin_again();
+        }
+        let Some(durable) = due.messages.get(..published.durable).filter(|durable| !durable.is_empty()) else {
+            return Ok(());
+        };
+        self.ledger.mark_published(durable, self.clock.now().max(due.moment))?;
+        self.metrics.published.inc_by(durable.len() as u64);
+        self.next_due = self.ledger.next_due(&due.accepted)?;
+        let next = self.next_due.map(|due| self.by_worker(due));
+        self.health.delivered(true, next, false, None, Timestamp::now());
+        Ok(())
+    }
+}
+
+impl DueWhileDrawing {
+    /// Draws, and meanwhile publishes the messages in a thread of their own, which logs to where the caller does.
+    pub fn publish_beside<T>(
+        &self,
+        (witness, sink): (&mut (dyn Witness + Send), &mut (dyn Sink + Send)),
+        clock: &ScheduleClock,
+        stop: &Stop,
+        draw: impl FnOnce() -> T,
+    ) -> Result<(T, PublishedWhileDrawing), Error> {
+        let log = tracing::dispatcher::get_default(Dispatch::clone);
+        thread::scope(|scope| {
+            let (drawing, ended) = mpsc::channel();
+            let publishing = scope.spawn(move || {
+                tracing::dispatcher::with_default(&log, || self.publish(&ended, witness, sink, clock, stop))
+            });
+            let drawn = draw();
+            drop(drawing);
+            let published = publishing.join().map_err(|_| Error::Panicked)?;
+            Ok((drawn, published))
+        })
+    }
+
+    /// Publishes the messages at their moment, if the draw lasts until shortly before it, and the same witness then says what it said
+    /// before.
+    fn publish(
+        &self,
+        draw: &Receiver<Infallible>,
+        witness: &mut dyn Witness,
+        sink: &mut dyn Sink,
+        clock: &ScheduleClock,
+        stop: &Stop,
+    ) -> PublishedWhileDrawing {
+        let until = self.moment.minus(LEAD).since(clock.now());
+        if !matches!(draw.recv_timeout(until), Err(RecvTimeoutError::Timeout)) {
+            return PublishedWhileDrawing::default();
+        }
+        match self.is_still_accepted(witness) {
+            Ok(true) => {
+                let Published { durable, failure } =
+                    deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock));
+                PublishedWhileDrawing { durable, has_failed: failure.is_some() }
+            }
+            Ok(false) => PublishedWhileDrawing::default(),
+            Err(_) => PublishedWhileDrawing { durable: 0, has_failed: true },
+        }
+    }
+
+    fn is_still_accepted(&self, witness: &mut dyn Witness) -> Result<bool, witness::Error> {
+        let newest = witness.read()?.map(|claim| claim.head);
+        let identity = witness.identity()?;
+        Ok(newest == Some(self.accepted) && witness.remembered().is_none() && identity == self.witness)
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a worker stops.
+
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::source;
+use bernstream_noise as mechanism;
+use bernstream_noise::continual;
+use {bernstream_ledger as ledger, bernstream_synopsis as synopsis};
+
+/// Why a worker stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Source(#[from] source::Error),
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Continual(#[from] continual::Error),
+    #[error(transparent)]
+    Synopsis(#[from] synopsis::Error),
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    #[error(transparent)]
+    Deliver(#[from] deliver::Error),
+    #[error(
+        "other workers have recorded settings under which a window may not reach as far back as this one has read: reading again, so that \
+         no window is withheld"
+    )]
+    ReadsTooFar,
+    #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
+    Panicked,
+}
+
+impl Error {
+    /// Whether the worker goes on once its ledger and its input are opened again.
+    pub fn begins_again(&self) -> bool {
+        use ledger::Error::{LostClaims, TwoBranches};
+        let is_lost = matches!(self, Error::Ledger(LostClaims { .. } | TwoBranches { .. }));
+        self.is_overtaken() || is_lost || matches!(self, Error::ReadsTooFar)
+    }
+
+    /// Whether a client of the input hangs, which only another one mends.
+    pub fn is_hanging(&self) -> bool {
+        matches!(self, Error::Source(source::Error::Hanging { .. }))
+    }
+
+    /// Whether the witness follows another copy of the ledger.
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. })))
+    }
+}

@@ -1,0 +1,275 @@
+//! What the probes see: flags that the loops set, never the data.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::metrics::Metrics;
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+
+/// A loop without a heartbeat for this long, plus the time that a window can take, hangs. Publishing waits less for a
+/// broker.
+const HANGS_AFTER: Duration = Duration::from_secs(180);
+/// A request without an answer for this long, and a window that is not published for this long after it was due, plus the time that
+/// a window can take, make a worker unready.
+const OVERDUE: Duration = Duration::from_secs(10);
+/// Multiplications per second of a slow machine.
+const SLOW: u64 = 100_000_000;
+
+/// Shared between the loops, which set it, and the endpoints, which read it.
+#[derive(Debug, Default)]
+pub struct Health {
+    /// The witness was read and agrees with the ledger.
+    pub witnessed: AtomicBool,
+    /// The last attempt to publish what is due has not failed.
+    pub publishing: AtomicBool,
+    /// Another worker acts, and this one follows it.
+    pub following: AtomicBool,
+    /// The newest window was withheld: the budget of its block is spent.
+    pub spent: AtomicBool,
+    /// Those of the worker that runs; none before it does.
+    readers: Mutex<Vec<Arc<ReaderHealth>>>,
+    /// That of the worker that runs.
+    clock: Mutex<Option<ScheduleClock>>,
+    last_release: AtomicI64,
+    /// Seconds that a window can take to compute.
+    allowed: AtomicU64,
+    /// When the request to witness or output began that has no answer yet; 0 without one.
+    asked: AtomicI64,
+    /// When the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
+    /// now if the window is not due yet.
+    owed: AtomicI64,
+}
+
+/// What the probes see of one reader.
+#[derive(Debug, Default)]
+pub struct ReaderHealth {
+    /// Its partitions were found and are being read.
+    pub reading: AtomicBool,
+    last_read: AtomicI64,
+}
+
+impl ReaderHealth {
+    /// Records a heartbeat.
+    pub fn beat(&self) {
+        self.last_read.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
+}
+
+impl Health {
+    /// Sets how many multiplications a window can take: a public number, so that no records can make a worker look hung.
+    pub fn allow(&self, products: u64) {
+        self.allowed.store(products / SLOW, Ordering::Relaxed);
+    }
+
+    /// Records a heartbeat of the loop that releases.
+    pub fn beat(&self) {
+        self.last_release.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
+
+    /// As before the first heartbeat: what is opened anew waits for its brokers as long as it takes.
+    pub fn stand_still(&self) {
+        self.witnessed.store(false, Ordering::Relaxed);
+        self.last_release.store(0, Ordering::Relaxed);
+        self.readers().clear();
+    }
+
+    /// Begins by this clock and with so many readers, none of which reads yet.
+    pub(super) fn begin(&self, clock: &ScheduleClock, readers: usize) -> Vec<Arc<ReaderHealth>> {
+        let all: Vec<_> = (0..readers).map(|_| Arc::default()).collect();
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock.clone());
+        self.readers().clone_from(&all);
+        all
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<Arc<ReaderHealth>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether every reader reads its partitions.
+    pub(super) fn is_reading(&self) -> bool {
+        let readers = self.readers();
+        !readers.is_empty() && readers.iter().all(|reader| reader.reading.load(Ordering::Relaxed))
+    }
+
+    /// Whether every loop had a heartbeat lately, or has not started yet.
+    pub fn is_alive(&self) -> bool {
+        let now = Timestamp::now();
+        let patience = HANGS_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        let is_alive = |beat: &AtomicI64| {
+            let last = beat.load(Ordering::Relaxed);
+            last == 0 || now.since(Timestamp::from_micros(last)) < patience
+        };
+        is_alive(&self.last_release) && self.readers().iter().all(|reader| is_alive(&reader.last_read))
+    }
+
+    /// A request to witness or output begins.
+    pub(super) fn ask(&self) {
+        self.asked.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
+
+    /// It was answered, or has failed.
+    pub(super) fn rest(&self) {
+        self.asked.store(0, Ordering::Relaxed);
+    }
+
+    /// A window was paid for that is due at `due`. Withheld windows are not due.
+    pub(super) fn owe(&self, due: Timestamp, now: Timestamp) {
+        // Windows are due in order, so that an earlier one stays.
+        let _ = self.owed.compare_exchange(0, due.max(now).micros(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A step of delivery has published or not. Of what was paid for the next is due at `next`, or rows still wait for the witness to
+    /// accept them; `coming` is when the window is due that closes next, if it is to be published in time.
+    ///
+    /// One clock for all that stands between the input and the output: what waits for the brokers of the one and then for those of
+    /// the other is as late as what waits for one of them as long.
+    pub(super) fn delivered(
+        &self,
+        has_published: bool,
+        next: Option<Timestamp>,
+        is_unaccepted: bool,
+        coming: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let owed = self.owed.load(Ordering::Relaxed);
+        let owed = match next {
+            Some(due) if owed == 0 || has_published || due > now => due.max(now).micros(),
+            None if !is_unaccepted => coming.map_or(0, Timestamp::micros),
+            // Every synopsis that is published is progress.
+            _ if owed != 0 && has_published => now.micros(),
+            _ => owed,
+        };
+        self.owed.store(owed, Ordering::Relaxed);
+    }
+
+    /// Whether an answer, or the publication of a window, has been due for too long.
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        let patience = OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        let is_over = |since: &AtomicI64, patience| {
+            let since = since.load(Ordering::Relaxed);
+            since != 0 && now.since(Timestamp::from_micros(since)) > patience
+        };
+        is_over(&self.asked, OVERDUE) || is_over(&self.owed, patience)
+    }
+
+    /// Whether the worker's clock is so far behind the brokers' that each window is published too late, whoever acts now.
+    fn is_behind(&self) -> bool {
+        let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.as_ref().is_some_and(|clock| clock.behind() > OVERDUE)
+    }
+
+    /// What must work: its name in the metrics, what it does in words, and whether it works.
+    fn parts(&self) -> [(&'static str, &'static str, bool); 4] {
+        let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        [
+            ("clock", "a right clock (that of this machine is behind the brokers')", !self.is_behind()),
+            ("input", "reading the input", self.is_reading()),
+            ("witness", "agreeing with the witness", works(&self.witnessed)),
+            ("output", "publishing what is due", works(&self.publishing) && !self.is_overdue(Timestamp::now())),
+        ]
+    }
+
+    /// What the worker still waits for, in words.
+    pub fn missing(&self) -> Vec<&'static str> {
+        self.parts().into_iter().filter(|(.., works)| !works).map(|(_, what, _)| what).collect()
+    }
+
+    /// Shows which parts work, as the readiness probe does.
+    pub fn show(&self, metrics: &Metrics) {
+        for (name, _, works) in self.parts() {
+            metrics.ready.with_label_values(&[name]).set(i64::from(works));
+        }
+    }
+
+    /// What people should know about a ready worker.
+    pub fn remark(&self) -> &'static str {
+        match (self.following.load(Ordering::Relaxed), self.spent.load(Ordering::Relaxed)) {
+            (true, _) => ", following another worker",
+            (false, true) => "; the budget of the current block is spent",
+            (false, false) => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_takes_as_long_as_it_may_does_not_hang() {
+        let health = Health::default();
+        assert!(health.is_alive());
+        let ago = |seconds: i64| Timestamp::from_micros(Timestamp::now().micros() - 1_000_000 * seconds);
+        health.last_release.store(ago(600).micros(), Ordering::Relaxed);
+        assert!(!health.is_alive());
+        health.allow(1000 * SLOW);
+        assert!(health.is_alive());
+        health.last_release.store(ago(1200).micros(), Ordering::Relaxed);
+        assert!(!health.is_alive());
+    }
+
+    #[test]
+    fn what_was_paid_for_and_is_due_is_published_or_the_worker_is_not_ready() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        assert!(!health.is_overdue(at(1000)), "nothing is due");
+        health.owe(at(5), at(0));
+        health.owe(at(65), at(1));
+        assert!(!health.is_overdue(at(15)) && health.is_overdue(at(16)));
+        // Every published synopsis is progress, and a step that publishes nothing is none.
+        health.delivered(true, Some(at(6)), false, None, at(16));
+        assert!(!health.is_overdue(at(26)));
+        health.delivered(false, Some(at(6)), true, None, at(26));
+        assert!(health.is_overdue(at(27)));
+        health.delivered(false, None, false, None, at(27));
+        assert!(!health.is_overdue(at(1000)), "everything is published");
+        // What is withheld has no synopses: a claim for it is not due.
+        health.delivered(false, None, true, None, at(1000));
+        assert!(!health.is_overdue(at(2000)));
+        health.delivered(false, Some(at(3000)), false, None, at(2000));
+        assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
+    }
+
+    #[test]
+    fn what_is_due_later_is_not_late_after_a_late_publication() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        health.owe(at(0), at(0));
+        // One window is published late, and the next one, which is due in an hour, is claimed and then accepted.
+        health.delivered(true, None, true, None, at(5));
+        health.delivered(false, Some(at(3600)), false, None, at(6));
+        assert!(!health.is_overdue(at(3610)) && health.is_overdue(at(3611)));
+    }
+
+    #[test]
+    fn a_window_that_comes_late_is_late_whatever_it_waits_for() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        health.delivered(true, None, false, Some(at(60)), at(0));
+        // The brokers of the input do not answer for nine seconds, and then those of the witness for nine.
+        health.delivered(false, None, false, Some(at(60)), at(65));
+        health.owe(at(60), at(69));
+        assert!(!health.is_overdue(at(70)));
+        health.delivered(false, None, true, Some(at(120)), at(70));
+        assert!(health.is_overdue(at(71)) && health.is_overdue(at(78)));
+        health.delivered(true, None, false, Some(at(120)), at(78));
+        assert!(!health.is_overdue(at(130)) && health.is_overdue(at(131)));
+        // Who is behind the schedule catches up.
+        health.delivered(true, None, false, None, at(140));
+        assert!(!health.is_overdue(at(1000)));
+    }
+
+    #[test]
+    fn a_request_that_hangs_is_seen_before_it_fails() {
+        let health = Health::default();
+        health.ask();
+        let now = Timestamp::now();
+        assert!(!health.is_overdue(now) && health.is_overdue(now.plus(Duration::from_secs(11))));
+        health.rest();
+        assert!(!health.is_overdue(now.plus(Duration::from_secs(11))));
+    }
+}

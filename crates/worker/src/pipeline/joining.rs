@@ -1,0 +1,84 @@
+//! From what the readers have of a window to the window.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use super::health::ReaderHealth;
+use super::publication::Publication;
+use super::stop::Stop;
+use bernstream_release::window::{Part, Window};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+
+/// The pause of a reader that is ahead of another one, before it looks again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A window with all its records, and the end of its input.
+pub(super) struct Closed {
+    pub window: Window,
+    pub ends: Positions,
+    pub publish_at: Timestamp,
+}
+
+/// What a reader has read of a window, and where its partitions end there.
+pub(super) struct Share {
+    pub part: Part,
+    pub ends: Positions,
+    pub cutoff: Timestamp,
+}
+
+/// The end of a reader: hands over its share of one window after another.
+pub(super) struct Handover(SyncSender<Share>);
+
+impl Handover {
+    /// Waits until there is room: a reader is at most one window ahead of what is joined, so that its memory is bounded. `false` if
+    /// nobody will take it any more.
+    pub fn give(&self, share: Share, health: &ReaderHealth, stop: &Stop) -> bool {
+        let mut share = share;
+        while !stop.asked() {
+            health.beat();
+            share = match self.0.try_send(share) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(back)) => back,
+            };
+            stop.wait(PAUSE);
+        }
+        false
+    }
+}
+
+/// The end where the shares of all readers come together.
+pub(super) struct Joining<'a> {
+    publication: &'a Publication,
+    readers: Vec<Receiver<Share>>,
+}
+
+impl<'a> Joining<'a> {
+    pub fn new(publication: &'a Publication) -> Self {
+        Joining { publication, readers: Vec::new() }
+    }
+
+    /// The handover of one more reader.
+    pub fn reader(&mut self) -> Handover {
+        let (sender, receiver) = sync_channel(1);
+        self.readers.push(receiver);
+        Handover(sender)
+    }
+
+    /// The next window, once every reader has read its share of it; `None` as soon as one of them has ended.
+    pub fn next(&self) -> Option<Closed> {
+        let (first, others) = self.readers.split_first()?;
+        let Share { mut part, mut ends, cutoff } = first.recv().ok()?;
+        for reader in others {
+            // All of them take the windows of one grid in order, so that this is a share of the same one.
+            let share = reader.recv().ok()?;
+            part.join(share.part);
+            // No two readers have a partition in common.
+            ends.0.extend(share.ends.0);
+        }
+        let window = part.settled();
+        let publish_at = self.publication.due(window.span, cutoff);
+        Some(Closed { window, ends, publish_at })
+    }
+}

@@ -1,0 +1,95 @@
+//! What a worker does where the witness or the output has lost what was published: it claims, and sends, the same bytes again.
+
+use tracing::{error, info, warn};
+
+use super::Releasing;
+use super::comparison::{Found, Told};
+use super::error::Error;
+use bernstream_kafka::sink::{Sink, deliver};
+use bernstream_ledger as ledger;
+use bernstream_ledger::witness::Witness;
+use bernstream_ledger::{Head, Slot, Standing};
+
+/// So many messages are sent again at once, which bounds the memory that their bytes take.
+const AT_ONCE: usize = 16;
+
+impl Releasing<'_> {
+    /// Looks what was published, before the witness is read.
+    ///
+    /// # Errors
+    ///
+    /// If output or log cannot be read.
+    pub(super) fn look_at_output(&mut self) -> Result<(), deliver::Error> {
+        if !self.comparison.is_due() {
+            return Ok(());
+        }
+        let published = self.ledger.newest_published()?;
+        let tail = self.sink.tail(&self.ledger.newest_messages()?);
+        let tail = tail.map_err(|error| deliver::Error::Sink { published: 0, error })?.unwrap_or_default();
+        let evidence = self.ledger.gather(tail.rows())?;
+        self.comparison.found = Some(Found { published, tail, evidence });
+        Ok(())
+    }
+
+    /// Compares `accepted`, the head of the witness, with that; what the output has lost is sent again.
+    ///
+    /// # Errors
+    ///
+    /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
+    pub(super) fn compare(&mut self, accepted: Option<Head>) -> Result<(), Error> {
+        let Some(Found { published, tail, evidence }) = &self.comparison.found else { return Ok(()) };
+        match self.ledger.standing(accepted.as_ref(), self.witness.remembered(), evidence)? {
+            Standing::Agrees => {}
+            Standing::Unknown(shown) => return Err(ledger::Error::lost_claims(&shown, accepted.as_ref()).into()),
+            Standing::Behind(head) => {
+                self.metrics.witness_lost_claims.set(1);
+                if !std::mem::replace(&mut self.comparison.is_told, true) {
+                    let accepted = accepted.map_or_else(|| "none".to_owned(), |accepted| accepted.sequence.to_string());
+                    error!(
+                        "the witness has lost claims: row {} was published, and the newest row that it has accepted is {accepted}. The rows \
+                         between are claimed again, the same bytes, and nothing is drawn before it has accepted them",
+                        head.sequence
+                    );
+                }
+                return Ok(());
+            }
+        }
+        self.witness.settle();
+        let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
+        let now = Told { gone: lost.gone, published: *published, unknown: lost.unknown };
+        let before = std::mem::replace(&mut self.comparison.told, now);
+        if lost.gone > 0 && (now.gone, now.published) != (before.gone, before.published) {
+            error!(
+                "the output has lost {} synopses at its end that were published, and their bytes are not kept any more \
+                 (ledger.keep_published)",
+                lost.gone
+            );
+            // Later comparisons no longer see the loss once newer windows are published.
+            let gone = i64::try_from(lost.gone).unwrap_or(i64::MAX);
+            self.metrics.output_lost.set(self.metrics.output_lost.get().max(gone));
+        }
+        if lost.unknown > 0 && lost.unknown != before.unknown {
+            warn!(
+                "nothing is left on the output of {} keys that were published, so whether it has lost messages of them or they were removed \
+                 cannot be known",
+                lost.unknown
+            );
+        }
+        if !lost.kept.is_empty() {
+            warn!(
+                "the output has lost {} synopses at its end that were published: sending the same bytes again",
+                lost.kept.len()
+            );
+        }
+        for row in lost.kept.chunk_by(Slot::is_of_row_of) {
+            for portion in row.chunks(AT_ONCE) {
+                let sent = self.sink.publish(&self.ledger.kept_in(portion)?);
+                sent.map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
+            }
+        }
+        if self.comparison.agree() {
+            info!("the witness has accepted again what it had lost");
+        }
+        Ok(())
+    }
+}

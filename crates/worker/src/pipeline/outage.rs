@@ -1,0 +1,135 @@
+//! When the log tells that something has failed, and that it works again: once each, however often it changes in between. Each reason
+//! is told, once an outage: what is only waiting at first may turn into a loss. While it lasts, the reason of the moment is told once a
+//! minute.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bernstream_synopsis::clock::Reminder;
+
+/// What has worked for this long works again. Something that fails again sooner never did.
+const CALM: Duration = Duration::from_secs(2);
+
+/// Something that may fail for a while, for reasons `R`.
+#[derive(Debug)]
+pub struct Outage<R> {
+    /// What the log says; nothing at first.
+    told: Option<bool>,
+    /// The reasons that it has told since it last said that it works.
+    reasons: Vec<R>,
+    reminder: Reminder,
+    /// Since when it works.
+    works_since: Option<Instant>,
+}
+
+impl<R> Default for Outage<R> {
+    fn default() -> Self {
+        Outage { told: None, reasons: Vec::new(), reminder: Reminder::default(), works_since: None }
+    }
+}
+
+impl<R: PartialEq> Outage<R> {
+    /// Whether to tell that it does not work, for this reason.
+    pub fn fails(&mut self, reason: R, now: Instant) -> bool {
+        self.works_since = None;
+        self.told = Some(false);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+            self.reminder.end();
+        }
+        self.reminder.is_due(now)
+    }
+
+    /// Whether to tell that it works.
+    pub fn works(&mut self, now: Instant) -> bool {
+        let since = *self.works_since.get_or_insert(now);
+        let is_news = match self.told {
+            None => true,
+            Some(false) => now.saturating_duration_since(since) >= CALM,
+            Some(true) => false,
+        };
+        if is_news {
+            self.told = Some(true);
+            self.reasons.clear();
+            self.reminder.end();
+        }
+        is_news
+    }
+}
+
+/// An outage that several threads see: the log tells each of its reasons once, and its end once.
+#[derive(Debug)]
+pub(super) struct CommonOutage<R> {
+    outage: Mutex<Outage<R>>,
+    /// The log says that it works: there is nothing to tell until it fails.
+    is_over: AtomicBool,
+}
+
+impl<R> Default for CommonOutage<R> {
+    fn default() -> Self {
+        CommonOutage { outage: Mutex::default(), is_over: AtomicBool::new(false) }
+    }
+}
+
+impl<R: PartialEq> CommonOutage<R> {
+    /// Whether to tell that it does not work, for this reason.
+    pub fn fails(&self, reason: R) -> bool {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_over.store(false, Relaxed);
+        outage.fails(reason, Instant::now())
+    }
+
+    /// Whether to tell that it works; `works` says whether it does for all threads.
+    pub fn works(&self, works: impl FnOnce() -> bool) -> bool {
+        if self.is_over.load(Relaxed) || !works() {
+            return false;
+        }
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = outage.works(Instant::now());
+        self.is_over.store(outage.told == Some(true), Relaxed);
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_once_and_its_end_once() {
+        let (mut outage, start) = (Outage::default(), Instant::now());
+        let silence = "no answer";
+        let after = |millis: u64| start + Duration::from_millis(millis);
+        assert!(outage.works(start), "at first it is told at once");
+        assert!(!outage.works(after(100)));
+        assert!(outage.fails(silence, after(200)) && !outage.fails(silence, after(200)));
+        // It flaps for most of a minute, ten times a second.
+        let mut flaps = |at| outage.works(at) || outage.fails(silence, at);
+        assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
+        let told = (0..100).filter(|tenth| outage.works(after(60_300 + 100 * tenth))).count();
+        assert_eq!(told, 1);
+        assert!(outage.fails(silence, after(70_300)), "the next outage is another one");
+    }
+
+    #[test]
+    fn each_reason_of_an_outage_is_told_once() {
+        let (mut outage, start) = (Outage::default(), Instant::now());
+        assert!(outage.fails("no answer", start));
+        assert!(!outage.works(start), "it has not worked for long");
+        assert!(outage.fails("lost claims", start), "another reason is news");
+        // The two of them flap.
+        assert!(!(0..100).any(|_| outage.fails("no answer", start) || outage.fails("lost claims", start)));
+        assert!(!outage.works(start) && outage.works(start + CALM), "the end is told once, whatever the reasons were");
+        assert!(outage.fails("lost claims", start));
+    }
+
+    #[test]
+    fn what_is_waited_for_now_is_told_every_minute() {
+        let (mut outage, start) = (Outage::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert!(outage.fails("no answer", start) && outage.fails("lost claims", after(5)));
+        let told = (6..200).filter(|second| outage.fails("no answer", after(*second))).collect::<Vec<_>>();
+        assert_eq!(told, [65, 125, 185], "the first reason again: it is what lasts");
+    }
+}

@@ -1,0 +1,111 @@
+//! What a worker carries out: every variant in which a window can be released.
+
+use std::sync::Arc;
+
+use super::price_schedule::PriceSchedule;
+use super::publication::Publication;
+use super::series::NoiseSeries;
+use bernstream_noise::Exact;
+use bernstream_noise::noise::Generator;
+use bernstream_noise::order::Order;
+use bernstream_noise::{Mechanism, Noisy};
+use bernstream_release::choice::{Bandwidth, Candidates};
+use bernstream_release::window::accumulator::Accumulator;
+use bernstream_release::window::{Form, Rules};
+use bernstream_release::{Dequantized, Target, ValueScaling};
+use bernstream_synopsis::Sensitivity;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description::{Description, Panes, WindowKind};
+use bernstream_synopsis::grid::{Blocks, Span};
+use bernstream_synopsis::price::Price;
+
+/// What is released, and at what price. All of it is public.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rules: Rules,
+    /// The privacy blocks: a release charges every block that its window overlaps.
+    pub blocks: Blocks,
+    /// Never empty. A window pays for all of them or for none.
+    pub releases: Vec<Release>,
+    /// The privacy budget of a block.
+    pub total: Price,
+    /// The part of the budget that ordinary windows may spend: nothing spends the rest.
+    pub limit: Price,
+    pub publication: Publication,
+}
+
+/// One function that is released for every window and key.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub form: Form,
+    /// The private choice of a bandwidth, if any: it selects one of `variants` for each window and key.
+    pub bandwidth: Option<Bandwidth>,
+    pub variants: Candidates<ReleaseVariant>,
+    /// The price of each window, choices included, for every block that it overlaps.
+    pub price_schedule: PriceSchedule,
+    /// Correlated noise, for running sums over several panes. The price is then that of a pane.
+    pub series: Option<NoiseSeries>,
+}
+
+/// One of the ways in which a window and key can be released.
+#[derive(Clone, Debug)]
+pub struct ReleaseVariant {
+    pub target: Arc<dyn Target>,
+    pub mechanism: Mechanism,
+    /// The sensitivity in the norm of the noise, and how many values a unit can change: another price is calibrated with
+    /// them.
+    pub change: Sensitivity,
+    pub touched: usize,
+    pub scaling: ValueScaling,
+    /// The private choice of an order, if any: it selects one of `descriptions`.
+    pub order: Option<Order>,
+    /// The description of a synopsis, but for what differs from window to window.
+    pub descriptions: Candidates<Description>,
+}
+
+impl Plan {
+    /// The most multiplications that a window can take, all releases and keys together.
+    pub fn longest(&self) -> u64 {
+        let one = |release: &Release| {
+            release.variants.iter().map(|variant| variant.target.cost().products).max().unwrap_or(0)
+        };
+        let all = self.releases.iter().map(one).fold(0, u64::saturating_add);
+        all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
+    }
+
+    /// The span that a release covers when `window` closes, no earlier than `first`.
+    pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
+        let start = self.rules.grid.before(window, release.form.panes - 1);
+        Span { start: start.max(first), end: window.end }
+    }
+}
+
+impl Release {
+    /// The place of the variant that the private choice selects, or of the only one.
+    pub(super) fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
+        self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator))
+    }
+
+    /// The panes that a synopsis names if the function is evaluated afresh on several of them.
+    pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
+        let over = WindowKind::Hopping(self.form.panes);
+        (self.form.panes > 1).then_some(Panes { over, newest, step: None })
+    }
+
+    /// Any description: what all variants and windows have in common.
+    pub fn description(&self) -> &Description {
+        self.variants.first().descriptions.first()
+    }
+}
+
+impl ReleaseVariant {
+    /// The description of the order that the private choice selects, or the only one.
+    pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
+        self.descriptions.get(self.order.as_ref().map_or(0, |choice| choice.choose(exact, generator)))
+    }
+
+    /// Noisy values in natural units.
+    pub fn dequantize(&self, noisy: &Noisy) -> Dequantized {
+        Dequantized::of(noisy, &*self.target, self.scaling)
+    }
+}

@@ -1,0 +1,107 @@
+//! What a window costs each block, how long a budget lasts, and how a window of a given price is released. All of it is
+//! public.
+
+use std::borrow::Cow;
+
+use super::plan::{Plan, Release, ReleaseVariant};
+use crate::metrics::Withheld;
+use bernstream_noise as mechanism;
+use bernstream_noise::Mechanism;
+use bernstream_noise::accountant;
+use bernstream_noise::accountant::Charged;
+use bernstream_noise::accountant::policy::{Policy, number};
+use bernstream_release::choice::Candidates;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+impl Plan {
+    /// The price of each release in `window`, where `spans` are what they cover; `None` for a release that is over.
+    pub(super) fn prices(&self, window: Span, spans: &[Span], first: Timestamp) -> Vec<Option<Price>> {
+        let price = |(release, span): (&Release, &Span)| {
+            // Of the overlapped blocks the first gives the largest number: policies never rise.
+            let block = self.blocks.span_of(span.start);
+            release.price_schedule.price(number(self.rules.grid, block, first, window))
+        };
+        self.releases.iter().zip(spans).map(price).collect()
+    }
+
+    /// What a window costs each block that one of its releases overlaps, where `spans` are what they cover; `None` if a
+    /// block cannot pay, or if every release is over.
+    pub(super) fn quote(
+        &self,
+        spans: &[Span],
+        prices: &[Option<Price>],
+        spent: impl Fn(Span) -> Price,
+    ) -> Option<Vec<Charged>> {
+        let of_releases = spans
+            .iter()
+            .zip(prices)
+            .filter_map(|(span, price)| Some((span, (*price)?)))
+            .flat_map(|(span, price)| self.blocks.spans_meeting(*span).map(move |block| (block, price)));
+        let quoted = accountant::quote(of_releases, spent, self.limit).ok()?;
+        (!quoted.is_empty()).then_some(quoted)
+    }
+
+    /// Why a window was not paid for; `first` is the first window that a release covers, `began` the first of the ledger.
+    pub(super) fn why_withheld(&self, window: Span, first: Timestamp, began: Timestamp) -> Withheld {
+        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
+        let is_over = self.prices(window, &spans, began).iter().all(Option::is_none);
+        if is_over { Withheld::Over } else { Withheld::Budget }
+    }
+
+    /// The start of the first window in the block of `window` that leaves a release unpaid; `None` if all are paid for. By
+    /// the schedule alone: `first` is the first window of the ledger.
+    pub fn lasts_until(&self, window: Span, first: Timestamp) -> Option<Timestamp> {
+        let block = self.blocks.span_of(window.start);
+        let fixed = self.releases.iter().filter_map(|release| match release.price_schedule.policy {
+            Policy::Fixed(price) => Some(price),
+            Policy::Horizon { .. } | Policy::Decaying { .. } => None,
+        });
+        let is_fixed = self.releases.iter().all(|release| release.price_schedule.over.is_none());
+        // Beside a policy the fixed prices are set aside for the whole block.
+        let paid = match fixed.reduce(|sum, price| sum.checked_add(price).unwrap_or(self.total)) {
+            Some(price) if is_fixed => Policy::Fixed(price).lasts(self.limit, None, |_| true),
+            _ => self.releases.iter().filter_map(|release| release.price_schedule.over).min(),
+        }?;
+        let grid = self.rules.grid;
+        let length = i64::try_from(grid.length().as_micros()).unwrap_or(i64::MAX);
+        let begin = grid.span_of(block.start).start.max(first);
+        let until = i64::try_from(paid).ok().and_then(|paid| begin.micros().checked_add(paid.checked_mul(length)?))?;
+        let until = Timestamp::from_micros(until);
+        (until < block.end && self.rules.end.is_none_or(|end| until < end)).then_some(until)
+    }
+}
+
+impl Release {
+    /// The variants of a window that costs `price`.
+    ///
+    /// # Errors
+    ///
+    /// If the price is too low for the noise to be drawn.
+    pub fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
+        match self.price_schedule.policy {
+            Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
+            Policy::Decaying { .. } => {
+                let own = price.checked_sub(self.price_schedule.choices).ok_or(mechanism::Error::NoPrice)?;
+                self.variants.try_map(|variant| variant.at(price, own)).map(Cow::Owned)
+            }
+        }
+    }
+}
+
+impl ReleaseVariant {
+    /// The same for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
+    #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+    fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
+        let mechanism = Mechanism::calibrated(self.mechanism.distribution(), self.change, self.touched, own)?;
+        let factor = mechanism.scale().units() as f64 / self.mechanism.scale().units() as f64;
+        let descriptions = self.descriptions.try_map(|description| {
+            let mut description = description.clone().at_scale(factor);
+            description.privacy.price = price;
+            Ok::<_, mechanism::Error>(description)
+        })?;
+        let order = self.order.as_ref().map(|order| order.at_scale(factor));
+        Ok(ReleaseVariant { mechanism, order, descriptions, ..self.clone() })
+    }
+}

@@ -1,0 +1,160 @@
+//! What a worker tells of what it releases: to its log, its probes and its metrics, and nothing before it is due.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tracing::{error, info, warn};
+
+use super::plan::Plan;
+use super::reports::{LedgerStatus, Outcome, PendingReports};
+use super::{Error, Releasing};
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::Progress;
+use bernstream_ledger::witness::Witness;
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+
+impl Releasing<'_> {
+    /// A step of delivery has failed, and is tried again.
+    pub(super) fn undelivered(&mut self, why: &deliver::Error) {
+        self.metrics.published.inc_by(why.published() as u64);
+        self.health.publishing.store(false, Relaxed);
+        let lost = why.lost();
+        if lost.is_some() {
+            self.metrics.show_lost(lost);
+        }
+        if !self.outage.fails(why.reason(), Instant::now()) {
+            return;
+        }
+        match lost {
+            Some(_) => error!("nothing is published: {why}"),
+            None => warn!("cannot publish now: {why}; trying again with the same bytes"),
+        }
+    }
+
+    /// Tells of records that somebody else has written to the topics of the ledger, and that count for nothing.
+    fn show_strays(&mut self) {
+        let strays = self.witness.strays();
+        if strays == self.strays {
+            return;
+        }
+        self.metrics.show_strays(strays);
+        for (topic, before, now) in
+            [("witness", self.strays.witness, strays.witness), ("budget", self.strays.budget, strays.budget)]
+        {
+            if now > before {
+                warn!(
+                    "the {topic} topic has records that no program of this kind has written; they count for nothing, but whoever wrote \
+                     them may write there: find out who it is, and revoke that right"
+                );
+            }
+        }
+        self.strays = strays;
+    }
+
+    pub(super) fn delivered(&mut self, progress: &Progress) -> Result<(), Error> {
+        let is_first = !self.health.witnessed.swap(true, Relaxed);
+        if is_first {
+            info!("the witness agrees with the ledger");
+        }
+        let is_acting = self.ledger.is_acting();
+        if self.ledger.is_shared() && self.is_acting.replace(is_acting) != Some(is_acting) {
+            match is_acting {
+                true => info!("this worker acts"),
+                false => info!("this worker follows another one, and acts when that does not"),
+            }
+        }
+        self.health.following.store(!is_acting, Relaxed);
+        self.metrics.acting.set(i64::from(is_acting));
+        if progress.has_followed {
+            self.report();
+            self.recall()?;
+        }
+        if progress.is_waiting && !self.is_waiting && !self.ledger.is_shared() {
+            warn!(
+                "another instance of this ledger made the last accepted claim: is a copy of it running, or was it moved here? \
+                 Waiting some seconds for the other one"
+            );
+        }
+        if let Some(why) = self.ledger.log_refusal() {
+            warn!("the ledger log keeps what nobody needs any more: {why}");
+        }
+        self.is_waiting = progress.is_waiting;
+        if !progress.has_claimed && !progress.is_waiting {
+            self.accepted.store(self.ledger.next_window().micros(), Relaxed);
+        }
+        self.health.publishing.store(true, Relaxed);
+        self.metrics.show_lost(None);
+        self.show_strays();
+        let (now, has_published) = (Timestamp::now(), progress.published > 0);
+        let is_unaccepted = progress.has_claimed || progress.is_waiting;
+        match is_acting || is_unaccepted {
+            true => {
+                let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
+                self.health.delivered(has_published, next, is_unaccepted, coming, now);
+            }
+            // Who follows owes nothing.
+            false => self.health.delivered(true, None, false, None, now),
+        }
+        if self.outage.works(Instant::now()) && !is_first {
+            info!("publishing what is due again");
+        }
+        self.metrics.published.inc_by(progress.published as u64);
+        Ok(())
+    }
+
+    /// The window is in the ledger and will be reported when it is due.
+    pub(super) fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
+        self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
+        self.report();
+    }
+
+    /// When the window that closes next is due, if that was still to come when it became the next: a worker that is behind its
+    /// schedule is measured by what it publishes.
+    fn coming(&mut self) -> Option<Timestamp> {
+        let next = self.ledger.next_window();
+        match self.coming {
+            Some((window, due)) if window == next => due,
+            _ => {
+                let Plan { rules, publication, .. } = self.plan;
+                let due = publication.scheduled(rules, next, self.ledger.genesis().backfill_until);
+                let due = due.filter(|due| *due > self.clock.now()).map(|due| self.by_worker(due));
+                self.coming = Some((next, due));
+                due
+            }
+        }
+    }
+
+    /// When the brokers' clock comes to `due`, or came to it, by the worker's clock, which the probes follow.
+    pub(super) fn by_worker(&self, due: Timestamp) -> Timestamp {
+        let brokers = self.clock.brokers();
+        Timestamp::now().plus(due.since(brokers)).minus(brokers.since(due))
+    }
+
+    pub(super) fn report(&mut self) {
+        let now = self.clock.now();
+        if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
+            self.plan.show(until, &self.ledger, &self.metrics);
+            let Plan { rules, publication, .. } = self.plan;
+            self.catch_up.report(
+                rules,
+                until,
+                publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
+            );
+        }
+    }
+
+    /// Shows in the metrics what an earlier run left, but nothing before it is due.
+    pub(super) fn recall(&mut self) -> Result<(), Error> {
+        let genesis = self.ledger.genesis();
+        self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
+        let Plan { rules, publication, .. } = self.plan;
+        let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
+        let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
+        let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
+        status.show(self.plan.total, &self.metrics, self.health);
+        self.plan.show(status.closed_until, &self.ledger, &self.metrics);
+        self.reports = reports;
+        Ok(())
+    }
+}

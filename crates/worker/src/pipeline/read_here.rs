@@ -1,0 +1,199 @@
+//! The partitions that no absorber sends in time: threads of this worker read them, each some of them.
+//!
+//! A thread is asked and answers by queues without a bound, so that nobody ever waits for room in one, whatever else they wait for.
+//! What is in them is bounded all the same: a thread remembers few windows of a partition, and has one partial for each.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::joining::Share;
+use super::reader::{Reader, Seen};
+use crate::metrics::Metrics;
+use crate::scale::{self, Announcement, Partial, Step};
+use bernstream_kafka::source;
+
+/// The longest wait for records, and so the delay with which what is asked is noticed.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What a thread is asked.
+enum Wanted {
+    /// The partial of a partition.
+    Partial(Arc<Announcement>, i32),
+    /// To read no partitions but these any more.
+    Only(Arc<BTreeSet<i32>>),
+}
+
+/// The threads, as the loop sees them that joins partials.
+pub(super) struct ReadHere {
+    threads: Vec<Sender<Wanted>>,
+    partials: Receiver<Partial>,
+}
+
+/// What one thread is asked by, and where its answers go.
+pub(super) struct Queues {
+    wanted: Receiver<Wanted>,
+    partials: Sender<Partial>,
+}
+
+impl ReadHere {
+    /// For so many threads.
+    pub fn new(threads: usize) -> (Self, Vec<Queues>) {
+        let (sender, partials) = channel();
+        let thread = |_| {
+            let (asks, wanted) = channel();
+            (asks, Queues { wanted, partials: sender.clone() })
+        };
+        let (threads, queues) = (0..threads).map(thread).unzip();
+        (ReadHere { threads, partials }, queues)
+    }
+
+    /// Asks for the partial of a partition.
+    pub fn ask(&self, announcement: &Arc<Announcement>, partition: i32) {
+        // Every partition, a new one too, is one thread's. A thread that has ended has failed, and then the worker stops.
+        let thread = partition.unsigned_abs() as usize % self.threads.len().max(1);
+        if let Some(thread) = self.threads.get(thread) {
+            let _ = thread.send(Wanted::Partial(Arc::clone(announcement), partition));
+        }
+    }
+
+    /// Reads no partitions but these any more.
+    pub fn keep(&self, partitions: &BTreeSet<i32>) {
+        let partitions = Arc::new(partitions.clone());
+        for thread in &self.threads {
+            let _ = thread.send(Wanted::Only(Arc::clone(&partitions)));
+        }
+    }
+
+    /// What is there, or the next partial if it comes within `timeout`.
+    pub fn next(&self, timeout: Duration) -> Vec<Partial> {
+        match self.partials.recv_timeout(timeout) {
+            Ok(first) => [first].into_iter().chain(self.partials.try_iter()).collect(),
+            Err(RecvTimeoutError::Timeout) => Vec::new(),
+            Err(RecvTimeoutError::Disconnected) => {
+                // All threads have failed: the worker stops as soon as it looks.
+                thread::sleep(timeout);
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// One of the threads.
+pub(super) struct ReadingHere<'a> {
+    absorbing: scale::Absorbing,
+    queues: Queues,
+    /// Nobody asks any more.
+    is_over: bool,
+    metrics: Metrics,
+    seen: Seen<'a>,
+}
+
+impl<'a> ReadingHere<'a> {
+    pub fn new(absorbing: scale::Absorbing, queues: Queues, metrics: Metrics, seen: Seen<'a>) -> Self {
+        ReadingHere { absorbing, queues, is_over: false, metrics, seen }
+    }
+
+    /// Takes what is asked; waits for it if there is nothing to read.
+    fn listen(&mut self) {
+        let mut wanted = match self.absorbing.is_idle() {
+            true => self.queues.wanted.recv_timeout(POLL).map_err(|error| error == RecvTimeoutError::Disconnected),
+            false => self.queues.wanted.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+        };
+        loop {
+            match wanted {
+                Ok(Wanted::Partial(announcement, partition)) => self.absorbing.ask(&announcement, partition),
+                Ok(Wanted::Only(partitions)) => self.absorbing.keep(&partitions),
+                Err(is_over) => {
+                    self.is_over = is_over;
+                    return;
+                }
+            }
+            wanted = self.queues.wanted.try_recv().map_err(|error| error == TryRecvError::Disconnected);
+        }
+    }
+}
+
+impl<'a> Reader<'a> for ReadingHere<'a> {
+    fn seen(&mut self) -> &mut Seen<'a> {
+        &mut self.seen
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn step(&mut self) -> Result<Option<Share>, source::Error> {
+        self.listen();
+        let Step { finished, stuck, skipped, behind } = match self.absorbing.is_idle() {
+            true => Step::default(),
+            false => self.absorbing.step(POLL)?,
+        };
+        for partial in finished {
+            let _ = self.queues.partials.send(partial);
+        }
+        match stuck {
+            Some(why) => self.seen.sticks(why),
+            None if self.absorbing.stopped().is_empty() => self.seen.goes_on(),
+            None => {}
+        }
+        if let Some(why) = skipped {
+            self.seen.skips(why);
+        }
+        if let Some(operator) = self.metrics.operator.as_ref().filter(|_| behind > 0) {
+            operator.records.with_label_values(&["behind"]).inc_by(behind);
+            self.seen.loses(behind);
+        }
+        // Whether brokers answer is known to the loop that asks.
+        self.seen.reads(true);
+        self.seen.tell();
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use bernstream_synopsis::Positions;
+    use bernstream_synopsis::clock::Timestamp;
+    use bernstream_synopsis::grid::Span;
+
+    #[test]
+    fn partitions_are_spread_over_threads_and_each_is_always_one_threads() {
+        let at = Timestamp::from_micros;
+        let announcement = Arc::new(Announcement {
+            version: 1,
+            settings: String::new(),
+            choices: String::new(),
+            topic: String::new(),
+            window: Span { start: at(0), end: at(1) },
+            cutoff: at(1),
+            first: at(0),
+            backfill_until: None,
+            ends: Positions(BTreeMap::new()),
+            past: Positions::default(),
+        });
+        let (here, queues) = ReadHere::new(3);
+        for partition in [0, 1, 2, 3, 4, 5, 6, 0, 5] {
+            here.ask(&announcement, partition);
+        }
+        let asked = |queues: &Queues| -> Vec<i32> {
+            let number = |wanted| if let Wanted::Partial(_, partition) = wanted { Some(partition) } else { None };
+            queues.wanted.try_iter().filter_map(number).collect()
+        };
+        let asked: Vec<_> = queues.iter().map(asked).collect();
+        assert_eq!(asked, [vec![0, 3, 6, 0], vec![1, 4], vec![2, 5, 5]]);
+    }
+
+    #[test]
+    fn nobody_waits_for_threads_that_have_ended() {
+        let (here, queues) = ReadHere::new(2);
+        drop(queues);
+        here.keep(&BTreeSet::from([1]));
+        assert!(here.next(Duration::from_millis(1)).is_empty());
+    }
+}

@@ -1,0 +1,243 @@
+//! The loop of a thread that reads, and what the log and the probes see of it.
+
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use super::error::Error;
+use super::health::{Health, ReaderHealth};
+use super::joining::{Handover, Share};
+use super::outage::CommonOutage;
+use super::repeated::Repeated;
+use super::stop::Stop;
+use bernstream_kafka as kafka;
+use bernstream_kafka::source;
+use bernstream_kafka::source::{Told, UnknownTopic};
+use bernstream_synopsis::clock::Reminder;
+
+/// The pause before a transient failure is retried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A thread that reads some of the input.
+pub(super) trait Reader<'a> {
+    fn seen(&mut self) -> &mut Seen<'a>;
+
+    /// Whether nothing is left to read.
+    fn is_over(&self) -> bool;
+
+    /// Reads the input once. Returns the share of the next window as soon as all its records have been absorbed.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read.
+    fn step(&mut self) -> Result<Option<Share>, source::Error>;
+}
+
+/// Reads until nothing is left, or a stop is requested; a transient failure is retried.
+///
+/// # Errors
+///
+/// A failure that retrying cannot mend.
+pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, stop: &Stop) -> Result<(), Error> {
+    let mut unknown = UnknownTopic::default();
+    while !stop.asked() && !reader.is_over() {
+        reader.seen().health.beat();
+        let read = reader.step();
+        if read.is_ok() {
+            unknown.is_known();
+        }
+        match (read, &shares) {
+            (Ok(Some(share)), Some(shares)) => {
+                // Another loop ends early only if it failed, and then it returns the error.
+                if !shares.give(share, &reader.seen().health, stop) {
+                    break;
+                }
+            }
+            (Ok(_), _) => {}
+            (Err(error), _) if unknown.may_pass(&error, Instant::now()) => {
+                reader.seen().fails(Unread::of(&error), &format!("cannot read the input: {error}; trying again"));
+                stop.wait(RETRY);
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Why the input is not read for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    Disconnected,
+    Kafka(Discriminant<kafka::Error>),
+    Other(Discriminant<source::Error>),
+}
+
+impl Unread {
+    fn of(error: &source::Error) -> Self {
+        match error {
+            source::Error::Kafka(error) => Unread::Kafka(discriminant(error)),
+            error => Unread::Other(discriminant(error)),
+        }
+    }
+}
+
+/// What the log and the probes see of a reader.
+pub(super) struct Seen<'a> {
+    outage: &'a CommonOutage<Unread>,
+    health: Arc<ReaderHealth>,
+    /// What the probes see of all readers.
+    all: &'a Health,
+    /// Whether the log may tell what follows from records.
+    is_for_operators: bool,
+    /// Why a partition is not read: a broken message blocks it. The others are still read, but no window can close.
+    stuck: Option<Told>,
+    /// When that is told again.
+    reminder: Reminder,
+    /// Broken messages that were skipped.
+    skipped: Repeated,
+    /// Records that turned up behind the end of their window.
+    behind: Repeated,
+    /// Records that reached the topic after the cutoff of their window.
+    late: Repeated,
+}
+
+impl<'a> Seen<'a> {
+    pub fn new(
+        outage: &'a CommonOutage<Unread>,
+        health: Arc<ReaderHealth>,
+        all: &'a Health,
+        is_for_operators: bool,
+    ) -> Self {
+        Seen {
+            outage,
+            health,
+            all,
+            is_for_operators,
+            stuck: None,
+            reminder: Reminder::default(),
+            skipped: Repeated::default(),
+            behind: Repeated::default(),
+            late: Repeated::default(),
+        }
+    }
+
+    /// Records a heartbeat.
+    pub fn beat(&self) {
+        self.health.beat();
+    }
+
+    fn fails(&mut self, reason: Unread, why: &str) {
+        self.health.reading.store(false, Relaxed);
+        if self.outage.fails(reason) {
+            warn!("{why}");
+        }
+    }
+
+    /// It has read, or there was nothing to read.
+    pub fn reads(&mut self, is_connected: bool) {
+        // One broker of several may go on sending while another cannot be reached.
+        if !is_connected {
+            self.fails(Unread::Disconnected, "the brokers of the input cannot be reached; waiting for them");
+        } else if self.stuck.is_none() {
+            self.health.reading.store(true, Relaxed);
+            if self.outage.works(|| self.all.is_reading()) {
+                info!("reading the input");
+            }
+        }
+    }
+
+    /// A partition has stopped at a broken message; told at once, and once a minute.
+    pub fn sticks(&mut self, why: Told) {
+        self.health.reading.store(false, Relaxed);
+        if self.stuck.as_ref() != Some(&why) {
+            self.reminder.end();
+        }
+        if self.reminder.is_due(Instant::now()) {
+            error!("reading has stopped: {}", why.shown(self.is_for_operators));
+        }
+        self.stuck = Some(why);
+    }
+
+    /// No partition has stopped any more.
+    pub fn goes_on(&mut self) {
+        self.stuck = None;
+    }
+
+    pub fn skips(&mut self, why: Told) {
+        self.skipped.add(1, why.shown(self.is_for_operators).to_owned());
+    }
+
+    /// So many records have turned up behind the end of their window. How many there are shows something of the records: only for
+    /// operators.
+    pub fn loses(&mut self, records: u64) {
+        self.behind.add(records, String::new());
+    }
+
+    /// So many records have reached the topic after the cutoff of their window: only for operators.
+    pub fn misses(&mut self, records: u64) {
+        if records > 0 {
+            self.late.add(records, String::new());
+        }
+    }
+
+    /// Tells what can happen any number of times, now and then.
+    pub fn tell(&mut self) {
+        match self.skipped.due() {
+            Some((count, why)) if self.is_for_operators => {
+                warn!("broken messages were skipped: {count}; the last: {why}")
+            }
+            // Whether it was one is for operators too.
+            Some((_, why)) => warn!("skipping what cannot be read; the last: {why}"),
+            None => {}
+        }
+        if let Some((count, _)) = self.late.due() {
+            warn!(
+                "{count} records reached the topic later than grace after the end of their window, and are in no synopsis: whoever sends \
+                 them keeps them for longer (input.kafka.producer_delay), or grace is too short"
+            );
+        }
+        if let Some((count, _)) = self.behind.due() {
+            warn!(
+                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
+                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a topic that brokers do not know at first.
+    struct Late<'a> {
+        failures: u32,
+        seen: Seen<'a>,
+    }
+
+    impl<'a> Reader<'a> for Late<'a> {
+        fn seen(&mut self) -> &mut Seen<'a> {
+            &mut self.seen
+        }
+
+        fn is_over(&self) -> bool {
+            self.failures == 0
+        }
+
+        fn step(&mut self) -> Result<Option<Share>, source::Error> {
+            self.failures -= 1;
+            let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+            Err(kafka::Error::NoTopic { topic, servers }.into())
+        }
+    }
+
+    #[test]
+    fn a_topic_that_is_known_again_after_an_outage_is_read_on() {
+        let (outage, health) = (CommonOutage::default(), Health::default());
+        let seen = Seen::new(&outage, Arc::default(), &health, false);
+        run(Late { failures: 3, seen }, None, &Stop::default()).unwrap();
+    }
+}

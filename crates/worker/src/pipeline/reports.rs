@@ -1,0 +1,325 @@
+//! What metrics and log say about a window, no earlier than its synopses are due.
+//!
+//! How long a solver takes depends on the records. If a window were counted when it is paid for, anyone who scrapes the
+//! default metrics would learn that time.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tracing::{info, warn};
+
+use super::health::Health;
+use crate::metrics::{Metrics, Withheld};
+use bernstream_ledger as ledger;
+use bernstream_ledger::{Closed, Ledger};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::grid::Span;
+use bernstream_synopsis::price::Price;
+
+/// The status of the ledger: schedule and budget, nothing about the records.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerStatus {
+    rows: u64,
+    pub closed_until: Timestamp,
+    /// By the newest block charged.
+    spent: Option<Price>,
+    /// The outcome of the newest window; `None` before the first.
+    outcome: Option<Outcome>,
+}
+
+impl LedgerStatus {
+    /// The status after the newest window, whose outcome is `outcome`.
+    pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
+        let spent = ledger.newest_block().map(|(_, spent)| spent);
+        LedgerStatus { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
+    }
+
+    pub fn show(self, total: Price, metrics: &Metrics, health: &Health) {
+        metrics.ledger_entries.set(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        metrics.closed_until.set(Some(self.closed_until));
+        let why = self.outcome.and_then(Outcome::withheld);
+        metrics.show_withheld(why);
+        health.spent.store(why == Some(Withheld::Budget), Relaxed);
+        if let Some(spent) = self.spent {
+            metrics.show_budget(spent, total);
+        }
+    }
+}
+
+/// Whether a window could be paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Released,
+    Withheld(Withheld),
+}
+
+impl Outcome {
+    fn withheld(self) -> Option<Withheld> {
+        match self {
+            Outcome::Released => None,
+            Outcome::Withheld(why) => Some(why),
+        }
+    }
+}
+
+/// Windows that are closed and not due yet, in order.
+#[derive(Debug, Default)]
+pub struct PendingReports(VecDeque<(Timestamp, Span, Outcome, LedgerStatus)>);
+
+impl PendingReports {
+    /// What earlier runs left: the status that is due by `now`, and what is still pending. `due` says when a window is due, a
+    /// public time whether it was released or not; `why` says why one was withheld.
+    ///
+    /// If the newest row were shown at once, a restart would reveal whether a window that is not due is paid for already.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn recall(
+        ledger: &Ledger,
+        now: Timestamp,
+        due: impl Fn(Span) -> Timestamp,
+        why: impl Fn(Span) -> Withheld,
+    ) -> Result<(LedgerStatus, Self), ledger::Error> {
+        let outcome = |closed: &Closed| match closed.outcome {
+            ledger::Outcome::Released { .. } => Outcome::Released,
+            ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
+        };
+        let newest = ledger.newest(|closed| due(closed.window) > now)?;
+        let pending = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
+        let (first, begin) = ledger.begins();
+        let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
+        let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
+        let status = |at: usize| match newest.get(at) {
+            newest if at == 0 => LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed))),
+            Some((row, closed)) => LedgerStatus {
+                rows: *row,
+                closed_until: closed.window.end,
+                spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
+                outcome: Some(outcome(closed)),
+            },
+            None => {
+                LedgerStatus { rows: first, closed_until: begin, spent: spent_before(&blocks, &later), outcome: None }
+            }
+        };
+        let waiting = newest.iter().enumerate().take(pending).rev();
+        let reports =
+            waiting.map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), status(at))).collect();
+        Ok((status(pending), PendingReports(reports)))
+    }
+
+    /// Adds a closed window, whose synopses are due at `due`.
+    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, status: LedgerStatus) {
+        self.0.push_back((due, window, outcome, status));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reports every window that is due; returns the end of the newest one.
+    pub fn report(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
+        let mut newest = None;
+        while let Some((_, window, outcome, status)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
+            match outcome {
+                Outcome::Released => {
+                    metrics.released.inc();
+                    info!(window = %window.start, "window released");
+                }
+                Outcome::Withheld(why) => {
+                    metrics.withheld.inc();
+                    let why = match why {
+                        Withheld::Budget => "the remaining budget of its block is too small, or its share has ended",
+                        Withheld::Over => "every release is over",
+                    };
+                    warn!(window = %window.start, "window withheld: {why}; running sums, where there are any, restart after it");
+                }
+            }
+            status.show(total, metrics, health);
+            newest = Some(status.closed_until);
+        }
+        newest
+    }
+}
+
+fn charges(closed: &Closed) -> &[(Span, Price)] {
+    match &closed.outcome {
+        ledger::Outcome::Released { charges, .. } => charges,
+        ledger::Outcome::Withheld => &[],
+    }
+}
+
+/// What the newest charged block had spent before the charges `later`; `blocks` come newest first.
+fn spent_before(blocks: &[(Span, Price)], later: &[&[(Span, Price)]]) -> Option<Price> {
+    let before = |(block, spent): &(Span, Price)| {
+        let mut later = later.iter().copied().flatten().filter(|(charged, _)| charged == block);
+        later.try_fold(*spent, |spent, (_, price)| spent.checked_sub(*price))
+    };
+    blocks.iter().find_map(|block| before(block).filter(|spent| !spent.is_zero()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::metrics::Detail;
+    use bernstream_functions::density::Density;
+    use bernstream_noise::noise::Generator;
+    use bernstream_noise::{Exact, Mechanism};
+    use bernstream_release::{Dequantized, Sealed, ValueScaling};
+    use bernstream_synopsis::Positions;
+    use bernstream_synopsis::Sensitivity;
+    use bernstream_synopsis::calibrate::Epsilon;
+
+    /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
+    fn sealed_message() -> Sealed {
+        let density = Density::new(&[0.1], 2).unwrap();
+        let mechanism = Mechanism::laplace(Sensitivity(100), "1".parse().unwrap()).unwrap();
+        let noisy = mechanism.release(&Exact::new(vec![1, 2, 3]), &mut Generator::frozen([0; 32]));
+        let description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
+        Sealed::new(description, Dequantized::of(&noisy, &density, ValueScaling::of(&density))).unwrap()
+    }
+
+    #[test]
+    fn how_long_a_window_took_does_not_show_before_it_is_due() {
+        let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
+        let total = Price::Pure(Epsilon::from_trillionths(1_000_000_000_000));
+        let watch = |paid: i64| -> Vec<String> {
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let health = Health::default();
+            let mut reports = PendingReports::default();
+            (0..20)
+                .map(|second| {
+                    if second == paid {
+                        let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
+                        reports.add(
+                            at(10),
+                            Span { start: at(4), end: at(5) },
+                            Outcome::Released,
+                            LedgerStatus { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
+                        );
+                    }
+                    reports.report(at(second), total, &metrics, &health);
+                    metrics.render().unwrap()
+                })
+                .collect()
+        };
+        let [quick, slow] = [watch(0), watch(9)];
+        assert_eq!(quick, slow);
+        assert_ne!(quick[9], quick[10]);
+        // A worker that is late shows it: that is not protected.
+        assert_ne!(watch(12), quick);
+    }
+
+    /// A restart between a window's payment and its due time: the metrics are those of a worker that has not paid yet.
+    #[test]
+    fn a_restart_shows_no_window_before_it_is_due() {
+        let at = |minute: i64| Timestamp::from_micros(minute * 60_000_000);
+        let hour = |n: i64| Span { start: at(60 * n), end: at(60 * n + 60) };
+        let tenths = |n: u64| Price::Pure(Epsilon::from_trillionths(n * 100_000_000_000));
+        let folder = tempfile::tempdir().unwrap();
+        let params = ledger::Params { path: folder.path().to_path_buf(), keep_published: Duration::from_secs(1) };
+        let genesis = ledger::Genesis {
+            ledger: "1".into(),
+            created: at(0),
+            settings: "{}".into(),
+            total: tenths(10),
+            first: at(0),
+            backfill_until: None,
+            input: "i".into(),
+            witness: "w".into(),
+            previous: None,
+            reach: Duration::ZERO,
+            budget: None,
+        };
+        let mut ledger = Ledger::create(&params, genesis).unwrap();
+        // A window is due ten minutes after its end, released or not.
+        let due = |window: Span| window.end.plus(Duration::from_secs(600));
+        let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let (health, (status, mut reports)) =
+                (Health::default(), PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
+            status.show(tenths(10), &metrics, &health);
+            // What is reported as the clock goes on.
+            (minute..minute + 200)
+                .map(|minute| {
+                    reports.report(at(minute), tenths(10), &metrics, &health);
+                    metrics.render().unwrap()
+                })
+                .collect()
+        };
+        let mut before = seen(&ledger, 0);
+        for n in 0..4 {
+            let now = 60 * n + 60;
+            let block = Span { start: at(120 * (n / 2)), end: at(120 * (n / 2) + 120) };
+            if n == 2 {
+                ledger.withhold(hour(n), Positions::default()).unwrap();
+            } else {
+                let sealed = vec![sealed_message()];
+                let charges = vec![(block, tenths(3))];
+                let closing = ledger::Closing {
+                    window: hour(n),
+                    publish_at: due_at(now),
+                    charges,
+                    ends: Positions::default(),
+                    sealed,
+                    states: Vec::new(),
+                };
+                ledger.pay(closing).unwrap();
+            }
+            let after = seen(&ledger, now);
+            // Until the minute before it is due nobody can tell that it was paid for; then it shows.
+            assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
+            assert_ne!(after[9], after[10], "window {n}");
+            let outcome = if n == 2 { Outcome::Withheld(Withheld::Budget) } else { Outcome::Released };
+            let status = LedgerStatus::of(&ledger, Some(outcome));
+            assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), status.spent);
+            // As a worker shows it that was there all the time, but for what it counted since its start.
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            status.show(tenths(10), &metrics, &Health::default());
+            before = vec![metrics.render().unwrap()];
+        }
+        fn due_at(end: i64) -> Timestamp {
+            Timestamp::from_micros((end + 10) * 60_000_000)
+        }
+        // Two windows at once, both paid for and neither due: each in its time.
+        let both = seen(&ledger, 181);
+        assert!(both[8] != both[9] && both[68] != both[69], "each at its time");
+    }
+
+    #[test]
+    fn windows_are_reported_in_order_and_withheld_ones_too() {
+        let at = Timestamp::from_micros;
+        let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+        let (health, mut reports) = (Health::default(), PendingReports::default());
+        for (window, outcome) in
+            [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
+        {
+            let span = Span { start: at(window - 1), end: at(window) };
+            reports.add(
+                at(window),
+                span,
+                outcome,
+                LedgerStatus { rows: 1, closed_until: at(window), spent: None, outcome: Some(outcome) },
+            );
+        }
+        for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
+            reports.report(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
+            assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
+            assert_eq!(health.spent.load(Relaxed), is_spent);
+            let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
+            assert_eq!(metrics.render().unwrap().contains(spent), is_spent);
+        }
+        // Where every release is over nothing is spent.
+        health.spent.store(true, Relaxed);
+        let outcome = Some(Outcome::Withheld(Withheld::Over));
+        LedgerStatus { rows: 2, closed_until: at(9), spent: None, outcome }.show(
+            Price::Pure(Epsilon::from_trillionths(1)),
+            &metrics,
+            &health,
+        );
+        assert!(!health.spent.load(Relaxed));
+        assert!(reports.is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! The state that a running sum over several panes carries from one window to the next.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use bernstream_ledger as ledger;
+use bernstream_noise::continual;
+use bernstream_noise::continual::{Series, State, WindowKind};
+use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::description;
+use bernstream_synopsis::description::{Description, Sensitivity};
+use bernstream_synopsis::grid::{Grid, Span};
+
+/// Reads the state that a series left in the ledger, by its slot; `None` if there is none.
+pub type Stored<'s> = dyn Fn(&str) -> Result<Option<Vec<u8>>, ledger::Error> + 's;
+
+/// Correlated noise, and what distinguishes its series from those of other settings.
+#[derive(Clone, Debug)]
+pub struct NoiseSeries {
+    pub series: Series,
+    /// The sum restarts where this differs from the identity of the previous pane.
+    pub identity: String,
+}
+
+/// How far the series of one release and key has come: stored with each charge.
+pub(super) struct NoiseState {
+    slot: String,
+    head: Head,
+    pub state: State,
+}
+
+/// What is stored before the state.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    identity: String,
+    /// The start of the first pane, and of the next.
+    first: Timestamp,
+    next: Timestamp,
+}
+
+impl NoiseSeries {
+    /// Where the ledger keeps the state of the series of `release` and `key`.
+    pub fn slot(release: &str, key: Option<&str>) -> String {
+        serde_json::json!([release, key]).to_string()
+    }
+
+    /// The series of `release` and `key` before the pane `window`: the one that the previous pane left, or a new one if there
+    /// is none, if that pane was not released, or if the settings have changed. A new one has fresh noise and no earlier
+    /// records, so nothing is paid for twice.
+    ///
+    /// # Errors
+    ///
+    /// If the stored state cannot be read or is damaged.
+    pub(super) fn resume(
+        &self,
+        stored: &Stored<'_>,
+        (release, key): (&str, Option<&str>),
+        window: Span,
+        values: usize,
+    ) -> Result<NoiseState, Error> {
+        let slot = NoiseSeries::slot(release, key);
+        let head = |first| Head { identity: self.identity.clone(), first, next: window.end };
+        if let Some(bytes) = stored(&slot)? {
+            let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;
+            if before.identity == self.identity && before.next == window.start {
+                match State::from_bytes(&self.series, state) {
+                    Ok(state) if state.values() == values => {
+                        return Ok(NoiseState { slot, head: head(before.first), state });
+                    }
+                    // The price of another release can change how many windows a unit contributes to, and so this noise.
+                    Ok(_) | Err(continual::Error::StateForeign) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(NoiseState { slot, head: head(window.start), state: self.series.begin(values) })
+    }
+}
+
+impl NoiseState {
+    /// What a synopsis says after this step: the windows that it covers, and the deviation of its noise.
+    pub fn describe(&self, noise: &NoiseSeries, description: &Description, grid: Grid, window: Span) -> Description {
+        let step = self.state.step().saturating_sub(1);
+        let (over, start) = match noise.series.over() {
+            WindowKind::Cumulative => (description::WindowKind::Cumulative, self.head.first),
+            WindowKind::Hopping { panes } => {
+                (description::WindowKind::Hopping(panes), grid.before(window, panes - 1).max(self.head.first))
+            }
+        };
+        let values = self.state.values();
+        let deviation = noise.series.deviation(values, step) * description.noise.grid;
+        let one = description.noise.law.deviation(values) * description.noise.scale;
+        let panes = Some(description::Panes { over, newest: window, step: Some(step) });
+        let window = Span { start, end: window.end };
+        let fresh = Some(noise.series.fresh(description.noise.grid));
+        let sensitivity = description.sensitivity.clone().map(|sensitivity| Sensitivity { fresh, ..sensitivity });
+        Description { window, panes, sensitivity, ..description.clone().at_scale(deviation / one) }
+    }
+
+    /// The slot and its bytes, for the ledger.
+    pub fn to_stored(&self, series: &Series) -> (String, Vec<u8>) {
+        let mut bytes = serde_json::json!(self.head).to_string().into_bytes();
+        bytes.push(b'\n');
+        bytes.extend(self.state.to_bytes(series));
+        (self.slot.clone(), bytes)
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (head, state) = bytes.split_at(end);
+    Some((serde_json::from_slice(head).ok()?, state.get(1..)?))
+}

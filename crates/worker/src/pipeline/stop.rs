@@ -1,0 +1,107 @@
+//! The request to stop, from a signal or from a loop that failed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+
+/// The longest sleep, and so the delay with which a stop is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Cheap to clone; all clones share one request.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    /// Each of them stops this one too.
+    above: Vec<Arc<AtomicBool>>,
+}
+
+impl Stop {
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    pub fn asked(&self) -> bool {
+        let is_asked = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        is_asked(&self.asked) || self.above.iter().any(is_asked)
+    }
+
+    /// Whether whoever started everything has asked for it, and not a part that cannot go on.
+    pub fn is_asked_from_outside(&self) -> bool {
+        self.above.first().unwrap_or(&self.asked).load(Ordering::Relaxed)
+    }
+
+    /// Another one, which stops with this one, and alone.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Stop { asked: Arc::default(), above: self.above.iter().chain([&self.asked]).cloned().collect() }
+    }
+
+    /// Sleeps for `pause`, or until a stop is requested.
+    pub fn wait(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        while !self.asked() && Instant::now() < until {
+            thread::sleep(LONGEST_SLEEP.min(pause));
+        }
+    }
+
+    /// Sleeps until `moment`, never shorter; `false` if a stop is requested before.
+    pub(super) fn wait_until(&self, moment: Timestamp, clock: &ScheduleClock) -> bool {
+        loop {
+            let left = moment.since(clock.now());
+            if left.is_zero() {
+                return true;
+            }
+            if self.asked() {
+                return false;
+            }
+            thread::sleep(LONGEST_SLEEP.min(left));
+        }
+    }
+}
+
+/// Requests a stop when it is dropped, unless it was disarmed: a loop that fails or panics stops the other one.
+pub(super) struct StopGuard<'a> {
+    stop: &'a Stop,
+    is_armed: bool,
+}
+
+impl<'a> StopGuard<'a> {
+    pub fn new(stop: &'a Stop) -> Self {
+        StopGuard { stop, is_armed: true }
+    }
+
+    pub fn disarm(&mut self) {
+        self.is_armed = false;
+    }
+}
+
+impl Drop for StopGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_armed {
+            self.stop.ask();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_stops_all_that_is_below_and_nothing_above() {
+        let top = Stop::default();
+        let (middle, beside) = (top.below(), top.below());
+        let bottom = middle.below();
+        middle.ask();
+        assert_eq!([&top, &middle, &beside, &bottom].map(Stop::asked), [false, true, false, true]);
+        assert!(!middle.is_asked_from_outside() && !bottom.is_asked_from_outside());
+        let bottom = top.below().below();
+        assert!(!bottom.asked());
+        top.ask();
+        assert!(bottom.asked() && beside.asked());
+        assert!([&top, &middle, &bottom].iter().all(|stop| stop.is_asked_from_outside()));
+    }
+}

@@ -1,0 +1,228 @@
+//! The loop of `bernstream absorb`.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use super::Params;
+use super::absorbing::{Absorbing, Step, single};
+use super::announcement::Announcement;
+use super::membership::Membership;
+use super::pulse::Pulse;
+use super::topic::ScaleTopic;
+use super::wire::{Keys, Message};
+use bernstream_kafka::source::kafka;
+use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::{Error, Told, UnknownTopic};
+use bernstream_release::source::Columns;
+use bernstream_release::window::{Form, Rules, VERSION};
+
+/// The longest wait for records or announcements.
+const POLL: Duration = Duration::from_millis(50);
+/// The pause before a transient failure is retried.
+const RETRY: Duration = Duration::from_secs(1);
+/// Of how many different choices of `"auto"` it is remembered what follows from them.
+const REMEMBERED: usize = 8;
+
+/// What absorbers without a name of their own are called in metrics.
+const UNNAMED: &str = "unnamed";
+
+/// Who an absorber is, and for whom it works.
+pub struct Identity {
+    /// A name that it keeps over restarts.
+    pub member: Option<String>,
+    /// What it reads for a worker whose ledger keeps these choices of `"auto"`; `None` if its own configuration does not have them.
+    pub reads: Reads,
+}
+
+/// From the choices of `"auto"` that an announcement names to what is read for it.
+pub type Reads = Box<dyn Fn(&str) -> Option<Reading>>;
+
+/// What is read of records, and what windows keep of it.
+#[derive(Clone)]
+pub struct Reading {
+    /// The digest of the settings that decide it.
+    pub settings: String,
+    pub forms: Vec<Form>,
+}
+
+/// What follows from some choices of `"auto"`.
+struct Known {
+    choices: String,
+    settings: String,
+    forms: Arc<[Form]>,
+}
+
+/// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
+pub struct Absorber {
+    identity: Identity,
+    pulse: Arc<Pulse>,
+    topic: ScaleTopic,
+    membership: Membership,
+    absorbing: Absorbing,
+    ours: BTreeSet<i32>,
+    /// What follows from choices that were announced, the newest last.
+    readings: VecDeque<Known>,
+    is_for_operators: bool,
+    /// Announcements of other settings were told.
+    is_foreign_told: bool,
+    is_failing: bool,
+    is_skip_told: bool,
+    is_loss_told: bool,
+    stuck: Option<Told>,
+}
+
+impl Absorber {
+    /// Connects and joins the group.
+    ///
+    /// # Errors
+    ///
+    /// If a topic is missing or cannot be read.
+    pub fn open(
+        params: &Params,
+        keys: Keys,
+        (identity, pulse): (Identity, Arc<Pulse>),
+        (input, columns): (&kafka::Params, Columns),
+        (rules, forms): (Rules, Vec<Form>),
+    ) -> Result<Self, Error> {
+        let stretches = Stretches::open(input.clone(), columns)?;
+        let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
+        let membership = Membership::join(&input.broker, &input.topic, &params.group, identity.member.as_deref())?;
+        Ok(Absorber {
+            identity,
+            pulse,
+            topic,
+            membership,
+            absorbing: Absorbing::new(stretches, rules, forms),
+            ours: BTreeSet::new(),
+            readings: VecDeque::new(),
+            is_for_operators: params.is_for_operators,
+            is_foreign_told: false,
+            is_failing: false,
+            is_skip_told: false,
+            is_loss_told: false,
+            stuck: None,
+        })
+    }
+
+    /// Answers announcements until `is_over`.
+    ///
+    /// # Errors
+    ///
+    /// A failure that retrying cannot mend. Nothing is lost by it.
+    pub fn run(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+        let mut unknown = UnknownTopic::default();
+        while !is_over() {
+            self.pulse.beat();
+            if let Some(assigned) = self.membership.changed()? {
+                info!(partitions = assigned.len(), "the group has assigned partitions");
+                self.ours.clone_from(assigned);
+                self.absorbing.keep(&self.ours);
+                // The next repetition of an announcement asks for the new ones too.
+                self.topic.answer_again();
+            }
+            let until = Instant::now() + POLL;
+            while Instant::now() < until
+                && let Some(message) = self.topic.next(Duration::ZERO, until)
+            {
+                if let Message::Announcement { announcement, .. } = message {
+                    self.take(announcement);
+                }
+            }
+            match self.absorbing.step(POLL) {
+                Ok(step) => {
+                    unknown.is_known();
+                    self.answer(step);
+                    self.pulse.reads(true);
+                }
+                Err(failure @ Error::Deleted { partition, .. }) => {
+                    let in_full = failure.in_full().filter(|_| self.is_for_operators);
+                    let why = in_full.unwrap_or_else(|| failure.to_string());
+                    warn!("{why}; partition {partition} is left to the worker");
+                    self.absorbing.give_up(partition);
+                }
+                Err(failure) if unknown.may_pass(&failure, Instant::now()) => {
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        warn!("cannot read the input: {failure}; trying again");
+                    }
+                    self.pulse.reads(false);
+                    std::thread::sleep(RETRY);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, announcement: Announcement) {
+        let is_known = announcement.version == VERSION
+            && announcement.topic == self.absorbing.topic()
+            && self.absorbing.knows(&announcement);
+        let Some(forms) = is_known.then(|| self.forms(&announcement)).flatten() else {
+            if !std::mem::replace(&mut self.is_foreign_told, true) {
+                warn!(
+                    "a worker announces windows for another configuration, another version of this program or another input topic, \
+                     and they are not answered: run absorbers with the worker's configuration and version"
+                );
+            }
+            return;
+        };
+        let announcement = Arc::new(announcement);
+        for partition in self.ours.iter().filter(|partition| announcement.ends.0.contains_key(partition)) {
+            self.absorbing.ask_into(&forms, &announcement, *partition);
+        }
+    }
+
+    /// What windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
+    /// read again for the next announcement.
+    fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[Form]>> {
+        let choices = &announcement.choices;
+        let at = self.readings.iter().position(|known| known.choices == *choices);
+        let known = match at.and_then(|at| self.readings.remove(at)) {
+            Some(known) => known,
+            None => {
+                let Reading { settings, forms } = (self.identity.reads)(choices)?;
+                Known { choices: choices.clone(), settings, forms: single(forms) }
+            }
+        };
+        if self.readings.len() >= REMEMBERED {
+            self.readings.pop_front();
+        }
+        let forms = (known.settings == announcement.settings).then(|| Arc::clone(&known.forms));
+        self.readings.push_back(known);
+        forms
+    }
+
+    fn answer(&mut self, step: Step) {
+        if std::mem::take(&mut self.is_failing) {
+            info!("reading the input again");
+        }
+        for partial in &step.finished {
+            let name = self.identity.member.as_deref().unwrap_or(UNNAMED);
+            self.topic.send(partial, name, &|| self.pulse.beat());
+        }
+        if let Some(why) = step.skipped
+            && !std::mem::replace(&mut self.is_skip_told, true)
+        {
+            warn!("{}; it is skipped, and others like it are without a word", why.shown(self.is_for_operators));
+        }
+        let is_loss = step.behind > 0 && self.is_for_operators;
+        if is_loss && !std::mem::replace(&mut self.is_loss_told, true) {
+            warn!(
+                "records have turned up behind the end of their window, although they were stamped before its cutoff, and are in no \
+                 synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack; others like them are left out without a word"
+            );
+        }
+        if let Some(why) = step.stuck
+            && self.stuck.as_ref() != Some(&why)
+        {
+            error!("a partition is left to the worker: {}", why.shown(self.is_for_operators));
+            self.stuck = Some(why);
+        }
+        for partition in self.absorbing.stopped() {
+            self.absorbing.give_up(partition);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Reading partitions, each for windows of its own: what an absorber does, and a worker for the partitions that nobody sends.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::announcement::Announcement;
+use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::{Error, Event, Told};
+use bernstream_release::source::Batch;
+use bernstream_release::window::{Form, Rules, Windows};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::Timestamp;
+
+/// How many windows of a partition wait to be answered: of more, the oldest are left to the worker.
+const MOST_ASKED: usize = 8;
+
+/// What a window has of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// [`Announcement::name`].
+    pub name: String,
+    pub partition: i32,
+    /// [`bernstream_release::window::Part::encoded`].
+    pub bytes: Vec<u8>,
+}
+
+/// What came of a step.
+#[derive(Debug, Default)]
+pub struct Step {
+    pub finished: Vec<Partial>,
+    /// Why a partition has stopped.
+    pub stuck: Option<Told>,
+    /// Why a message was skipped.
+    pub skipped: Option<Told>,
+    /// How many records have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
+    pub behind: u64,
+}
+
+/// Some partitions, and their open windows.
+pub struct Absorbing {
+    stretches: Stretches,
+    rules: Rules,
+    /// Those of this process's own settings.
+    forms: Arc<[Form]>,
+    partitions: BTreeMap<i32, Partition>,
+}
+
+#[derive(Default)]
+struct Partition {
+    open: Option<Open>,
+    asked: VecDeque<Asked>,
+    /// The newest, in case that it is asked for again.
+    last: Option<Partial>,
+}
+
+/// What is asked of a partition, and what windows keep of it for whoever asks.
+struct Asked {
+    announcement: Arc<Announcement>,
+    forms: Arc<[Form]>,
+}
+
+/// A partition that is being read.
+struct Open {
+    windows: Windows,
+    /// [`Announcement::settings`].
+    settings: String,
+    first: Timestamp,
+    backfill_until: Option<Timestamp>,
+    /// An offset behind all messages that came before the cutoff of a window and not before that of an earlier one, by its start: if
+    /// it is beyond an announced end, the window may have records from there.
+    behind: BTreeMap<Timestamp, i64>,
+    /// The end of the last window that was closed here: what lies before it may belong to windows that were closed elsewhere.
+    closed: Option<i64>,
+    /// The newest message timestamp.
+    newest: Timestamp,
+    /// That of the last message, or the time when it was read, if that is earlier.
+    last: Timestamp,
+}
+
+impl Absorbing {
+    pub fn new(stretches: Stretches, rules: Rules, forms: Vec<Form>) -> Self {
+        Absorbing { stretches, rules, forms: single(forms), partitions: BTreeMap::new() }
+    }
+
+    /// The id of the topic that is read.
+    pub fn topic(&self) -> &str {
+        self.stretches.id()
+    }
+
+    /// Whether a window is one of the grid, and closes at the announced cutoff.
+    pub fn knows(&self, announcement: &Announcement) -> bool {
+        let Announcement { window, cutoff, backfill_until, .. } = announcement;
+        self.rules.grid.span_of(window.start) == *window
+            && self.rules.end.is_none_or(|end| window.end <= end)
+            && self.rules.cutoff(*window, *backfill_until) == *cutoff
+    }
+
+    /// Reads no partitions but these any more.
+    pub fn keep(&mut self, partitions: &BTreeSet<i32>) {
+        let gone: Vec<i32> = self.partitions.keys().copied().filter(|number| !partitions.contains(number)).collect();
+        for number in gone {
+            self.partitions.remove(&number);
+            self.stretches.end(number);
+        }
+    }
+
+    /// Asks for the partial of a partition instead of what was asked before, and goes on reading it until [`Absorbing::keep`].
+    pub fn ask(&mut self, announcement: &Arc<Announcement>, partition: i32) {
+        self.give_up(partition);
+        let forms = Arc::clone(&self.forms);
+        self.ask_into(&forms, announcement, partition);
+    }
+
+    /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
+    pub fn ask_into(&mut self, forms: &Arc<[Form]>, announcement: &Arc<Announcement>, partition: i32) {
+        let asked = &mut self.partitions.entry(partition).or_default().asked;
+        if !asked.iter().any(|asked| asked.announcement == *announcement) {
+            asked.push_back(Asked { announcement: Arc::clone(announcement), forms: Arc::clone(forms) });
+        }
+        if asked.len() > MOST_ASKED {
+            asked.pop_front();
+        }
+    }
+
+    /// Answers nothing that was asked of a partition.
+    pub fn give_up(&mut self, partition: i32) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.asked.clear();
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_idle(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
+    /// The partitions that have stopped at a broken message.
+    pub fn stopped(&self) -> Vec<i32> {
+        self.partitions.keys().copied().filter(|number| self.stretches.has_stopped(*number)).collect()
+    }
+
+    /// Reads once, or makes the partials of what has been read.
+    ///
+    /// # Errors
+    ///
+    /// If a partition cannot be read, or messages that it may need were deleted.
+    pub fn step(&mut self, timeout: Duration) -> Result<Step, Error> {
+        let mut step = Step::default();
+        let numbers: Vec<i32> = self.partitions.keys().copied().collect();
+        for number in numbers {
+            self.begin(number)?;
+            step.finished.extend(self.finished(number)?);
+        }
+        if !step.finished.is_empty() {
+            return Ok(step);
+        }
+        match self.stretches.next(&self.until(), timeout)? {
+            Event::Batch(batch) => step.behind = self.absorb(&batch),
+            Event::Idle => {}
+            Event::Skipped { why } => step.skipped = Some(why),
+            Event::Stuck { why } => step.stuck = Some(why),
+            Event::Reset { why } => {
+                warn!("{why}; reading again from the oldest open window");
+                for (number, partition) in &mut self.partitions {
+                    partition.open = None;
+                    self.stretches.end(*number);
+                }
+            }
+        }
+        Ok(step)
+    }
+
+    /// Begins to read a partition at the first record of the window that is asked for, unless it is being read for that window and
+    /// has not come too far.
+    fn begin(&mut self, number: i32) -> Result<(), Error> {
+        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(()) };
+        let Some(Asked { announcement: asked, forms }) = partition.asked.front() else { return Ok(()) };
+        let is_there = partition.last.as_ref().is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
+        if let Some(open) = partition.open.as_mut().filter(|_| !is_there) {
+            open.pass_over(asked);
+        }
+        if is_there || partition.open.as_ref().is_some_and(|open| open.suits(asked, number)) {
+            return Ok(());
+        }
+        let Announcement { window, first, backfill_until, .. } = **asked;
+        let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
+        let (settings, past) = (asked.settings.clone(), asked.past.0.get(&number).copied().unwrap_or(0));
+        partition.open = None;
+        if let Err(error) = self.stretches.begin(number, windows.oldest_message(), past) {
+            self.stretches.end(number);
+            return Err(error);
+        }
+        let (behind, closed) = (BTreeMap::new(), None);
+        let [newest, last] = [Timestamp::EARLIEST; 2];
+        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest, last });
+        Ok(())
+    }
+
+    /// The partial that was asked for first, if everything before its end was read.
+    fn finished(&mut self, number: i32) -> Result<Option<Partial>, Error> {
+        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(None) };
+        let Some(Asked { announcement: asked, .. }) = partition.asked.front() else { return Ok(None) };
+        let (Some(name), Some(end)) = (asked.name(number), asked.ends.0.get(&number)) else {
+            partition.asked.pop_front();
+            return Ok(None);
+        };
+        if partition.last.as_ref().is_none_or(|last| last.name != name) {
+            let Some(open) = &mut partition.open else { return Ok(None) };
+            if !self.stretches.reached(number, *end)? || !open.suits(asked, number) {
+                return Ok(None);
+            }
+            let bytes = open.windows.part().encoded();
+            open.closed = Some(*end);
+            // Only the greatest matters to later windows.
+            let later = open.behind.split_off(&asked.window.end);
+            let behind = std::mem::replace(&mut open.behind, later).into_values().max();
+            open.behind.extend(behind.map(|behind| (asked.window.start, behind)));
+            partition.last = Some(Partial { name, partition: number, bytes });
+        }
+        partition.asked.pop_front();
+        Ok(partition.last.clone())
+    }
+
+    /// How far to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
+    /// that will be asked for.
+    fn until(&self) -> Positions {
+        let is_asked = self.partitions.values().any(|partition| !partition.asked.is_empty());
+        let until = |(number, partition): (&i32, &Partition)| {
+            let open = partition.open.as_ref()?;
+            let asked = partition.asked.front();
+            let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
+            let is_ahead = || open.last >= open.windows.cutoff().plus(self.rules.grid.length());
+            Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
+        };
+        Positions(self.partitions.iter().filter_map(until).collect())
+    }
+
+    /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
+    fn absorb(&mut self, batch: &Batch) -> u64 {
+        let number = batch.partition;
+        let Some(open) = self.partitions.get_mut(&number).and_then(|partition| partition.open.as_mut()) else {
+            return 0;
+        };
+        let mut counts = open.windows.absorb(batch);
+        if counts.closed > 0 && open.closed.is_some_and(|end| batch.offset >= end) {
+            counts.set_behind(open.windows.behind(batch));
+        }
+        // The first window whose cutoff is later.
+        let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
+        let earliest = batch.message_time.filter(|time| !is_history(time));
+        let start = earliest
+            .map_or(Timestamp::EARLIEST, |time| self.rules.grid.span_of(time.minus(self.rules.allowed_lateness)).start);
+        let behind = open.behind.entry(start).or_default();
+        *behind = self.stretches.at(number).max(*behind);
+        // By a producer's clock a message can be from the future, which must not end reading ahead.
+        open.last = batch.message_time.map_or(open.last, |time| time.min(Timestamp::now()));
+        open.newest = batch.message_time.map_or(open.newest, |time| time.max(open.newest));
+        counts.behind
+    }
+}
+
+/// Windows that overlap are joined by the worker: here each is kept by itself.
+pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
+    forms.into_iter().map(|form| Form { panes: 1, ..form }).collect()
+}
+
+impl Open {
+    /// Drops the windows before the one that is asked for, if reading has come to it: others have sent them, and what was read since is of
+    /// that one too.
+    fn pass_over(&mut self, asked: &Announcement) {
+        let has_come = self.newest >= self.windows.oldest_message_of(asked.window);
+        while has_come
+            && self.reads_for(asked)
+            && self.windows.next().is_some_and(|next| next.start < asked.window.start)
+        {
+            self.windows.part();
+            self.closed = None;
+        }
+    }
+
+    /// Whether it reads as whoever asks.
+    fn reads_for(&self, asked: &Announcement) -> bool {
+        self.settings == asked.settings && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+    }
+
+    /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
+    fn suits(&self, asked: &Announcement, number: i32) -> bool {
+        let end = asked.ends.0.get(&number).copied().unwrap_or(0);
+        self.reads_for(asked)
+            && self.windows.next() == Some(asked.window)
+            && self.behind.range(..=asked.window.start).all(|(_, behind)| *behind <= end)
+    }
+}

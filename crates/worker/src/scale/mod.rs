@@ -1,0 +1,52 @@
+//! Reading split over processes: absorbers read partitions and hand what windows keep of them to the worker.
+//!
+//! The worker announces a window with the end offset of each partition; an absorber answers with *partials*: what the window has of one
+//! partition. A partial is a pure function of what was announced and of the log of the partition up to that end ([`Announcement`]), so
+//! that it does not matter who makes it, how often, or whether anybody does: the worker reads what nobody sends.
+
+pub mod absorber;
+pub mod absorbing;
+pub mod announcement;
+pub mod collected;
+mod deleting;
+mod membership;
+pub mod pulse;
+mod replays;
+pub mod topic;
+pub mod wire;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::absorber::{Absorber, Identity, Reading, Reads};
+pub use self::absorbing::{Absorbing, Partial, Step};
+pub use self::announcement::Announcement;
+pub use self::collected::{Added, Collected};
+pub use self::pulse::Pulse;
+pub use self::topic::{LARGEST, ScaleTopic, too_small, unfolds};
+pub use self::wire::{Head, Keys, LONGEST, Message, Piece, pieces};
+use bernstream_ledger::sealing;
+
+/// How reading is split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// A topic of the input's cluster for announcements and partials.
+    pub topic: String,
+    /// The file of the secret that they are encrypted with.
+    pub key_file: PathBuf,
+    /// The consumer group that hands out partitions to absorbers.
+    pub group: String,
+    /// How long after its announcement the worker waits for the partials of a window.
+    pub deadline: Duration,
+    /// The most bytes that the worker holds of the partials of a window.
+    pub most: u64,
+    /// Whether logs may tell what follows from the records.
+    pub is_for_operators: bool,
+}
+
+impl Params {
+    /// That everyone can read the key.
+    pub fn warning(&self) -> Option<String> {
+        sealing::warning(&self.key_file, "absorbers")
+    }
+}

@@ -1,0 +1,364 @@
+//! The topic of announcements and partials: announcements in partition 0, partials in the others.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message as _, Offset, TopicPartitionList};
+use tracing::warn;
+
+use super::Params;
+use super::absorbing::Partial;
+use super::announcement::Announcement;
+use super::deleting::Deleting;
+use super::replays::{FRESH, Replays, is_fresh};
+use super::wire::{Head, Keys, Message, is_piece, pieces, random_id};
+use bernstream_kafka::broker::{REQUEST_TIMEOUT, close_client};
+use bernstream_kafka::check::setting;
+use bernstream_kafka::lost_client::LostClientWatch;
+use bernstream_kafka::producer::{Producer, Record};
+use bernstream_kafka::topic;
+use bernstream_kafka::topic::Topic;
+use bernstream_kafka::{Broker, Error, ErrorContext};
+use bernstream_synopsis::Positions;
+use bernstream_synopsis::clock::{Timestamp, show};
+
+/// Of a topic that is created here: partition 0, and those over which partials are spread.
+const PARTITIONS: i32 = 9;
+/// What a window needs is needed for minutes.
+/// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
+const SETTINGS: [(&str, &str); 3] =
+    [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("compression.type", "uncompressed")];
+/// The settings of a client that reads the topic.
+const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
+    ("group.id", "bernstream"),
+    ("enable.auto.commit", "false"),
+    // Where something was deleted before it was read, nobody needs it.
+    ("auto.offset.reset", "earliest"),
+    ("isolation.level", "read_uncommitted"),
+    ("fetch.wait.max.ms", "100"),
+];
+/// What a message of the topic can be long.
+pub const LARGEST: u64 = 600_000;
+/// How many messages wait to be sent.
+const QUEUE: usize = 64;
+/// The pause before a message is sent again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Who reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// Reads partials, and passes over announcements: what was read of a window can be deleted when that is accepted.
+    Worker,
+    /// Reads announcements.
+    Absorber,
+}
+
+/// The topic, from the end that it has when it is opened.
+pub struct ScaleTopic {
+    keys: Keys,
+    side: Side,
+    broker: Broker,
+    name: String,
+    consumer: BaseConsumer<ErrorContext>,
+    watch: LostClientWatch,
+    outgoing: SyncSender<(i32, Vec<u8>)>,
+    deleting: Deleting,
+    /// How many partitions can be used: those that it had when this was opened, of an absorber no more than its workers read.
+    partitions: i32,
+    /// Announcements that were read.
+    replays: Replays,
+    is_stale_told: bool,
+}
+
+impl ScaleTopic {
+    /// For a worker, which reads partials. Creates the topic if there is none, with as many replicas as topic `like`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created, or if the cluster does not answer or refuses.
+    pub fn of_worker(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+        ScaleTopic::open(params, broker, like, keys, Side::Worker)
+    }
+
+    /// For an absorber, which reads announcements.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ScaleTopic::of_worker`].
+    pub fn of_absorber(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+        ScaleTopic::open(params, broker, like, keys, Side::Absorber)
+    }
+
+    fn open(params: &Params, broker: &Broker, like: &str, keys: Keys, side: Side) -> Result<Self, Error> {
+        let name = &params.topic;
+        match topic::describe(broker, name) {
+            Ok(topic) => {
+                if let Some(most) = too_small(&topic) {
+                    warn!(
+                        "topic '{name}' takes no message above {most} bytes (max.message.bytes), so larger partials are lost and the worker \
+                         reads what they are of: raise it to {LARGEST} or more"
+                    );
+                }
+                if unfolds(&topic) {
+                    warn!(
+                        "topic '{name}' takes compressed batches, which can unfold into more than the memory of this process: set \
+                         compression.type=uncompressed"
+                    );
+                }
+            }
+            Err(Error::NoTopic { .. }) => {
+                let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
+                // Another process may have been faster.
+                created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+            }
+            Err(_) => {}
+        }
+        let failed = |error| broker.failed(name, &error);
+        let consumer = broker.consumer(&SETTINGS_OF_CLIENT).map_err(failed)?;
+        let all = topic::partitions(broker, &consumer, name)?;
+        let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
+        let mut list = TopicPartitionList::new();
+        for number in all.into_iter().filter(|number| side == Side::Worker || *number == 0) {
+            let end = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT).map_err(failed)?.1;
+            list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
+        }
+        consumer.assign(&list).map_err(failed)?;
+        let (outgoing, deleting) = (sending(params, broker), Deleting::start(broker, name));
+        Ok(ScaleTopic {
+            keys,
+            side,
+            broker: broker.clone(),
+            name: name.clone(),
+            consumer,
+            watch: LostClientWatch::start(),
+            outgoing,
+            deleting,
+            partitions,
+            replays: Replays::default(),
+            is_stale_told: false,
+        })
+    }
+
+    /// Replaces a client that has lost the brokers.
+    fn replace_if_lost(&mut self) {
+        if !self.watch.is_lost(&self.broker, &self.consumer, &self.name) {
+            return;
+        }
+        if let Ok(new) = self.consumer_from_here() {
+            close_client(std::mem::replace(&mut self.consumer, new));
+            self.watch = LostClientWatch::start();
+        }
+    }
+
+    /// A client that begins behind everything that was read, or where this one began where nothing was.
+    fn consumer_from_here(&self) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+        let read = self.read_to();
+        // A list that another client has given would take that one's partitions along.
+        let mut list = TopicPartitionList::new();
+        for begun in self.consumer.assignment()?.elements() {
+            let number = begun.partition();
+            let at = read.0.get(&number).map_or(begun.offset(), |at| Offset::Offset(*at));
+            list.add_partition_offset(&self.name, number, at)?;
+        }
+        let new = self.broker.consumer(&SETTINGS_OF_CLIENT)?;
+        new.assign(&list)?;
+        Ok(new)
+    }
+
+    /// The next message that can be opened: for a worker a piece of a partial, for an absorber an announcement that is to be answered.
+    /// Others are passed over until `until`, one at least, so that no flood of them keeps the caller from the rest, and that a flood of what
+    /// costs nothing to pass over is over soon. `None` if there is none then, or if nothing comes for as long as `timeout`.
+    pub fn next(&mut self, timeout: Duration, until: Instant) -> Option<Message> {
+        let mut timeout = timeout;
+        loop {
+            let Some(polled) = self.consumer.poll(timeout) else {
+                self.replace_if_lost();
+                return None;
+            };
+            match polled {
+                Ok(message) => {
+                    self.watch.hear();
+                    let payload = message.payload().unwrap_or_default();
+                    let opened = match self.side {
+                        Side::Worker => is_piece(payload).then(|| self.keys.opened(payload)).flatten(),
+                        Side::Absorber => announced(&self.keys, &mut self.replays, &mut self.is_stale_told, payload),
+                    };
+                    if let Some(Message::Announcement { read, .. }) = &opened {
+                        // Partitions that were added since a worker has started are not read by it.
+                        self.partitions = self.partitions.min((*read).max(1));
+                    }
+                    if opened.is_some() {
+                        return opened;
+                    }
+                }
+                // Whatever it is, nobody waits for this topic longer than the deadline.
+                Err(_) => timeout = Duration::ZERO,
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+        }
+    }
+
+    /// The next time that workers repeat their announcements, [`ScaleTopic::next`] returns them again.
+    pub fn answer_again(&mut self) {
+        self.replays.answer_again();
+    }
+
+    /// Behind everything that was read.
+    pub fn read_to(&self) -> Positions {
+        let Ok(positions) = self.consumer.position() else { return Positions::default() };
+        let read = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
+        Positions(positions.elements().iter().filter_map(|e| Some((e.partition(), read(e.offset())?))).collect())
+    }
+
+    /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
+    pub fn delete_before(&self, positions: Positions) {
+        if !positions.0.is_empty() {
+            self.deleting.before(positions);
+        }
+    }
+
+    /// Announces a window, or announces it again, unless too much waits to be sent: it is announced again anyway.
+    pub fn announce(&self, id: &str, announcement: &Announcement) {
+        let head = Head { id: id.to_owned(), sent: Timestamp::now() };
+        let message = Message::Announcement { head, read: self.partitions, announcement: announcement.clone() };
+        if let Some(sealed) = self.keys.sealed(&message) {
+            let _ = self.outgoing.try_send((0, sealed));
+        }
+    }
+
+    /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
+    pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
+        let to = if self.partitions == 1 { 0 } else { 1 + partial.partition.rem_euclid(self.partitions - 1) };
+        let Some(pieces) = pieces(partial) else {
+            // How long it is shows how much was recorded: the worker says only that nobody sent it.
+            return;
+        };
+        for mut piece in pieces {
+            piece.absorber = absorber.to_owned();
+            let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else { return };
+            beat();
+            // The thread ends with this side only.
+            let _ = self.outgoing.send((to, sealed));
+        }
+    }
+
+    /// A new id for an announcement; `None` without randomness.
+    pub fn new_id() -> Option<String> {
+        random_id()
+    }
+}
+
+/// An announcement that is to be answered. One that comes again is dropped before it is opened.
+fn announced(keys: &Keys, replays: &mut Replays, is_stale_told: &mut bool, payload: &[u8]) -> Option<Message> {
+    let (head, now) = (Head::of(payload)?, Timestamp::now());
+    if !replays.could_be_new(&head, now) {
+        let is_stale = !*is_stale_told && !is_fresh(&head, now);
+        if is_stale && keys.opened(payload).is_some() {
+            *is_stale_told = true;
+            warn!(
+                "an announcement that was sent at {} is not answered, because that is {} or more from this machine's time: set the clocks \
+                 of worker and absorber; if they are right, somebody writes old messages to scale.topic again, or this process was stopped",
+                head.sent,
+                show(FRESH)
+            );
+        }
+        return None;
+    }
+    keys.opened(payload).filter(|_| replays.take(&head, now))
+}
+
+/// A thread that sends messages in order, so that nobody waits for brokers that are down.
+fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
+    let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
+    let (broker, topic, is_for_operators) = (broker.clone(), params.topic.clone(), params.is_for_operators);
+    let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
+    thread::spawn(move || {
+        tracing::dispatcher::with_default(&log, || {
+            let mut producer = Producer::sending_once(broker, topic.clone());
+            for (partition, payload) in queue {
+                let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
+                let Err(error) = producer.send(record) else { continue };
+                if is_for_operators || !shows_records(&payload, &error) {
+                    warn!("a message could not be sent to topic '{topic}' and is left out: {error}");
+                }
+                thread::sleep(RETRY);
+            }
+        });
+    });
+    sender
+}
+
+/// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
+fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
+    let too_long = [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::MessageBatchTooLarge];
+    is_piece(payload) && error.rdkafka_error_code().is_some_and(|code| too_long.contains(&code))
+}
+
+/// Whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
+pub fn unfolds(topic: &Topic) -> bool {
+    !matches!(setting(topic, "compression.type"), "uncompressed" | "")
+}
+
+/// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
+pub fn too_small(topic: &Topic) -> Option<u64> {
+    setting(topic, "max.message.bytes").parse().ok().filter(|most| *most < LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use rdkafka::mocking::MockCluster;
+
+    use super::*;
+    use bernstream_ledger::sealing::Secret;
+
+    #[test]
+    fn what_comes_before_a_client_is_replaced_is_read_by_the_next() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("scale", 2, 1).unwrap();
+        let broker = Broker::mock(cluster.bootstrap_servers());
+        let params = Params {
+            topic: "scale".to_owned(),
+            key_file: PathBuf::new(),
+            group: String::new(),
+            deadline: Duration::ZERO,
+            most: 0,
+            is_for_operators: false,
+        };
+        let keys = Keys::new(&Secret::new([1; 32]));
+        let mut topic = ScaleTopic::of_worker(&params, &broker, "scale", keys.clone()).unwrap();
+        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
+        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        let mut producer = Producer::new(broker, params.topic);
+        let mut send = || producer.send(Record { partition: Some(1), payload: &piece, ..Record::default() }).unwrap();
+        send();
+        // The first two are lost before anything comes from them.
+        for _ in 0..2 {
+            topic.consumer = topic.consumer_from_here().unwrap();
+        }
+        let until = Instant::now() + REQUEST_TIMEOUT;
+        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        send();
+        topic.consumer = topic.consumer_from_here().unwrap();
+        assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
+        assert_eq!(topic.read_to(), Positions([(1, 2)].into()), "nothing is read again");
+    }
+
+    #[test]
+    fn that_a_partial_is_too_long_is_told_to_operators_only() {
+        let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+        let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
+        let keys = Keys::new(&Secret::new([1; 32]));
+        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
+        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        assert!(shows_records(&piece, &too_long) && !shows_records(&piece, &refused));
+        // How long an announcement is follows from the number of partitions.
+        assert!(!shows_records(&[1], &too_long));
+    }
+}

@@ -1,0 +1,199 @@
+//! Announcements and partials as messages. Both are as secret as records: they are encrypted, and what was not encrypted with the key
+//! is no message.
+
+use rand::TryRng;
+use rand::rngs::SysRng;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::absorbing::Partial;
+use super::announcement::{Announcement, hex};
+use bernstream_ledger::sealing::{Key, Secret};
+use bernstream_synopsis::clock::Timestamp;
+
+/// How much of a partial one message holds: with what is around it, less than brokers take by default.
+const PIECE: usize = 512 << 10;
+/// The most canonical bytes of a partial, in absorbers and in the worker: the worker reads itself what has more.
+pub const LONGEST: u64 = 1 << 30;
+/// The most pieces of a partial: what cannot be compressed becomes longer by less than a part in 128.
+const MOST_PIECES: u32 = 2_064;
+/// The digits of a digest, and of the id of a copy.
+const DIGEST: usize = 64;
+const ID: usize = 32;
+/// The longest name of an absorber.
+const NAME: usize = 255;
+
+const ANNOUNCEMENT: u8 = 1;
+const PARTIAL: u8 = 2;
+/// The bytes of a [`Head`].
+const HEAD: usize = 1 + 8 + ID;
+
+/// A message of the topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    Announcement {
+        head: Head,
+        /// How many partitions of the topic its worker reads: what is sent to others does not arrive.
+        read: i32,
+        announcement: Announcement,
+    },
+    Piece(Piece),
+}
+
+/// What stands before a sealed announcement and is sealed with it: it can be read without the key, and not be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Differs from one window and worker to the next, and is the same when an announcement is repeated.
+    pub id: String,
+    /// By the clock of the worker; later when it is repeated.
+    pub sent: Timestamp,
+}
+
+impl Head {
+    /// Of the bytes of an announcement; `None` of other messages.
+    pub fn of(sealed: &[u8]) -> Option<Self> {
+        let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
+        let (&ANNOUNCEMENT, rest) = clear.split_first()? else { return None };
+        let (sent, id) = rest.split_first_chunk::<8>()?;
+        let (id, sent) = (String::from_utf8(id.to_vec()).ok()?, Timestamp::from_micros(i64::from_le_bytes(*sent)));
+        Some(Head { id, sent })
+    }
+
+    /// `None` with an id that is none.
+    fn bytes(&self) -> Option<[u8; HEAD]> {
+        [[ANNOUNCEMENT].as_slice(), &self.sent.micros().to_le_bytes(), self.id.as_bytes()].concat().try_into().ok()
+    }
+}
+
+/// Whether a message claims to be a piece of a partial.
+pub(super) fn is_piece(sealed: &[u8]) -> bool {
+    sealed.first() == Some(&PARTIAL)
+}
+
+/// A piece of the compressed bytes of a partial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// [`Announcement::name`].
+    pub name: String,
+    pub partition: i32,
+    /// Which copy of the partial it is a piece of.
+    pub copy: String,
+    /// Who has sent it, for the metrics of operators; nothing is decided by it.
+    pub absorber: String,
+    /// Of the canonical bytes.
+    pub digest: String,
+    /// How many bytes they are.
+    pub size: u64,
+    pub number: u32,
+    pub of: u32,
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// Whether an absorber could have sent it.
+    fn is_possible(&self) -> bool {
+        let is_named = self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
+        let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE;
+        is_named && is_short && self.of <= MOST_PIECES && self.number < self.of
+    }
+}
+
+/// One key for each purpose.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    announcements: Key,
+    partials: Key,
+}
+
+impl Keys {
+    pub fn new(secret: &Secret) -> Self {
+        Keys { announcements: secret.key("scale announcements"), partials: secret.key("scale partials") }
+    }
+
+    /// A message as it is sent; `None` without randomness.
+    pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
+        let (clear, key, text) = match message {
+            Message::Announcement { head, read, announcement } => {
+                (head.bytes()?.to_vec(), &self.announcements, serde_json::to_vec(&(read, announcement)).ok()?)
+            }
+            Message::Piece(piece) => {
+                let head = serde_json::to_vec(piece).ok()?;
+                let length = u32::try_from(head.len()).ok()?.to_le_bytes();
+                (vec![PARTIAL], &self.partials, [length.as_slice(), &head, &piece.bytes].concat())
+            }
+        };
+        let sealed = key.seal(&clear, &text)?;
+        Some([clear, sealed].concat())
+    }
+
+    /// A message that somebody with the same key has sealed; `None` if it is none, and for a piece that no absorber could have sent: of
+    /// that nothing is kept, whatever sizes and names it claims.
+    pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
+        match sealed.split_first()? {
+            (&ANNOUNCEMENT, _) => {
+                let head = Head::of(sealed)?;
+                let (clear, rest) = sealed.split_at_checked(HEAD)?;
+                let (read, announcement) = serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
+                Some(Message::Announcement { head, read, announcement })
+            }
+            (&PARTIAL, rest) => {
+                let text = self.partials.open(&[PARTIAL], rest)?;
+                let (length, rest) = text.split_first_chunk::<4>()?;
+                let (head, bytes) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+                let piece: Piece = serde_json::from_slice(head).ok()?;
+                let piece = Piece { bytes: bytes.to_vec(), ..piece };
+                piece.is_possible().then_some(Message::Piece(piece))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A new copy of a partial, in pieces; `None` if it is too long, or without randomness.
+pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
+    if partial.bytes.len() as u64 > LONGEST {
+        return None;
+    }
+    let compressed = zstd::encode_all(partial.bytes.as_slice(), 1).ok()?;
+    // Even of nothing there is something to send: a frame of zstd is never empty.
+    let chunks = compressed.chunks(PIECE);
+    let (copy, digest, of) = (random_id()?, digest(&partial.bytes), u32::try_from(chunks.len()).ok()?);
+    let piece = |(number, bytes): (u32, &[u8])| Piece {
+        name: partial.name.clone(),
+        partition: partial.partition,
+        copy: copy.clone(),
+        absorber: String::new(),
+        digest: digest.clone(),
+        size: partial.bytes.len() as u64,
+        number,
+        of,
+        bytes: bytes.to_vec(),
+    };
+    Some((0..).zip(chunks).map(piece).collect())
+}
+
+/// Of the canonical bytes of a partial.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// An id that nothing else has; `None` without randomness.
+pub(super) fn random_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    SysRng.try_fill_bytes(&mut bytes).ok()?;
+    Some(hex(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_purpose_has_a_key_of_its_own() {
+        let Keys { announcements, partials } = Keys::new(&Secret::new([1; 32]));
+        let sealed = announcements.seal(b"a", b"text").unwrap();
+        assert_eq!(announcements.open(b"a", &sealed).as_deref(), Some(b"text".as_slice()));
+        assert_eq!(partials.open(b"a", &sealed), None);
+    }
+}
