@@ -271,7 +271,7 @@ def main():
     if elf.machine not in MACHINES or MACHINES[elf.machine][1] != platform.machine():
         raise SystemExit("image.py: the program is for another kind of machine, and its libraries are not here")
     architecture, machine = MACHINES[elf.machine]
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     name = f"bernstream-{version}-linux-{machine}"
     wanted.folder.mkdir(parents=True, exist_ok=True)
     (wanted.folder / f"{name}.tar.gz").write_bytes(zipped(ours(Layer(), wanted.program, f"{name}/bernstream")))

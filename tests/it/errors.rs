@@ -31,7 +31,8 @@ fn gather(folder: &Path, endings: &[&str], found: &mut String) {
 
 fn source() -> String {
     let mut found = String::new();
-    gather(Path::new("src"), &["rs", "js"], &mut found);
+    gather(Path::new("src"), &["rs"], &mut found);
+    gather(Path::new("crates"), &["rs", "js"], &mut found);
     gather(Path::new("clients/python/src"), &["py"], &mut found);
     gather(Path::new("clients/javascript"), &["js"], &mut found);
     found.replace("\\\"", "\"")

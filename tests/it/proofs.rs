@@ -117,7 +117,7 @@ fn a_citation_that_names_no_page_is_found_also_over_the_end_of_a_line() {
 /// Every page is cited where its claim is implemented, and no citation leads nowhere.
 #[test]
 fn every_citation_leads_to_a_page_and_every_page_is_cited() {
-    let folders = ["src", "tests", "clients", "config", "deploy", "docs", "examples", "benches", "fuzz"];
+    let folders = ["src", "crates", "tests", "clients", "config", "deploy", "docs", "examples", "benches", "fuzz"];
     let files = folders.iter().flat_map(|folder| texts_below(Path::new(folder)));
     let mut cited_by_sources = Vec::new();
     for file in files.filter(|file| !file.ends_with("it/proofs.rs")) {
@@ -125,7 +125,7 @@ fn every_citation_leads_to_a_page_and_every_page_is_cited() {
         assert!(!cites_no_page(&text), "{}: which page?", file.display());
         for page in cited(&text) {
             assert!(page.exists(), "{} cites {}", file.display(), page.display());
-            if file.starts_with("src") {
+            if file.starts_with("crates") {
                 cited_by_sources.push(page);
             }
         }
@@ -144,7 +144,7 @@ fn every_citation_leads_to_a_page_and_every_page_is_cited() {
 fn the_sources_that_a_proof_page_names_exist() {
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");
-        let named = text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("src/"));
+        let named = text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("crates/"));
         for source in named {
             assert!(Path::new(source).exists(), "{}: {source}", page.display());
         }

@@ -42,7 +42,7 @@ def test_the_dockerfile_builds_in_one_image_and_ships_in_another(dockerfile):
     assert {line["instruction"] for line in dockerfile} <= known
     build, ship = stages(dockerfile)
     bases = dict(line["value"].split("=", 1) for line in dockerfile if line["instruction"] == "ARG" and "=" in line["value"])
-    toolchain = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["rust-version"]
+    toolchain = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     # Built with the libraries that it meets: one Debian for both.
     assert (build[0][1], bases["RUST"]) == ("${RUST} AS build", f"rust:{toolchain}-trixie")
     assert (ship[0][1], bases["BASE"]) == ("${BASE}", "gcr.io/distroless/cc-debian13:nonroot")
@@ -54,7 +54,7 @@ def test_the_dockerfile_builds_in_one_image_and_ships_in_another(dockerfile):
     assert last["ENTRYPOINT"] == '["/usr/local/bin/bernstream"]'
     labels = set(re.findall(r"org\.opencontainers\.image\.(\w+(?:\.name)?)=", last["LABEL"]))
     assert labels == {"title", "description", "licenses", "version", "revision", "created", "base.name"}
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert bases["VERSION"] == version
 
 
@@ -76,7 +76,7 @@ def test_all_that_is_compiled_in_is_copied(dockerfile):
         assert (ROOT / source).exists(), source
     # Files from outside of their own folder that the library or the program includes, but for those of tests.
     included = 0
-    for path in (ROOT / "src").rglob("*.rs"):
+    for path in [*ROOT.glob("src/**/*.rs"), *ROOT.glob("crates/*/src/**/*.rs")]:
         code = path.read_text().split("#[cfg(test)]")[0]
         if path.name == "tests.rs":
             continue
@@ -93,8 +93,8 @@ def test_all_that_is_compiled_in_is_copied(dockerfile):
 
 def test_dependencies_are_built_before_the_source_is_copied(dockerfile):
     build = stages(dockerfile)[0]
-    order = [i for i, (instruction, value) in enumerate(build) if "cargo build" in value or value == "src src"]
-    assert len(order) == 3 and build[order[1]] == ("COPY", "src src")
+    order = [i for i, (instruction, value) in enumerate(build) if "cargo build" in value or value == "crates crates"]
+    assert len(order) == 3 and build[order[1]] == ("COPY", "crates crates")
     # Every test and bench that the manifest names needs a file, or cargo refuses it.
     script = re.search(r"\$\((sed .*? Cargo\.toml)\)", build[order[0]][1]).group(1)
     named = subprocess.run(script, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()

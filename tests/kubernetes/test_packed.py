@@ -19,7 +19,7 @@ from pod import PROGRAM
 from rendered import DEPLOY, ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built: the image is NOT tested")
-NAME = f"bernstream-{tomllib.loads((ROOT / 'Cargo.toml').read_text())['package']['version']}-linux-{os.uname().machine}"
+NAME = f"bernstream-{tomllib.loads((ROOT / 'Cargo.toml').read_text())['workspace']['package']['version']}-linux-{os.uname().machine}"
 
 
 def pack(program, folder):
