@@ -45,12 +45,12 @@ mod targets;
 mod validate;
 pub mod canonical;
 pub mod diff;
-pub mod file;
+mod file;
 pub mod guarantee;
 pub mod paid;
-pub mod read;
-pub mod settings;
-pub mod text;
+mod read;
+mod settings;
+mod text;
 
 use std::path::Path;
 

@@ -73,7 +73,7 @@ impl Logistic {
         let off = problem.mass() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {
-            let points = lattice.len() as f64;
+            let points = lattice.count() as f64;
             let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE).sqrt().min(points);
             let column = Kernel::Linear.column_sum(lattice) + points * SINGLE;
             // Rows as for a machine; single precision moves each of their terms.
@@ -81,7 +81,7 @@ impl Logistic {
             let quarter = |norm: f64, at: f64| change.functional(norm, at) / 4.0;
             let moved =
                 Change { sum: quarter(norm, column), length: quarter(column.sqrt(), squares), sup: quarter(1.0, 1.0) };
-            Claim::new(lattice.len(), moved, off)
+            Claim::new(lattice.count(), moved, off)
         } else {
             let sum = change.functional(root, root) / root;
             let sup = change.functional(1.0, 1.0 / root + SINGLE) / root;

@@ -25,7 +25,7 @@ pub mod noise;
 pub mod noisy;
 pub mod online;
 pub mod order;
-pub mod selection;
+mod selection;
 
 pub use calibrated::Mechanism;
 pub use error::Error;

@@ -13,7 +13,11 @@ const MOST_POINTS: usize = 1 << 20;
 /// One grid unit is `2^-32` of the most that a record can change a value, or up to twice that part.
 pub const UNITS_A_PEAK: u32 = 32;
 
-/// `(k + 1)^l`, where degree and axes, 1 to 3, allow it.
+/// `(k + 1)^l`: the points of a lattice of degree `k`.
+///
+/// # Errors
+///
+/// If there are not 1 to 3 axes, the degree is not 1 to 5,000, or there are more than 2^20 points.
 pub fn points(axes: usize, degree: u32) -> Result<usize, Error> {
     if !(1..=3).contains(&axes) {
         return Err(ShapeError::Axes(axes).into());
@@ -34,6 +38,10 @@ pub fn rounded(sum: i128, shift: u32) -> i128 {
 }
 
 /// What a unit of several records is charged: each record's change follows the one before, so they add up.
+///
+/// # Errors
+///
+/// If the sum is larger than a number can say.
 pub fn times(units: u128, contributions: u32) -> Result<u64, Error> {
     units
         .checked_mul(u128::from(contributions))

@@ -18,13 +18,13 @@
 pub mod blackbox;
 pub mod builtin;
 pub mod choice;
-pub mod dequantized;
+mod dequantized;
 pub mod error;
 pub mod lattice;
 pub mod marginals;
 pub mod sampler;
-pub mod scaling;
-pub mod sealed;
+mod scaling;
+mod sealed;
 pub mod source;
 pub mod target;
 pub mod window;

@@ -138,6 +138,10 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
 }
 
 /// `sqrt(D1 S)`, rounded up: a bound in the 2-norm, because `sum z_i^2 <= max |z_i| sum |z_i|`.
+///
+/// # Errors
+///
+/// If a sensitivity of the target is larger than a number can say.
 pub fn interpolated<T: Target + ?Sized>(target: &T, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
     let one = target.sensitivity(adjacency, contributions)?.0;
     let sup = target.sup_sensitivity(adjacency, contributions)?;
@@ -152,6 +156,10 @@ pub fn root(square: u128) -> u64 {
 }
 
 /// `N S`: what the papers charge where their `S` is [`Target::sup_sensitivity`].
+///
+/// # Errors
+///
+/// If it is larger than a number can say.
 pub fn every_value(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
     let sup = target.sup_sensitivity(adjacency, contributions)?;
     sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })

@@ -3,6 +3,11 @@
 use super::quadratic::Form;
 use super::shape_error::ShapeError;
 
+/// Checks bandwidths of a diagonal kernel, one for each axis.
+///
+/// # Errors
+///
+/// If one is not in (0, 1].
 pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
     match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
         Some(index) => Err(ShapeError::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
@@ -10,6 +15,11 @@ pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
     }
 }
 
+/// Checks the covariance matrix of a kernel on 2 or 3 axes, and inverts it.
+///
+/// # Errors
+///
+/// If it is not square, not symmetric, not positive definite, or a variance is above 1.
 pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
     let axes = covariance.len();
     let square = (2..=3).contains(&axes) && covariance.iter().all(|row| row.len() == axes);

@@ -1,11 +1,11 @@
 //! The description of a synopsis: one JSON document, readable without this program.
 
-pub mod names;
-pub mod privacy;
-pub mod recommended;
-pub mod sensitivity;
-pub mod smoothness;
-pub mod target;
+mod names;
+mod privacy;
+mod recommended;
+mod sensitivity;
+mod smoothness;
+mod target;
 
 use std::fmt;
 

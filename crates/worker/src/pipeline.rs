@@ -4,33 +4,33 @@
 //! of the windows, [`Joining`] makes the windows of the parts, and [`Releasing`] turns windows into published synopses. Windows pass
 //! from one to the other one at a time, in order.
 
-pub mod absorbed;
+mod absorbed;
 mod absorbers;
 mod alone;
 mod asked;
-pub mod catch_up;
+mod catch_up;
 mod comparison;
 mod draw;
 mod due_while_drawing;
-pub mod error;
-pub mod health;
+mod error;
+mod health;
 mod joining;
 mod lost_claims;
-pub mod outage;
-pub mod plan;
-pub mod price_schedule;
+mod outage;
+mod plan;
+mod price_schedule;
 mod pricing;
 mod progress;
-pub mod publication;
+mod publication;
 mod read_here;
 mod reader;
 mod remarks;
 mod repeated;
 mod reports;
 mod schedule;
-pub mod series;
-pub mod stop;
-pub mod terms;
+mod series;
+mod stop;
+mod terms;
 mod turn;
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The file as written: names and shapes, no rules.
 
 mod asked;
-pub mod keys;
+mod keys;
 mod release;
-pub mod schema;
+mod schema;
 mod sections;
 
 pub use keys::{KEYS, known_keys};

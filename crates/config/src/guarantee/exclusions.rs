@@ -1,7 +1,7 @@
 //! What the guarantee does not protect: one list, from which `check`, every synopsis, README and the page of docs are made.
 
 mod conditions;
-pub mod list;
+mod list;
 
 pub use list::{ALL, Exclusion};
 

@@ -1,10 +1,10 @@
 //! Every sentence about the guarantee: shown by `check` and `explain`, and part of every synopsis.
 
-pub mod definition;
-pub mod exclusions;
+mod definition;
+mod exclusions;
 pub mod notes;
-pub mod price;
-pub mod promise;
+mod price;
+mod promise;
 mod windows;
 
 pub use definition::implied;

@@ -1,23 +1,23 @@
 //! The validated settings: data, and what follows from it alone. Nothing here depends on TOML or on positions in a text.
 
 mod block_count;
-pub mod calibration;
+mod calibration;
 mod choice;
-pub mod endpoints;
-pub mod error;
+mod endpoints;
+mod error;
 mod function;
 mod gaussian_limits;
 mod mechanisms;
 mod mistakes;
-pub mod noise;
-pub mod payment;
+mod noise;
+mod payment;
 mod prices;
-pub mod privacy;
-pub mod release;
-pub mod selection;
-pub mod size;
-pub mod windowing;
-pub mod worker;
+mod privacy;
+mod release;
+mod selection;
+mod size;
+mod windowing;
+mod worker;
 
 pub use block_count::most_blocks;
 pub use calibration::Calibration;

@@ -2,7 +2,7 @@
 //! exist.
 
 mod document;
-pub mod faults;
+mod faults;
 mod known_keys;
 mod tree;
 pub mod values;

@@ -29,7 +29,7 @@
 //! A record costs one evaluation of `g` a lattice point, so there are at most [`MOST_POINTS`] of them.
 
 mod bound;
-pub mod formula;
+mod formula;
 
 use std::sync::Arc;
 

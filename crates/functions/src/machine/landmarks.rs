@@ -52,7 +52,7 @@ impl Map {
             &Lattice { axes, degree: lattice.degree },
             kernel.is_product(),
         );
-        Map { factors: vec![factor; parts], points: lattice.len() }
+        Map { factors: vec![factor; parts], points: lattice.count() }
     }
 
     /// How many features there are.

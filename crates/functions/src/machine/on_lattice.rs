@@ -57,14 +57,14 @@ impl Machine {
             Some(map) => (map.row_sum(), map.row_sum()),
         };
         let (change, problem) = ExchangeBound::new(loss, c, records, error);
-        let norm = pairs.sqrt().min(lattice.len() as f64);
+        let norm = pairs.sqrt().min(lattice.count() as f64);
         let off = problem.mass() * (error + (n + 8) as f64 * ROUNDING);
         let moved = Change {
             sum: change.functional(norm, column),
             length: change.functional(rows.sqrt(), squares.sqrt()),
             sup: change.functional(1.0, 1.0),
         };
-        let claim = Claim::new(lattice.len(), moved, off);
+        let claim = Claim::new(lattice.count(), moved, off);
         Ok(Machine { settings, lattice, map, problem, claim })
     }
 
@@ -79,7 +79,7 @@ impl Machine {
         match Minimiser::of(&self.settings, self.map.as_ref(), &self.problem, records) {
             Minimiser::Features(weights) => self.map.as_ref().map_or_else(Vec::new, |map| map.values(&weights)),
             Minimiser::Kernels(terms) => {
-                let mut values = vec![0.0; self.lattice.len()];
+                let mut values = vec![0.0; self.lattice.count()];
                 let mut row = Vec::new();
                 for (b, place) in terms {
                     kernel.row(&place[..dimensions], &self.lattice, &mut row);
@@ -111,7 +111,7 @@ impl Target for Machine {
     }
 
     fn cost(&self) -> Cost {
-        cost(&self.settings, self.map.as_ref(), &self.problem, self.lattice.len())
+        cost(&self.settings, self.map.as_ref(), &self.problem, self.lattice.count())
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

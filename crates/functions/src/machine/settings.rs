@@ -48,8 +48,8 @@ pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error
         return Err(Error::Degree { degree, most });
     }
     let lattice = Lattice { axes, degree };
-    if lattice.len() > MOST_POINTS {
-        return Err(Error::Points { degree, axes, points: lattice.len() as u64, most: MOST_POINTS });
+    if lattice.count() > MOST_POINTS {
+        return Err(Error::Points { degree, axes, points: lattice.count() as u64, most: MOST_POINTS });
     }
     Ok(lattice)
 }

@@ -25,7 +25,7 @@
 //! `rho + sqrt(log(1/rho) / 2m)`: `rho = exp(W(-1/4m) / 2)`, `W` the lower branch of Lambert's function. For given `gamma` the
 //! fewest draws, `m = ceil(log(1/rho) / 2 (gamma - rho)^2)`, are at `rho = exp(W(-gamma / 2 sqrt e) + 1/2)`.
 
-pub mod prior;
+mod prior;
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};

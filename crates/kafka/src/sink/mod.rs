@@ -2,13 +2,13 @@
 
 mod check;
 pub mod deliver;
-pub mod error;
+mod error;
 pub mod files;
 pub mod kafka;
 pub mod output;
-pub mod published;
-pub mod publish;
-pub mod tail;
+mod published;
+mod publish;
+mod tail;
 
 pub use self::error::Error;
 pub use self::output::{Location, Output};

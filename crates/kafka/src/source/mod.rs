@@ -1,6 +1,6 @@
 //! Where records come from: Kafka, or a folder of files. Bytes in, [`Batch`] out, and how far to read.
 
-pub mod error;
+mod error;
 pub mod files;
 pub mod folder;
 pub mod kafka;

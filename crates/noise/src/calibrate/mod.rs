@@ -1,5 +1,5 @@
 //! Prices and scales, and the exact arithmetic between them.
 
-pub mod scale;
+mod scale;
 
 pub use scale::Scale;

@@ -24,14 +24,14 @@
 //! norms: a unit in several panes loses no more than the sum over its panes, with no factor.
 
 pub mod blt;
-pub mod correlation;
+mod correlation;
 mod encoding;
-pub mod error;
+mod error;
 pub mod fir;
 mod guarded;
 mod rounding;
-pub mod series;
-pub mod state;
+mod series;
+mod state;
 pub mod tree;
 
 pub use correlation::{Correlation, Memory};

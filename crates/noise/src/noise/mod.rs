@@ -8,9 +8,9 @@
 
 pub mod ball;
 pub mod cube;
-pub mod flip;
+mod flip;
 pub mod gaussian;
-pub mod generator;
+mod generator;
 mod geometric;
 pub mod laplace;
 mod real;

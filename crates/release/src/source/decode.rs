@@ -136,6 +136,10 @@ impl ArrowDecoder {
 
 /// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
 /// for the end of the stream.
+///
+/// # Errors
+///
+/// If there is no marker, or the length is negative.
 pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
     if [m0, m1, m2, m3] != [0xff; 4] {
@@ -155,6 +159,10 @@ fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
 }
 
 /// Runs `work` and returns a panic as an error, without printing it.
+///
+/// # Errors
+///
+/// Those of `work`, and one for a panic.
 pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
     thread_local!(static CATCHING: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -181,6 +189,11 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Verifies the metadata of one message.
+    ///
+    /// # Errors
+    ///
+    /// If they are corrupt, or name a body of negative length.
     pub fn parse(metadata: &'a [u8]) -> Result<Self, Broken> {
         let message = root_as_message(metadata).map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
         let body = usize::try_from(message.bodyLength())
@@ -216,11 +229,20 @@ impl Decoder {
         Decoder { unfolds: true, ..Decoder::default() }
     }
 
+    /// The schema of the stream.
+    ///
+    /// # Errors
+    ///
+    /// If none was read yet.
     pub fn shape(&self) -> Result<&AdaptedSchema, Broken> {
         self.shape.as_deref().ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
 
     /// Reads one message of the stream; returns the needed columns of a record batch.
+    ///
+    /// # Errors
+    ///
+    /// If the message or its body is broken, or of a kind that is not read.
     pub fn read(
         &mut self,
         message: &Message<'_>,

@@ -37,6 +37,10 @@ pub fn as_bytes(kind: &DataType) -> DataType {
 /// The needed columns as a batch; one that is missing or of a type that it may not have is a column of nulls.
 ///
 /// Without event times no row is of use, and there is nothing that bounds how many a table says that it has: the batch has none.
+///
+/// # Errors
+///
+/// If a column that is there cannot be read.
 pub fn batch(
     records: &RecordBatch,
     columns: &Columns,

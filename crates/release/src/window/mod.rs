@@ -2,15 +2,15 @@
 
 pub mod accumulator;
 mod chunk;
-pub mod counts;
-pub mod encoding;
+mod counts;
+mod encoding;
 mod keys;
-pub mod open;
-pub mod part;
-pub mod router;
-pub mod rules;
-pub mod state;
-pub mod sum;
+mod open;
+mod part;
+mod router;
+mod rules;
+mod state;
+mod sum;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;

@@ -1,9 +1,9 @@
 //! Released synopses, read from a topic or a folder as any consumer can: a cache of the newest, with a notification for each new
 //! one. It needs no access to records or to the ledger.
 
-pub mod error;
+mod error;
 pub mod folder;
-pub mod live;
+mod live;
 mod stop_flag;
 mod synopsis_cache;
 pub mod topic;

@@ -29,7 +29,11 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Refuses a bandwidth outside `(0, 10]` and a power outside 1 to 20.
+    /// The kernel itself, where its parameters are possible.
+    ///
+    /// # Errors
+    ///
+    /// If a bandwidth is not in `[0.001, 10]`, or a power not 1 to 20.
     pub fn checked(self) -> Result<Self, ShapeError> {
         match self {
             Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
@@ -170,7 +174,7 @@ pub struct Lattice {
 
 impl Lattice {
     /// `(k + 1)^l`.
-    pub fn len(self) -> usize {
+    pub fn count(self) -> usize {
         (self.degree as usize + 1).saturating_pow(self.axes as u32)
     }
 
@@ -181,7 +185,7 @@ impl Lattice {
     /// Row-major, the last axis fastest; axes that are not there are 0.
     pub fn points(self) -> impl Iterator<Item = [f64; 3]> {
         let side = self.degree as usize + 1;
-        (0..self.len()).map(move |index| {
+        (0..self.count()).map(move |index| {
             let mut point = [0.0; 3];
             let mut rest = index;
             for coordinate in point[..self.axes].iter_mut().rev() {
@@ -252,7 +256,7 @@ mod tests {
         for kernel in KERNELS {
             let x = [0.1, 0.9, 0.35];
             kernel.row(&x, &lattice, &mut row);
-            assert_eq!(row.len(), lattice.len());
+            assert_eq!(row.len(), lattice.count());
             for (value, p) in row.iter().zip(lattice.points()) {
                 assert!((value - kernel.value(&x, &p)).abs() < ERROR && value.abs() <= 1.0, "{kernel:?}");
             }

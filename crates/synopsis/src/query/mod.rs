@@ -23,10 +23,10 @@
 //! * **noise**: of the moments, times the `c_m`; its law is known and so are its deviation and quantile;
 //! * **truncation**: what `f` differs from `p`, at most `sup |f - p|` a record.
 
-pub mod coefficients;
-pub mod families;
+mod coefficients;
+mod families;
 pub mod frequencies;
-pub mod function;
+mod function;
 mod truncation;
 
 use serde::Serialize;

@@ -24,11 +24,11 @@
 
 mod density_ratio;
 mod function;
-pub mod kernel;
+mod kernel;
 mod line;
 mod naive;
 mod quantile;
-pub mod questions;
+mod questions;
 mod range;
 mod ratio;
 #[cfg(test)]

@@ -273,7 +273,11 @@ impl PointKernel {
         }
     }
 
-    /// Refuses a kernel that is none on the unit cube of `axes` axes.
+    /// The kernel itself, where it is one on the unit cube of `axes` axes.
+    ///
+    /// # Errors
+    ///
+    /// If there are not 1 to 3 axes, its matrix does not fit them, or its parameters are impossible.
     pub fn checked(self, axes: usize) -> Result<Self, ShapeError> {
         if !(1..=3).contains(&axes) {
             return Err(ShapeError::Axes(axes));

@@ -4,16 +4,16 @@
 //! partition. A partial is a pure function of what was announced and of the log of the partition up to that end ([`Announcement`]), so
 //! that it does not matter who makes it, how often, or whether anybody does: the worker reads what nobody sends.
 
-pub mod absorber;
-pub mod absorbing;
-pub mod announcement;
-pub mod collected;
+mod absorber;
+mod absorbing;
+mod announcement;
+mod collected;
 mod deleting;
 mod membership;
-pub mod pulse;
+mod pulse;
 mod replays;
-pub mod topic;
-pub mod wire;
+mod topic;
+mod wire;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The replicated log of a ledger, in a topic.
 
-pub mod topic;
+mod topic;
 
 pub use self::topic::KafkaLog;
 pub use self::topic::Params;

@@ -5,14 +5,14 @@
 
 mod cutoff_clock;
 mod end_offset_tracker;
-pub mod params;
+mod params;
 mod partition_consumer;
 mod records;
 pub mod sample;
 mod share;
-pub mod stamps;
+mod stamps;
 mod start;
-pub mod stretches;
+mod stretches;
 mod topic_inspector;
 mod unreadable;
 

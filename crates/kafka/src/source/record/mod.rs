@@ -5,14 +5,14 @@
 //! configuration: it never depends on another record, and nothing that is wrong with one stops the stream.
 
 pub mod avro;
-pub mod csv;
-pub mod declared;
-pub mod fields;
-pub mod form;
-pub mod gather;
+mod csv;
+mod declared;
+mod fields;
+mod form;
+mod gather;
 mod json;
-pub mod protobuf;
-pub mod reader;
+mod protobuf;
+mod reader;
 mod tree;
 
 pub use self::csv::{CsvReader, split};

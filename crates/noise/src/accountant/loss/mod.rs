@@ -9,7 +9,7 @@
 
 mod compose;
 mod grid;
-pub mod privacy_loss;
+mod privacy_loss;
 
 use compose::Composed;
 use grid::Grid;

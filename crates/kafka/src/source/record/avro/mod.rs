@@ -6,7 +6,7 @@
 //! process and cannot be caught. And a record is needed only in a few of its fields, which this reader takes on the way past them.
 
 mod binary;
-pub mod schema;
+mod schema;
 
 use std::collections::BTreeMap;
 
