@@ -2,7 +2,7 @@
 //! the committed files are current.
 //!
 //! ```sh
-//! cargo run --no-default-features --example golden
+//! cargo run --example golden
 //! ```
 
 mod cases;

@@ -68,7 +68,7 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
 #[test]
 fn what_is_committed_is_what_the_program_writes() {
     let mut written = BTreeSet::from(["wrong.json".to_owned()]);
-    let anew = "write them anew with: cargo run --no-default-features --example golden";
+    let anew = "write them anew with: cargo run --example golden";
     for case in cases::all().expect("cases") {
         let name = format!("{}.json", case.name);
         let committed = fs::read_to_string(folder().join(&name)).unwrap_or_default();

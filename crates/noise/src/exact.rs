@@ -1,9 +1,9 @@
-//! Exact values: here, because only code of this room may open them, and a room sees no further than its own folder.
+//! Exact values: here, because only code of this crate may open them.
 
 use std::fmt;
 
-/// Exact lattice values of one window and key, in grid units. Secret: `mechanism` makes [`Noisy`](super::Noisy) values of them,
-/// and no other room of this crate, and nothing outside it, can read them.
+/// Exact lattice values of one window and key, in grid units. Secret: this crate makes [`Noisy`](super::Noisy) values of them, and
+/// no other can read them.
 ///
 /// Functions make them, and cannot look at them again. This compiles:
 ///
@@ -52,12 +52,12 @@ impl Exact {
         Exact(self.0.into_iter().map(|value| value.clamp(low, high)).collect())
     }
 
-    /// The distance in the sup norm: for records that are drawn from a public prior.
+    /// The distance in the sup norm: for records that are drawn from a public prior. Of real records it is as secret as they are.
     pub fn sup_distance(&self, other: &Exact) -> u128 {
         self.changes(other).max().unwrap_or(0)
     }
 
-    /// The distance in the 1-norm: for records that are drawn from a public prior.
+    /// The distance in the 1-norm: for records that are drawn from a public prior. Of real records it is as secret as they are.
     pub fn sum_distance(&self, other: &Exact) -> u128 {
         self.changes(other).fold(0, u128::saturating_add)
     }

@@ -1,4 +1,5 @@
-//! Which functions there are: those of this crate. What a function publishes counts as noisy, whatever it returns.
+//! Which functions there are. What a function publishes counts as noisy, whatever it returns.
 
-/// A function of this crate. It is not named outside of it.
+/// A function of `bernstream-functions`: one whose page in `docs/proofs` says why what it publishes is noisy. Nothing else may
+/// implement this, but for a dummy in the audit.
 pub trait Builtin {}

@@ -15,7 +15,7 @@ use bernstream_synopsis::shape::Shape;
 /// All of a target is public. Values are whole numbers of grid units; in natural units a value is
 /// `offset + unit * value`.
 ///
-/// Every function is one of this crate, for what [`Target::publish`] returns counts as noisy:
+/// Every function is a [`Builtin`], for what [`Target::publish`] returns counts as noisy:
 ///
 /// ```compile_fail,E0277
 /// use bernstream_synopsis::{Adjacency, Sensitivity, Shape};

@@ -1,7 +1,7 @@
 //! Reads a synopsis, as a message or as JSON, and prints its function with its noise band.
 //!
 //! ```sh
-//! cargo run --no-default-features --example evaluate -- out/flights/departure-delay/JFK/2013-06-18T050000Z.arrows 0 15 60
+//! cargo run -p bernstream-synopsis --example evaluate -- out/flights/departure-delay/JFK/2013-06-18T050000Z.arrows 0 15 60
 //! ```
 
 use std::error::Error;
