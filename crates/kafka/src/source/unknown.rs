@@ -32,14 +32,13 @@ impl UnknownTopic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kafka;
 
     #[test]
     fn a_topic_that_is_not_known_again_soon_is_gone() {
         let (mut unknown, start) = (UnknownTopic::default(), Instant::now());
         let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
-        let silent = Error::from(kafka::Error::Unavailable { servers: servers.clone(), why: String::new() });
-        let missing = Error::from(kafka::Error::NoTopic { topic: topic.clone(), servers });
+        let silent = Error::from(crate::Error::Unavailable { servers: servers.clone(), why: String::new() });
+        let missing = Error::from(crate::Error::NoTopic { topic: topic.clone(), servers });
         let mut may_pass = |failure, second| unknown.may_pass(failure, start + Duration::from_secs(second));
         assert!(may_pass(&missing, 0) && may_pass(&missing, 29));
         assert!(may_pass(&silent, 31), "the next outage");
