@@ -46,3 +46,26 @@ impl Clock {
         file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0).expect("it is written");
     }
 }
+
+/// Threads of a process that hang in their Kafka clients, as long as a test says.
+pub struct Hang {
+    pub library: PathBuf,
+    pub threads: PathBuf,
+}
+
+impl Hang {
+    /// The name of the variable that tells a process which of its threads hang.
+    pub const THREADS: &str = "BERNSTREAM_TEST_HANG";
+
+    pub fn new(folder: &Path) -> Option<Self> {
+        Some(Hang { library: build("harness/hang.c", folder)?, threads: folder.join("hanging") })
+    }
+
+    pub fn begin(&self, thread: &str) {
+        fs::write(&self.threads, thread).expect("it is written");
+    }
+
+    pub fn end(&self) {
+        fs::remove_file(&self.threads).expect("it is removed");
+    }
+}

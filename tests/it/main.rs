@@ -37,6 +37,7 @@ mod flights;
 mod foreseen;
 mod functions;
 mod golden;
+mod hanging;
 mod kept_choice;
 mod keys;
 mod layers;
