@@ -13,8 +13,8 @@ fn plans(c: &mut Criterion) {
     let pure = Class::Pure(Epsilon::from_trillionths(50_000_000_000));
     let drawn = Drawn { values: 1000, sigma: scale };
     let gaussian = Class::Gaussian { rho: Rho::from_trillionths(5_000_000_000), drawn };
-    let (epsilon, delta) =
-        (Epsilon::from_trillionths(1_000_000_000_000), Delta::from_quintillionths(1_000_000_000_000));
+    let epsilon = Epsilon::from_trillionths(1_000_000_000_000);
+    let delta = Delta::from_quintillionths(1_000_000_000_000);
 
     let mut group = c.benchmark_group("plan");
     group.sample_size(10);

@@ -23,7 +23,8 @@ fn records(c: &mut Criterion) {
     {
         let target = formula(text, axes, degree).clipped(1.0, 1e6).expect("a target");
         let AccumulatorSpec::Sums(feature) = target.accumulator() else { unreachable!("an expression keeps sums") };
-        let (mut sums, record) = (vec![0; feature.count()], Record::new(&[0.3, 0.7], 0.0));
+        let mut sums = vec![0; feature.count()];
+        let record = Record::new(&[0.3, 0.7], 0.0);
         group.bench_function(BenchmarkId::new(format!("{axes}-D, N"), sums.len()), |b| {
             b.iter(|| feature.add(black_box(&record), &mut sums));
         });

@@ -99,7 +99,8 @@ fn cases() -> Vec<Case> {
 }
 
 fn in_memory(case: &Case) {
-    let (columns, rounds) = (columns(), 100);
+    let columns = columns();
+    let rounds = 100;
     let each = |duration: Duration| duration.as_nanos() as f64 / (rounds * RECORDS) as f64;
     let start = Instant::now();
     match &case.format {
@@ -121,7 +122,8 @@ fn in_memory(case: &Case) {
                     black_box(decoder.decode(message, 0, 0, None).expect("a message"));
                 }
             }
-            let (kept, start) = (each(start.elapsed()), Instant::now());
+            let kept = each(start.elapsed());
+            let start = Instant::now();
             // A new decoder has no schema of an earlier message.
             for _ in 0..rounds {
                 for message in &case.messages {
@@ -139,7 +141,8 @@ fn from_broker(servers: &str, case: &Case, rows: usize) {
     let messages = rows.div_ceil(case.rows);
     let topic = kafka::fresh_input(servers, PARTITIONS);
     send(servers, &topic, case, messages);
-    let (mut bare, mut read) = (Duration::MAX, Duration::MAX);
+    let mut bare = Duration::MAX;
+    let mut read = Duration::MAX;
     for _ in 0..ROUNDS {
         bare = bare.min(consume(servers, &topic, messages));
         read = read.min(source(servers, &topic, case, messages));
@@ -181,7 +184,8 @@ fn consume(servers: &str, topic: &str, messages: usize) -> Duration {
         list.add_partition_offset(topic, partition, Offset::Beginning).expect("an offset");
     }
     consumer.assign(&list).expect("it is assigned");
-    let (start, mut bytes) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut bytes = 0;
     for _ in 0..messages {
         let message = consumer.poll(Duration::from_secs(60)).expect("a message").expect("it is readable");
         bytes += message.payload().map_or(0, <[u8]>::len);
@@ -231,7 +235,9 @@ fn value(at: i64) -> f64 {
 }
 
 fn json(at: i64) -> Vec<u8> {
-    let (time, key, value) = (time(at), key(at), value(at));
+    let time = time(at);
+    let key = key(at);
+    let value = value(at);
     serde_json::json!({ "time": time, "note": "nothing", "key": key, "user": at, "value": value })
         .to_string()
         .into_bytes()

@@ -100,7 +100,8 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
     let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
-    let (health, times) = (Health::default(), Arc::new(Mutex::new(Times::default())));
+    let health = Health::default();
+    let times = Arc::new(Mutex::new(Times::default()));
     let worker = Worker {
         plan: &plan,
         readers,

@@ -106,8 +106,8 @@ fn main() {
         return println!("SKIPPED the worker: set BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start)");
     };
     let rows = env::var("BERNSTREAM_BENCH_ROWS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000_000);
-    let (only, is_all) =
-        (env::var("BERNSTREAM_BENCH_ONLY").unwrap_or_default(), env::var("BERNSTREAM_BENCH_ALL").is_ok());
+    let only = env::var("BERNSTREAM_BENCH_ONLY").unwrap_or_default();
+    let is_all = env::var("BERNSTREAM_BENCH_ALL").is_ok();
     println!(
         "{rows} rows; the best wall time of {ROUNDS} rounds in seconds, and the mean CPU time in nanoseconds a row"
     );
@@ -141,7 +141,9 @@ fn compare(servers: &str, content: Content, runs: &[((Function, u32), String)], 
     let cpu = |spent: &Spent| 1e9 * spent.cpu / rows as f64;
     for ((function, readers), name) in runs {
         let worked = best(|| worker(servers, &topic, content, *function, *readers, sent));
-        let (bare, first, published) = (&bare[0], &worked[0], &worked[1]);
+        let bare = &bare[0];
+        let first = &worked[0];
+        let published = &worked[1];
         let over = |spent: &Spent| {
             let part = 100.0 * bare.wall / spent.wall;
             format!("{:.3} ({part:.0} %), {:+.1}", spent.wall, cpu(spent) - cpu(bare))

@@ -128,7 +128,8 @@ fn densities() -> Found<Vec<Case>> {
         vec![two[1][0] / (210.0 * 24.0), two[1][1] / (24.0 * 24.0)],
     ];
     let slanted = Arc::new(CovarianceDensity::new(&parts, 7)?);
-    let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 3)?);
+    let one = on_lattice("density-1d", &[10.0], 40)?;
+    let cube = on_lattice("density-3d", &[40.0, 5.0, 600.0], 3)?;
     let plane = Release {
         law: NoiseDistribution::DiscreteGaussian,
         price: Price::Concentrated("0.1".parse()?),
@@ -172,7 +173,8 @@ fn variants() -> Found<Vec<Case>> {
         price: approximate("0.5", "0.0000001")?,
         ..on_lattice("", &[10.0], 20)?
     };
-    let (one, plan) = (one.synopsis()?, plan.synopsis()?);
+    let one = one.synopsis()?;
+    let plan = plan.synopsis()?;
     let hours = |from: &str, to: &str| Ok::<_, String>(Span { start: time(from)?, end: time(to)? });
     let newest = hours("2013-06-18T05:00:00Z", "2013-06-19T05:00:00Z")?;
     let month = hours("2013-05-22T05:00:00Z", "2013-06-19T05:00:00Z")?;
@@ -185,7 +187,8 @@ fn variants() -> Found<Vec<Case>> {
             Choice::Bandwidths { taken: vec![10.0], candidates, price: "0.1".parse().unwrap_or_default() },
             Choice::Order { taken: 2, candidates: vec![1, 2, 4], price: "0.05".parse().unwrap_or_default() },
         ];
-        let (column, per) = ("passenger".to_owned(), "1d".to_owned());
+        let column = "passenger".to_owned();
+        let per = "1d".to_owned();
         about.privacy.unit = Unit::User { column, per, max_records_per_window: 2 };
         if let Some(sensitivity) = &mut about.sensitivity {
             (sensitivity.records, sensitivity.units, sensitivity.values) =
@@ -210,7 +213,8 @@ fn variants() -> Found<Vec<Case>> {
         about.privacy.blocks.iter_mut().for_each(|block| (block.start, block.end) = (month.start, month.end));
         about.smoothness = Some(Smoothness::Curvature(vec![0.8]));
     })?;
-    let (epsilon, delta) = ("1.5".parse()?, "0.000001".parse()?);
+    let epsilon = "1.5".parse()?;
+    let delta = "0.000001".parse()?;
     let planned = changed("density-1d-planned", &plan, |about| {
         let privacy = &mut about.privacy;
         privacy.definition = Definition::Planned;

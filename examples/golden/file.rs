@@ -240,7 +240,8 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
         let sides: Vec<[f64; 2]> = about.domain.iter().map(side).collect();
         let range = tables.range(&sides)?;
         let mut add = |about: Value, estimate: Estimate| {
-            let (value, interval) = (estimate.value, interval(estimate.interval));
+            let value = estimate.value;
+            let interval = interval(estimate.interval);
             let mut entry = json!({ "range": sides, "value": value, "pointwise": interval, "tolerance": READING });
             extend(&mut entry, about);
             readings.push(entry);

@@ -98,19 +98,22 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
         return Ok(None);
     }
     let (scale, params) = split(settings)?;
-    let (keys, columns) = (keys(scale)?, settings.columns.clone());
+    let keys = keys(scale)?;
+    let columns = settings.columns.clone();
     let input = Kafka::open(params.clone(), columns.clone(), Timestamp::now)?;
     let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
     let forms = settings.forms();
     let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
     let own = Stretches::open(params.clone(), columns)?.shared().into_iter().map(absorbing).collect();
-    let (reading, choices) = (settings.reading(), settings.choices());
+    let reading = settings.reading();
+    let choices = settings.choices();
     Ok(Some(Absorbed { input, topic, own, settings: reading, choices, deadline: scale.deadline, most: scale.most }))
 }
 
 /// What an absorber of these settings reads for workers, whose ledgers may keep other choices of `"auto"` than it would make.
 fn reads(settings: &Settings, path: &Path) -> Reads {
-    let (settings, path) = (settings.clone(), path.to_owned());
+    let settings = settings.clone();
+    let path = path.to_owned();
     Box::new(move |choices| {
         let forms = match settings.choices() == choices {
             true => settings.forms(),

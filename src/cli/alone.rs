@@ -82,8 +82,8 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
         let what = format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
         checks.push(Check::passed(what));
     } else {
-        let (rights, wishes) =
-            (&[Right::Read, Right::Write], &[(Right::Delete, "what nobody needs any more stays there")]);
+        let rights = &[Right::Read, Right::Write];
+        let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
         let needed = Needed { broker: &input.broker, name, rights, wishes, origin: "the worker makes it", replicas: 1 };
         check_topic(&mut checks, needed, |topic| topic_checks(name, topic));
     }
@@ -91,7 +91,8 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
 }
 
 fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
-    let (policy, too_small) = (setting(topic, "cleanup.policy"), scale::too_small(topic));
+    let policy = setting(topic, "cleanup.policy");
+    let too_small = scale::too_small(topic);
     let is_kept = setting(topic, "retention.ms").parse::<u64>().is_err();
     vec![
         Check::new(

@@ -83,8 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = page.transpose()?;
     let file = arguments.configuration.display().to_string();
     // Selecting what is automatic takes as long as it takes.
-    let (started, planned) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
-    let (stop, runtime) = (Stop::default(), runtime()?);
+    let started = Instant::now();
+    let planned = Duration::from_secs_f64(60.0 * arguments.minutes);
+    let stop = Stop::default();
+    let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || note("ending: the report follows; a second signal ends at once, without one"));
     note(format_args!(
         "auditing {file} for about {}; Ctrl-C ends it early, with its report",

@@ -79,7 +79,8 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         return Err(none());
     }
     let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else { return Err(none()) };
-    let (name, id) = (topic.name().to_owned(), topic.id().to_owned());
+    let name = topic.name().to_owned();
+    let id = topic.id().to_owned();
     let shares = topic.read()?;
     let mut text = String::new();
     let mut lines = vec![format!("topic {name}, id {id}"), format!("the whole total of a block: {}", named(of.total))];

@@ -20,7 +20,8 @@ const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
 /// The charges of a block, and how long its budget lasts.
 pub(super) fn budget(settings: &Settings) -> Vec<String> {
-    let (price, total) = (settings.window_price(), settings.privacy.total);
+    let price = settings.window_price();
+    let total = settings.privacy.total;
     match &settings.privacy.unit {
         Unit::Record => {
             let lasts = match settings.windows.end {
@@ -177,7 +178,9 @@ pub(super) fn windows_to_come<'s>(
     next: Span,
     spent: impl Fn(Span) -> Price + 's,
 ) -> impl Iterator<Item = (Span, Vec<Charged>)> + 's {
-    let (grid, blocks, limit) = (settings.windows.grid, settings.blocks, settings.privacy.limit());
+    let grid = settings.windows.grid;
+    let blocks = settings.blocks;
+    let limit = settings.privacy.limit();
     let schedules: Vec<(&Release, PriceSchedule)> =
         settings.releases.iter().map(|release| (release, settings.price_schedule(release))).collect();
     let mut since = BTreeMap::<Span, Price>::new();

@@ -166,7 +166,8 @@ pub fn readings(
 ) -> Result<Vec<String>, Failure> {
     let variant = settings.variant(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
     let variant = variant.map_err(|e| Failure::Configuration(e.to_string()))?;
-    let (about, target) = (variant.descriptions.first(), &release.function.target);
+    let about = variant.descriptions.first();
+    let target = &release.function.target;
     if matches!(about.basis, Basis::Cells(_)) {
         return Ok(vec![of_cells(about.reading)]);
     }

@@ -33,7 +33,8 @@ impl CapLoss {
 
     /// `dropped` is the share that a cap drops, which falls.
     fn new(cap: u64, dropped: impl Fn(u64) -> f64) -> Self {
-        let (mut low, mut enough) = (0, 1);
+        let mut low = 0;
+        let mut enough = 1;
         while dropped(enough) > FEW && enough < u64::from(u32::MAX) {
             (low, enough) = (enough, enough * 2);
         }
@@ -94,7 +95,8 @@ mod tests {
         for (cap, mean) in [(1, 1.0), (1, 8.0), (3, 8.0), (20, 2.5)] {
             // So many of a million users have each count.
             let has_next: f64 = 1.0 - 1.0 / mean;
-            let (mut records, mut dropped) = (0.0, 0.0);
+            let mut records = 0.0;
+            let mut dropped = 0.0;
             for count in 1..1000_u64 {
                 let users = has_next.powf(float(count - 1)) / mean;
                 records += users * float(count);

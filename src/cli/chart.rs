@@ -19,7 +19,8 @@ pub fn draw(points: &[Point], rows: u32) -> String {
     let step = round_up(top * f64::from(TICK) / f64::from(rows)) / f64::from(TICK);
     let mut text = String::new();
     for row in (0..rows).rev() {
-        let (low, high) = (f64::from(row) * step, f64::from(row + 1) * step);
+        let low = f64::from(row) * step;
+        let high = f64::from(row + 1) * step;
         let label = if (row + 1) % TICK == 0 { format!("{:>10}", label(high)) } else { " ".repeat(10) };
         let line: String = points.iter().map(|point| mark(point, low, high)).collect();
         let _ = writeln!(text, "{label} |{}", line.trim_end());

@@ -264,7 +264,8 @@ fn list(checks: &[Check]) -> String {
 
 /// What [`online`] would look at.
 fn unseen(settings: &Settings) -> String {
-    let (mut topics, mut files) = (Vec::new(), Vec::new());
+    let mut topics = Vec::new();
+    let mut files = Vec::new();
     match &settings.input {
         Input::Kafka(kafka) => {
             topics.push(&kafka.topic);
@@ -468,7 +469,8 @@ fn lag_check(kafka: &source::kafka::Params, lag: Option<Duration>) -> Check {
 fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
     let is = |(key, value): (&str, &str)| {
         let found = setting(topic, key);
-        let (what, why) = (format!("{name} has {key} = {value}"), format!("it is {found}"));
+        let what = format!("{name} has {key} = {value}");
+        let why = format!("it is {found}");
         Check::new(what, found == value, why, format!("set {key}={value}, or name another topic as input.kafka.clock"))
     };
     broker_clock::SETTINGS.map(is).to_vec()

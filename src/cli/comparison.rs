@@ -54,7 +54,9 @@ struct Line<'c> {
 ///
 /// If no release can be compared, if the number of records is not known, or if the public file cannot be read.
 pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failure> {
-    let (mut text, mut refused, mut compared) = (String::new(), Vec::new(), 0);
+    let mut text = String::new();
+    let mut refused = Vec::new();
+    let mut compared = 0;
     for release in &settings.releases {
         let heading = format!("Comparison of {}", release.name);
         match settings.question(release) {
@@ -218,7 +220,8 @@ fn best_of_each<'c>(lines: impl Iterator<Item = Line<'c>>) -> Vec<Line<'c>> {
         }
     }
     best.sort_by(|a, b| {
-        let ((error, wrong), (more, other)) = (a.rank(), b.rank());
+        let (error, wrong) = a.rank();
+        let (more, other) = b.rank();
         error.total_cmp(&more).then(wrong.total_cmp(&other))
     });
     best
@@ -246,7 +249,8 @@ fn table(lines: &[Line<'_>], label: &Label) -> Vec<String> {
     };
     let has_classes = !matches!(label, Label::Number(_));
     let wide = |pick: fn(&Line<'_>) -> usize, least: usize| lines.iter().map(pick).max().unwrap_or(0).max(least);
-    let (title, reading) = (wide(|line| line.of.title.len(), 8), wide(|line| line.reading.name().len(), 7));
+    let title = wide(|line| line.of.title.len(), 8);
+    let reading = wide(|line| line.reading.name().len(), 7);
     let row = |mark: &str, [a, b, c, d, e]: [&str; 5]| {
         format!("{mark} {a:<title$}  {b:<reading$}  {c:<20} {d:<14} {e}").trim_end().to_owned()
     };
@@ -254,7 +258,8 @@ fn table(lines: &[Line<'_>], label: &Label) -> Vec<String> {
     let mut text = vec![row(" ", ["function", "read by", "error", "without noise", wrong])];
     for (at, line) in lines.iter().enumerate() {
         let Measured { error, wrong, without_noise } = &line.measured;
-        let (mark, quiet) = (if at == 0 { "*" } else { " " }, without_noise.map_or("-".to_owned(), three_digits));
+        let mark = if at == 0 { "*" } else { " " };
+        let quiet = without_noise.map_or("-".to_owned(), three_digits);
         let wrong = if has_classes { shown(*wrong) } else { String::new() };
         text.push(row(mark, [&line.of.title, &line.reading.name(), &shown(*error), &quiet, &wrong]));
     }
@@ -272,7 +277,8 @@ fn recommendation(lines: &[Line<'_>], release: &Release, label: &Label) -> Vec<S
         };
         format!(", against {} of {}{apart}", three_digits(figure(next).0), next.name())
     });
-    let (least, against) = (three_digits(figure(best).0), against.unwrap_or_default());
+    let least = three_digits(figure(best).0);
+    let against = against.unwrap_or_default();
     let mut text = vec![format!("* is recommended: {}: its error is the least, {least}{against}", best.name())];
     let wrong = |line: &Line<'_>| line.measured.wrong.map_or(f64::INFINITY, |(mean, _)| mean);
     if let Some(fewest) = lines.iter().min_by(|a, b| wrong(a).total_cmp(&wrong(b)))

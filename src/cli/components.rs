@@ -301,7 +301,8 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
 /// Why a ledger cannot take records as far ahead of their message timestamps as the file allows now, if it cannot: another one may have
 /// charged them. Whether there was one is not always known, so only a ledger that begins in the past, which is the first, is spared.
 pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
-    let (genesis, ahead) = (ledger.genesis(), settings.windows.max_future_skew);
+    let genesis = ledger.genesis();
+    let ahead = settings.windows.max_future_skew;
     let had = canonical::ahead(ledger.settings()).filter(|had| ahead > *had && genesis.first >= genesis.created)?;
     let oldest = genesis.first.max(ledger.next_window().minus(settings.reach()));
     (!settings.scheme().is_apart(genesis.created, oldest)).then(|| {

@@ -75,7 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
     (input.broker, sink.broker, witness.broker) = (broker.clone(), broker.clone(), broker.clone());
-    let (source, output) = (input.topic.clone(), sink.topic.clone());
+    let source = input.topic.clone();
+    let output = sink.topic.clone();
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 

@@ -22,8 +22,10 @@ const LONG: Duration = Duration::from_secs(10);
 ///
 /// If the ledger cannot be used.
 pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<(), Error> {
-    let (health, stop) = (health.clone(), stop.clone());
-    let (mut since, mut reminder) = (Instant::now(), Reminder::default());
+    let health = health.clone();
+    let stop = stop.clone();
+    let mut since = Instant::now();
+    let mut reminder = Reminder::default();
     ledger.wait_with(move |tries| {
         if tries == 0 {
             (since, reminder) = (Instant::now(), Reminder::default());

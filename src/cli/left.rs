@@ -76,7 +76,8 @@ impl Left {
         let grid = settings.windows.grid;
         let next = grid.first_from(glance.next_window);
         let block = settings.blocks.span_of(next.start);
-        let (spent, limit) = (glance.spent(block), settings.privacy.limit());
+        let spent = glance.spent(block);
+        let limit = settings.privacy.limit();
         let mut coming =
             windows_to_come(settings, [glance.first, glance.covered_from], next, |block| glance.spent(block))
                 .peekable();

@@ -79,9 +79,12 @@ impl Topic {
         let consumer = feed::topic::consumer(broker).map_err(lost)?;
         let (mut ends, all) = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
-        let (mut groups, mut others) = (BTreeSet::new(), BTreeSet::new());
-        let (mut messages, mut unreadable) = (0, 0);
-        let (mut heard, mut progress) = (Instant::now(), Progress::new());
+        let mut groups = BTreeSet::new();
+        let mut others = BTreeSet::new();
+        let mut messages = 0;
+        let mut unreadable = 0;
+        let mut heard = Instant::now();
+        let mut progress = Progress::new();
         while !ends.is_empty() {
             if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
                 heard = Instant::now();
@@ -126,7 +129,8 @@ impl Topic {
             error => error.into(),
         })?;
         let mut assignment = TopicPartitionList::new();
-        let (mut ends, mut all) = (Vec::new(), 0);
+        let mut ends = Vec::new();
+        let mut all = 0;
         for partition in partitions {
             let (low, high) = consumer.fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT).map_err(lost)?;
             if low < high {

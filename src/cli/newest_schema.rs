@@ -21,7 +21,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 ///
 /// If the thread cannot be started.
 pub fn follow(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) -> Result<BackgroundThread, Failure> {
-    let (registry, metrics) = (registry.clone(), metrics.clone());
+    let registry = registry.clone();
+    let metrics = metrics.clone();
     let ask = move |stop: &Stop| {
         let mut told = None;
         while !stop.asked() {

@@ -64,7 +64,8 @@ impl From<log::Error> for OpenError {
 impl From<ledger::Error> for OpenError {
     fn from(error: ledger::Error) -> Self {
         let is_of_lost_claims = matches!(error, ledger::Error::LostClaims { .. });
-        let (is_transient, is_missing) = (error.is_transient(), error.is_missing());
+        let is_transient = error.is_transient();
+        let is_missing = error.is_missing();
         OpenError { is_missing, is_of_lost_claims, ..OpenError::new(error.into(), is_transient) }
     }
 }

@@ -81,7 +81,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
     let sender = Sender::new(&broker, &arguments.topic)?;
     let mut replay = Replay::of(arguments);
-    let (mut rows, mut messages, mut progress) = (0, 0_u64, Progress::new());
+    let mut rows = 0;
+    let mut messages = 0_u64;
+    let mut progress = Progress::new();
     let mut partitions = partitions.iter().copied().cycle();
     if let Some(mut lines) = lines {
         while let (Some((message, time)), Some(partition)) = (lines.next_message()?, partitions.next()) {
@@ -207,7 +209,9 @@ impl Replay {
         if let Some(first) = times.iter().flatten().next() {
             self.begin(first);
         }
-        let (mut parts, mut from, mut due) = (Vec::new(), 0, None);
+        let mut parts = Vec::new();
+        let mut from = 0;
+        let mut due = None;
         for (row, time) in times.iter().enumerate() {
             let end = time.map(|time| self.end_of_interval(time)).or(due);
             if end != due && row > from {

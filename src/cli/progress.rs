@@ -79,7 +79,8 @@ impl WorkDone {
 
     /// The line of `what`; none while there is nothing to tell. With `ends` the work ends then at the latest, however much of it is left.
     fn line(&self, what: &str, elapsed: Duration, ends: Option<Duration>) -> Option<String> {
-        let (done, all) = (self.done.load(Relaxed), self.all.load(Relaxed));
+        let done = self.done.load(Relaxed);
+        let all = self.all.load(Relaxed);
         let told = match all {
             0 if elapsed.as_secs() == 0 => return None,
             0 if ends.is_some() => String::new(),
@@ -127,7 +128,9 @@ fn watched<T>(what: &str, end: Option<Instant>, work: impl FnOnce(&WorkDone) -> 
     let count = WorkDone::default();
     let watch = || {
         // Moved in, so that it outlives what it watches.
-        let (is_done, started, mut progress) = (is_done, Instant::now(), Progress::new());
+        let is_done = is_done;
+        let started = Instant::now();
+        let mut progress = Progress::new();
         while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
             let ends = end.map(|end| end.saturating_duration_since(Instant::now()));
             if let Some(line) = count.line(what, started.elapsed(), ends) {

@@ -178,8 +178,10 @@ fn blurred(about: &Description) -> String {
         about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
             format!("{} of {}", ten_digits((axis.max - axis.min) / f64::from(*steps)), axis.column)
         });
-    let (steps, times) = (steps.collect::<Vec<_>>().join(", "), 2.0_f64.powf(about.domain.len() as f64 / 2.0));
-    let (which, times) = (if about.domain.len() > 1 { " on every axis" } else { "" }, two_digits(times));
+    let steps = steps.collect::<Vec<_>>().join(", ");
+    let times = 2.0_f64.powf(about.domain.len() as f64 / 2.0);
+    let which = if about.domain.len() > 1 { " on every axis" } else { "" };
+    let times = two_digits(times);
     format!(
         "\nintervals cover the noise, not the cells: ends of ranges and quantiles are blurred by about a step, {steps}\nhalf the \
          step{which} blurs half as far, with {times} times the noise on the count of a range, at the same price: `step` of [release]\n"
@@ -190,14 +192,17 @@ fn blurred(about: &Description) -> String {
 fn source(about: &Description) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
-    let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
+    let pipeline = &about.pipeline;
+    let release = &about.release;
+    let window = about.window;
     let text = format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
     text + evaluate::incomplete(about) + &format!("{}\n", about.privacy.in_words)
 }
 
 fn within(noise: &NoiseError) -> String {
     let percent = noise.level * 100.0;
-    let (half_width, deviation) = (two_digits(noise.half_width), two_digits(noise.deviation));
+    let half_width = two_digits(noise.half_width);
+    let deviation = two_digits(noise.deviation);
     format!("  noise within {half_width} with {percent} % probability (standard deviation {deviation})\n")
 }
 
@@ -271,7 +276,8 @@ mod tests {
     fn coefficients_can_be_chosen() {
         let synopsis = query::example();
         let sum = |words: &[&str]| ask(&synopsis, words[0], &arguments(words)).unwrap();
-        let (plain, jackson) = (sum(&["exp(dep_delay/50)"]), sum(&["exp(dep_delay/50)", "--jackson", "2"]));
+        let plain = sum(&["exp(dep_delay/50)"]);
+        let jackson = sum(&["exp(dep_delay/50)", "--jackson", "2"]);
         assert!(jackson.truncation.per_record > plain.truncation.per_record);
         let sparse = sum(&["exp(dep_delay/50)", "--sparse", "8"]);
         assert!((sparse.sum - plain.sum).abs() < 1e-6, "{} {}", sparse.sum, plain.sum);

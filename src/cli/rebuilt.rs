@@ -110,7 +110,8 @@ fn moved_to(settings: &Settings, ledger: Ledger, newest: Head, log: &mut LedgerL
 
 /// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
 fn caught_up(mut ledger: Ledger, accepted: Head, log: &mut LedgerLog) -> Result<Option<Ledger>, OpenError> {
-    let (found, newest) = (accepted.sequence, ledger.head().sequence);
+    let found = accepted.sequence;
+    let newest = ledger.head().sequence;
     // Of what the log lacks this disk may have something.
     ledger.hand_over(log, &accepted)?;
     match ledger.catch_up(log, accepted, Timestamp::now())? {

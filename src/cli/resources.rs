@@ -103,7 +103,8 @@ fn address_space_limit(limits: &str) -> Option<u64> {
 fn cgroup_limit(root: &Path, groups: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
+        let controllers = parts.next()?;
+        let path = parts.next()?;
         // Version 2 has one hierarchy, without names of controllers.
         let (root, file) = match controllers {
             "" => (root.to_owned(), "memory.max"),

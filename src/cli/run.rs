@@ -141,7 +141,9 @@ impl<'r> Front<'r> {
     fn answer(&self, metrics: &Metrics, health: &Arc<Health>) -> Result<Option<Answering>, Failure> {
         let Some(probes) = &self.probes else { return Ok(None) };
         let listener = probes.try_clone().map_err(|error| Failure::Unavailable(format!("serve.listen: {error}")))?;
-        let (hosts, metrics, health) = (Arc::clone(&self.hosts), metrics.clone(), Arc::clone(health));
+        let hosts = Arc::clone(&self.hosts);
+        let metrics = metrics.clone();
+        let health = Arc::clone(health);
         Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(listener, hosts, metrics, health)))))
     }
 }
@@ -250,7 +252,9 @@ enum Opened {
 
 /// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
 fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) -> Result<Opened, Failure> {
-    let (mut outage, mut missed, mut lost_since) = (Outage::default(), Missed::default(), None);
+    let mut outage = Outage::default();
+    let mut missed = Missed::default();
+    let mut lost_since = None;
     loop {
         let error =
             match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
@@ -354,7 +358,8 @@ fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
 /// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
 /// `folder`, beside the ledger.
 pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
-    let (shape, law) = (release.shape(), release.noise.law());
+    let shape = release.shape();
+    let law = release.noise.law();
     let of_order = |order| {
         let one = band(&shape, law, order, folder);
         match release.is_sum_of_panes() && law.is_pure() {

@@ -24,7 +24,8 @@ pub struct Arguments {
 /// If the configuration has a fault, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let study = Study::load(&arguments.file)?;
-    let (plan, neighbours) = (study.plan, &study.neighbours);
+    let plan = study.plan;
+    let neighbours = &study.neighbours;
     note(format_args!(
         "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
         plan.samples, neighbours.records, neighbours.seed

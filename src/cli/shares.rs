@@ -134,7 +134,9 @@ fn wanted(
     let Some((budget, of, topic)) = open(settings, input)? else { return Ok(None) };
     let SharedBudget { topic: name, share, .. } = budget.clone();
     let Beginner { owner, was_claimed, first, may_wait } = *beginner;
-    let (owner, pipeline, from) = (owner.to_owned(), settings.pipeline.clone(), settings.blocks.span_of(first).start);
+    let owner = owner.to_owned();
+    let pipeline = settings.pipeline.clone();
+    let from = settings.blocks.span_of(first).start;
     Ok(Some((Wanted { topic: name, owner, pipeline, share, of, from, may_wait, was_claimed }, topic)))
 }
 

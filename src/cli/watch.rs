@@ -50,7 +50,8 @@ impl Watch {
     /// If the thread cannot be started.
     pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
         let found = Arc::<Mutex<Option<Failure>>>::default();
-        let (told, mut topics) = (Arc::clone(&found), topics(settings));
+        let told = Arc::clone(&found);
+        let mut topics = topics(settings);
         let follow = move |stop: &Stop| {
             while !topics.is_empty() && !stop.asked() {
                 let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
@@ -113,7 +114,8 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             last: None,
         });
         if !input.trust_producer_time {
-            let (clock, servers) = (input.clock.clone(), input.broker.servers.clone());
+            let clock = input.clock.clone();
+            let servers = input.broker.servers.clone();
             let name = clock.clone();
             topics.push(Watched {
                 role: "clock",
@@ -127,7 +129,8 @@ fn topics(settings: &Settings) -> Vec<Watched> {
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
-        let (params, topic) = (sink.clone(), sink.topic.clone());
+        let params = sink.clone();
+        let topic = sink.topic.clone();
         topics.push(Watched {
             role: "output",
             broker: sink.broker.clone(),
@@ -140,7 +143,8 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             missed: Missed::default(),
             last: None,
         });
-        let (params, name) = (witness.clone(), witness.topic.clone());
+        let params = witness.clone();
+        let name = witness.topic.clone();
         topics.push(Watched {
             role: "witness",
             broker: witness.broker.clone(),
@@ -221,7 +225,8 @@ fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<S
         values.insert("partitions", topic.partitions.len().to_string());
         values
     };
-    let (now, before) = (values(topic), last.map(values));
+    let now = values(topic);
+    let before = last.map(values);
     let told = now.into_iter().filter_map(|(key, value)| {
         let what = format!("the {role} topic '{name}' has {key} = {value}");
         let danger = if is_unclean(key, &value) { UNCLEAN } else { "" };
@@ -263,7 +268,8 @@ mod tests {
             missed: Missed::default(),
             last: None,
         };
-        let (topic_name, servers) = ("in".to_owned(), "none".to_owned());
+        let topic_name = "in".to_owned();
+        let servers = "none".to_owned();
         let missing = || Err(Error::NoTopic { topic: topic_name.clone(), servers: servers.clone() });
         let silent = || Err(Error::Unavailable { servers: servers.clone(), why: String::new() });
         for found in [Ok(topic(1, &[])), missing(), Ok(topic(1, &[])), missing(), silent(), silent(), missing()] {

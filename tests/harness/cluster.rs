@@ -141,7 +141,8 @@ impl Inside {
         let mut keeper = Command::new("unshare");
         keeper.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = keeper.spawn().expect("a namespace");
-        let (id, link) = (keeper.id().to_string(), format!("worker{number}"));
+        let id = keeper.id().to_string();
+        let link = format!("worker{number}");
         let host = Host { keeper, link };
         let here = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
         let is_there = || {

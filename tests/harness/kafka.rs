@@ -164,7 +164,8 @@ impl Own {
             names.partition(|path| path.extension().is_some_and(|ending| ending == "log"));
         let [log] = logs.as_slice() else { panic!("one segment: {logs:?}") };
         let bytes = std::fs::read(log).expect("its records");
-        let (mut starts, mut at) = (Vec::new(), 0);
+        let mut starts = Vec::new();
+        let mut at = 0;
         while let Some(length) = bytes.get(at + 8..at + 12).map(|length| u32::from_be_bytes(length.try_into().unwrap()))
         {
             // What was not written yet is zero.

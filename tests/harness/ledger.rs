@@ -216,7 +216,8 @@ pub fn format_4(folder: &Path, windows: u64) {
             let body = if sequence == 0 {
                 Row::Genesis(genesis(at(0), "w", None))
             } else {
-                let (window, block) = (window(n), block(n.div_euclid(2)));
+                let window = window(n);
+                let block = block(n.div_euclid(2));
                 let message = sealed(window, "k", sequence).encoded().clone();
                 let is_published = sequence < windows;
                 let spent_by = ["\"0.4\"", "\"0.8\""][usize::try_from(n % 2).unwrap()];
@@ -234,7 +235,8 @@ pub fn format_4(folder: &Path, windows: u64) {
                 };
                 Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
             };
-            let (salt, body) = ([9; 32], serde_json::to_string(&body).unwrap());
+            let salt = [9; 32];
+            let body = serde_json::to_string(&body).unwrap();
             before = link_whole(&before, sequence, &salt, &body);
             row.execute((n + 1, salt, body, &before)).unwrap();
         }

@@ -110,7 +110,8 @@ pub fn output(name: &str) -> PathBuf {
 /// Draws the panels from left to right, then the next row.
 pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[Panel]) {
     let rows = panels.len().div_ceil(columns);
-    let (width, height) = (width * columns as u32, height * rows as u32);
+    let width = width * columns as u32;
+    let height = height * rows as u32;
     let size = (width * GRAIN, height * GRAIN);
     let font = |size: u32| ("sans-serif", size * GRAIN, &DARK);
     let heading = ("sans-serif", 17 * GRAIN).into_font().color(&DARK);
@@ -209,7 +210,8 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
 fn positive(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
     let mut rectangles = Vec::new();
     for (row, line) in values.iter().enumerate() {
-        let (width, height) = (line.len() as f64 - 1.0, values.len() as f64 - 1.0);
+        let width = line.len() as f64 - 1.0;
+        let height = values.len() as f64 - 1.0;
         let edge = |index: usize, steps: f64| ((index as f64 - 0.5) / steps).clamp(0.0, 1.0);
         let mut start = 0;
         for stretch in line.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {

@@ -292,7 +292,8 @@ keep_published = "1h"
     /// Random records over the whole grid.
     pub fn rows(&self, count: usize, seed: u64) -> Vec<Row> {
         let mut random = ChaCha20Rng::seed_from_u64(seed);
-        let (origin, end) = (self.origin.micros(), self.start_of(self.windows).micros());
+        let origin = self.origin.micros();
+        let end = self.start_of(self.windows).micros();
         (0..count)
             .map(|_| Row {
                 micros: random.random_range(origin..end),

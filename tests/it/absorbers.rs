@@ -95,7 +95,8 @@ impl Scene {
 /// A configuration that leaves reading to absorbers for as long as `deadline`.
 pub fn with_scale(text: &str, folder: &Path, deadline: &str) -> String {
     fs::write(folder.join("key"), [7; 32]).expect("it is written");
-    let (text, name) = (late(text), kafka::fresh_name("partials"));
+    let text = late(text);
+    let name = kafka::fresh_name("partials");
     format!(
         "{text}\n[scale]\ntopic = \"{name}\"\nkey_file = \"{}/key\"\ngroup = \"{name}\"\ndeadline = \"{deadline}\"\n",
         folder.display()
@@ -413,7 +414,8 @@ fn a_first_window_does_not_need_what_was_deleted_before() {
     delete_before(&servers, &topic, 1);
     thread::scope(|scope| {
         for absorbers in [0, 1] {
-            let (servers, topic) = (&servers, &topic);
+            let servers = &servers;
+            let topic = &topic;
             scope.spawn(move || {
                 let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000);
                 let folder = tempfile::tempdir().expect("a folder");

@@ -51,10 +51,12 @@ fn what_a_row_costs_with_one_two_and_four_absorbers() {
         let text = with_scale(&text, folder, if absorbers == 0 { "100ms" } else { NEVER });
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
         let metrics = Metrics::new(Detail::Operator, "costs", "pure epsilon", "").expect("metrics");
-        let (started, before) = (Instant::now(), spent(std::process::id()));
+        let started = Instant::now();
+        let before = spent(std::process::id());
         let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
         let published = published_with(&text, folder, 1, &metrics);
-        let (took, worker) = (started.elapsed(), spent(std::process::id()) - before);
+        let took = started.elapsed();
+        let worker = spent(std::process::id()) - before;
         assert!(!published.is_empty());
         let all: Duration = running.iter().map(|process| spent(process.id())).sum();
         let partials = sum(&metrics, "bernstream_partials_total").max(1.0);

@@ -60,16 +60,20 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let text = scene.configuration(folder.path(), "3s");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let scale = settings.scale.clone().expect("it has one");
+    let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
     let forms = settings.forms();
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
-    let (is_over, late, told) = (AtomicBool::new(false), AtomicUsize::new(0), Log::default());
+    let is_over = AtomicBool::new(false);
+    let late = AtomicUsize::new(0);
+    let told = Log::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut first, mut is_told): (Option<Arc<Announcement>>, bool) = (None, false);
+            let mut first: Option<Arc<Announcement>> = None;
+            let mut is_told: bool = false;
             while !is_over.load(Ordering::Relaxed) {
                 if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
                 {
@@ -115,7 +119,8 @@ fn what_follows_from_the_records_is_told_to_operators_only() {
     for (detail, is_told) in [(Detail::Safe, false), (Detail::Operator, true)] {
         let folder = tempfile::tempdir().expect("a folder");
         let text = scene.configuration(folder.path(), "100ms");
-        let (metrics, told) = (Metrics::new(detail, "told", "pure epsilon", "").expect("metrics"), Log::default());
+        let metrics = Metrics::new(detail, "told", "pure epsilon", "").expect("metrics");
+        let told = Log::default();
         let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
         tracing::subscriber::with_default(log, || published_with(&text, folder.path(), 1, &metrics));
         let told = String::from_utf8(told.0.lock().expect("the log").clone()).expect("text");
@@ -158,7 +163,8 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
+    let scale = settings.scale.clone().expect("it has one");
+    let broker = kafka::at(&servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
     let rules = &settings.windows;
@@ -194,7 +200,8 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let mut copies = BTreeSet::new();
     for worker in 0..2 {
         let ids: Vec<_> = announced.iter().map(|_| ScaleTopic::new_id().expect("an id")).collect();
-        let (mut found, started) = (BTreeSet::new(), Instant::now());
+        let mut found = BTreeSet::new();
+        let started = Instant::now();
         while found.len() < PARTITIONS.unsigned_abs() as usize {
             assert!(started.elapsed() < PATIENCE, "worker {worker} has only {found:?}");
             // Again and again, as workers do: it may have no partition yet.
@@ -215,7 +222,8 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
 #[test]
 fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
     let Some(servers) = kafka::broker() else { return };
-    let (broker, like) = (kafka::at(&servers), kafka::fresh_input(&servers, 1));
+    let broker = kafka::at(&servers);
+    let like = kafka::fresh_input(&servers, 1);
     let params = Params {
         topic: kafka::fresh_name("flooded"),
         key_file: "key".into(),
@@ -250,7 +258,8 @@ pub fn soon() -> Instant {
 /// already, however slowly either is read.
 fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let settings = Settings::parse(text, "f").expect("a sound configuration");
-    let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
+    let scale = settings.scale.expect("it has one");
+    let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
@@ -265,7 +274,8 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
                 pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
             };
             // The whole one is a partial that could be taken: nothing was recorded.
-            let (mut half, whole) = (lie(&[0]), lie(&[0; 9]));
+            let mut half = lie(&[0]);
+            let whole = lie(&[0; 9]);
             half.iter_mut().for_each(|piece| piece.of += 1);
             for piece in [half, whole].concat() {
                 let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");

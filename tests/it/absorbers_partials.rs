@@ -29,10 +29,12 @@ fn what_was_read_beyond_an_end_is_read_again() {
         assert!(high > 4, "{high} messages");
         let mut different = 0;
         for end in (0..=high).rev() {
-            let (mut ahead, asked) = (input.open(), input.announced(1, 0, end));
+            let mut ahead = input.open();
+            let asked = input.announced(1, 0, end);
             // To the end of the log: records of all windows.
             answer(&mut ahead, &input.announced(0, 0, high), 0);
-            let (found, expected) = (answer(&mut ahead, &asked, 0), answer(&mut input.open(), &asked, 0));
+            let found = answer(&mut ahead, &asked, 0);
+            let expected = answer(&mut input.open(), &asked, 0);
             assert!(found == expected, "end {end}");
             different += usize::from(expected != answer(&mut input.open(), &input.announced(1, 0, high), 0));
         }
@@ -89,7 +91,8 @@ fn partitions_begin_anew_where_messages_were_missed() {
     let topic = kafka::fresh_topic(&servers, "missed", PARTITIONS, &settings);
     [0, 5, 10, 15, 70].iter().for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
     let input = Records::new(&servers, &topic);
-    let (mut absorbing, asked) = (input.open(), input.announced(1, 0, 5));
+    let mut absorbing = input.open();
+    let asked = input.announced(1, 0, 5);
     let expected = answer(&mut input.open(), &asked, 0);
     // While something else is waited for, the first partition is held behind its first message, and no more of it is fetched.
     absorbing.ask(&input.announced(0, 1, 1), 1);
@@ -117,7 +120,8 @@ fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
     producer.flush(PATIENCE).expect("the broker takes it");
     let mut absorbing = input.open();
     absorbing.ask(&input.announced(0, 0, high + 1), 0);
-    let (mut stuck, started) = (None, Instant::now());
+    let mut stuck = None;
+    let started = Instant::now();
     while stuck.is_none() && started.elapsed() < PATIENCE {
         let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
         assert!(step.finished.is_empty());
@@ -143,7 +147,8 @@ fn a_partition_that_is_added_in_mid_window_is_read_by_absorbers_that_run() {
     add_partition(&servers, &topic);
     message(&servers, &topic, PARTITIONS, (origin(), 70));
     let asked = input.announced(1, PARTITIONS, 1);
-    let (found, expected) = (answer(&mut running, &asked, PARTITIONS), answer(&mut input.open(), &asked, PARTITIONS));
+    let found = answer(&mut running, &asked, PARTITIONS);
+    let expected = answer(&mut input.open(), &asked, PARTITIONS);
     assert!(found == expected);
     assert_ne!(found, answer(&mut running, &input.announced(1, PARTITIONS, 0), PARTITIONS), "it has the record");
 }
@@ -208,7 +213,8 @@ fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
     let Some(servers) = kafka::broker() else { return };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
-    let (mut absorbing, high) = (input.open(), input.high(0));
+    let mut absorbing = input.open();
+    let high = input.high(0);
     (0..3).for_each(|number| absorbing.ask(&input.announced(number, 0, high), 0));
     let asked = input.announced(3, 0, high);
     absorbing.ask(&asked, 0);
@@ -234,7 +240,8 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
     assert!(none > one && one > all && all == 0, "{none} {one} {all}");
     // Whoever begins with a later window finds records of earlier ones that others have closed.
     for end in [1, high] {
-        let (mut absorbing, asked) = (input.open(), input.announced(1, 0, end));
+        let mut absorbing = input.open();
+        let asked = input.announced(1, 0, end);
         absorbing.ask(&asked, 0);
         assert_eq!(counted(&mut absorbing), 0);
     }
@@ -273,7 +280,8 @@ fn one_message_of_the_future_does_not_end_reading_ahead() {
     answer(&mut absorbing, &input.announced(0, 0, 1), 0);
     // Nobody asks for it; it is in time for the window that has just been closed, which shows that it was read.
     message(&servers, &topic, 0, (start, 10));
-    let (mut behind, started) = (0, Instant::now());
+    let mut behind = 0;
+    let started = Instant::now();
     while behind == 0 && started.elapsed() < PATIENCE {
         behind += absorbing.step(Duration::from_millis(50)).expect("it reads").behind;
     }

@@ -37,7 +37,8 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
+    let scale = settings.scale.clone().expect("it has one");
+    let broker = kafka::at(&servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
     let id = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned();
@@ -71,7 +72,8 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     };
     let running = absorber(folder.path(), None);
     // Until the group has given it its partitions a worker repeats what it asks.
-    let (first, started) = (Head { id: ScaleTopic::new_id().expect("an id"), sent: Timestamp::now() }, Instant::now());
+    let first = Head { id: ScaleTopic::new_id().expect("an id"), sent: Timestamp::now() };
+    let started = Instant::now();
     loop {
         let head = Head { sent: Timestamp::now(), ..first.clone() };
         write(&keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(0) }).expect("sealed"));
@@ -105,7 +107,8 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
 
 /// What is answered until all of this is.
 fn topic_answers(topic: &mut ScaleTopic, expected: &BTreeSet<String>) -> BTreeSet<String> {
-    let (mut found, started) = (BTreeSet::new(), Instant::now());
+    let mut found = BTreeSet::new();
+    let started = Instant::now();
     while !found.is_superset(expected) && started.elapsed() < PATIENCE {
         if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
             found.insert(piece.name);
@@ -123,7 +126,8 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     let text = scene.configuration(folder.path(), NEVER);
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let scale = settings.scale.clone().expect("it has one");
+    let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
     let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
@@ -140,7 +144,8 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
                     let honest = i32::from(!is_forged);
                     (honest..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
                     if !std::mem::replace(&mut is_forged, true) {
-                        let (name, bytes) = (asked.name(0).expect("announced"), outside());
+                        let name = asked.name(0).expect("announced");
+                        let bytes = outside();
                         topic.send(&Partial { name, partition: 0, bytes }, "liar", &|| ());
                     }
                 }
@@ -164,7 +169,8 @@ fn the_last_piece_alone_is_no_partial() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), "8s");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
+    let scale = settings.scale.expect("it has one");
+    let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let input = Records::new(&scene.servers, &scene.topic);
@@ -213,7 +219,8 @@ fn the_last_piece_alone_is_no_partial() {
 /// The partial of the first of three releases with a record of one user, in the first second, far beyond the grid of its density.
 fn outside() -> Vec<u8> {
     let written = |micros: i64| {
-        let (mut left, mut bytes) = (micros.unsigned_abs() << 1, Vec::new());
+        let mut left = micros.unsigned_abs() << 1;
+        let mut bytes = Vec::new();
         while left >= 0x80 {
             bytes.push(left as u8 | 0x80);
             left >>= 7;

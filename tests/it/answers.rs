@@ -250,7 +250,8 @@ fn a_ledger_on_a_volume_that_cannot_be_written_is_shown_and_verified() {
     for (action, expected) in [("show", "next window"), ("verify", "the witness has accepted row 48"), ("export", "\n")]
     {
         let output = asked(action);
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains(expected), "{action}: {out}{err}");
     }
 }

@@ -144,7 +144,9 @@ struct Event {
 
 impl Events {
     fn next(&mut self) -> Event {
-        let (mut name, mut id, mut data) = (String::new(), String::new(), None);
+        let mut name = String::new();
+        let mut id = String::new();
+        let mut data = None;
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).expect("an event in time") > 0, "the stream goes on");
@@ -252,7 +254,8 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     let out = release(folder.path());
     let files = synopses(&out, "delay", "JFK");
     assert_eq!(files.len(), WINDOWS);
-    let (newest, late) = (open(&files[2]), folder.path().join("late"));
+    let newest = open(&files[2]);
+    let late = folder.path().join("late");
     fs::rename(&files[3], &late).expect("moved away");
     let dashboard = Dashboard::start(&[&out.display().to_string()]);
 
@@ -310,8 +313,10 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
         assert_eq!(row["time"], synopsis.description().window.end.to_string());
         assert_eq!(row["published"], synopsis.description().published.to_string());
     }
-    let (range, found) = ("/api/v1/query?release=delay&key=JFK&range=15..180", newest.integrate(&[[15.0, 180.0]]));
-    let (counted, found) = (&dashboard.get(range)["answers"][0], found.expect("an integral"));
+    let range = "/api/v1/query?release=delay&key=JFK&range=15..180";
+    let found = newest.integrate(&[[15.0, 180.0]]);
+    let counted = &dashboard.get(range)["answers"][0];
+    let found = found.expect("an integral");
     assert_eq!(number(&counted["value"]), found.value);
     assert_eq!(number(&counted["interval"]["upper"]), found.value + found.noise.half_width);
     assert_eq!(counted["form_error"].as_f64(), found.form_error);
@@ -457,7 +462,8 @@ fn the_files_of_the_page_are_sent_compressed_to_who_asks() {
         let mut answer = Vec::new();
         http::connect(&dashboard.address, &request).expect("it listens").read_to_end(&mut answer).expect("an answer");
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("headers") + 4;
-        let (headers, body) = (String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase(), &answer[end..]);
+        let headers = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+        let body = &answer[end..];
         assert_strict(&headers);
         assert!(headers.contains("content-type: text/javascript") && headers.contains("vary: accept-encoding"));
         assert_eq!(headers.contains("content-encoding: gzip"), compressed, "{accepted}: {headers}");

@@ -84,7 +84,8 @@ fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
     assert_eq!((&report["ended_early"], &report["ledger"]["state"]), (&false.into(), &"missing".into()));
     // How strong the attack was: noise that is weaker than this would have broken the promise.
     let detects = &report["attacks"][0]["detects"];
-    let (scale, epsilon) = (detects["scale"].as_f64().expect("a part"), detects["cost"].as_f64().expect("an epsilon"));
+    let scale = detects["scale"].as_f64().expect("a part");
+    let epsilon = detects["cost"].as_f64().expect("an epsilon");
     assert!(detects["of"] == "epsilon" && scale < 1.0 && (epsilon * scale - 1.0).abs() < 1e-6, "{detects}");
     assert!(report["replay"]["replayed"].as_u64() > Some(0) && report["replay"]["violations"] == Value::Array(vec![]));
     let changes = report["replay"]["changes"].as_array().expect("changes");
@@ -127,7 +128,8 @@ fn sums_with_noise_that_is_correlated_pass_and_what_is_left_out_is_named() {
 #[test]
 fn a_ledger_and_an_output_that_are_there_are_verified_and_a_byte_that_was_not_paid_for_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, flights) = (folder.path(), fs::canonicalize("tests/data/flights.parquet").expect("the flights"));
+    let path = folder.path();
+    let flights = fs::canonicalize("tests/data/flights.parquet").expect("the flights");
     let text = format!(
         r#"
 pipeline = "audited"
@@ -177,7 +179,8 @@ path = "{}"
     *bytes.last_mut().expect("bytes") ^= 1;
     fs::write(&synopsis, bytes).expect("it can be written");
     let wrong = audit(&arguments);
-    let (found, said) = (report(&wrong), String::from_utf8_lossy(&wrong.stderr).into_owned());
+    let found = report(&wrong);
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert_eq!((wrong.status.code(), &found["ledger"]["state"]), (Some(1), &"failed".into()), "{found}");
     let words = "1 of its tests failed: ledger and output: the output holds what this ledger never paid for";
     assert!(said.contains(words), "{said}");

@@ -180,7 +180,8 @@ const LEAK: f64 = 0.001;
 
 /// The probabilities of an answer where the bit is 0 and where it is 1: `[0, 1, "it is 0", "it is 1"]`.
 fn response(epsilon: f64, leak: f64) -> [(f64, f64); 4] {
-    let (truth, lie) = ((1.0 - leak) / (1.0 + (-epsilon).exp()), (1.0 - leak) / (1.0 + epsilon.exp()));
+    let truth = (1.0 - leak) / (1.0 + (-epsilon).exp());
+    let lie = (1.0 - leak) / (1.0 + epsilon.exp());
     [(truth, lie), (lie, truth), (leak, 0.0), (0.0, leak)]
 }
 
@@ -230,7 +231,8 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
         Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.003".parse().unwrap() },
         Price::Concentrated("0.2".parse().unwrap()),
     ];
-    let (mut judged, mut withheld) = (0, 0);
+    let mut judged = 0;
+    let mut withheld = 0;
     for (total, seed) in totals.into_iter().flat_map(|total| (0..4).map(move |seed| (total, seed))) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let folder = folder();
@@ -355,7 +357,8 @@ fn what_policies_spend_is_what_a_unit_lost_in_a_period_and_for_ever() {
 #[test]
 fn a_plan_keeps_its_epsilon_and_delta_with_all_its_windows_and_with_fewer() {
     for (each, windows, delta) in [("0.3", 6, "0.001"), ("0.1", 8, "0.0001"), ("0.9", 4, "0.01")] {
-        let (each, delta): (Epsilon, Delta) = (each.parse().unwrap(), delta.parse().unwrap());
+        let each: Epsilon = each.parse().unwrap();
+        let delta: Delta = delta.parse().unwrap();
         let plan = Plan::new([(Class::Pure(each), windows)]);
         let epsilon = plan.epsilon(delta).unwrap();
         let (epsilons, spent) = under(Policy::Fixed(Price::SLOT), Price::Slots(windows), Blocks::Forever);

@@ -43,7 +43,8 @@ fn noise(text: &str) -> (f64, Calibrated, String) {
 #[test]
 fn the_papers_scale_is_the_papers_and_is_labelled() {
     let paper = with(FLIGHTS, "order = 4", "order = 4\nscale = \"paper\"");
-    let ((tight, none, plain), (scale, calibrated, said)) = (noise(FLIGHTS), noise(&paper));
+    let (tight, none, plain) = noise(FLIGHTS);
+    let (scale, calibrated, said) = noise(&paper);
     // `[AR17]`: lambda = S N / epsilon, S the peak of the kernel. That of the table in use is 0.8 % above it.
     let papers = 41.0 / (10.0 * (2.0 * std::f64::consts::PI).sqrt());
     assert!((1.0..1.01).contains(&(scale / papers)), "{scale} {papers}");

@@ -13,11 +13,13 @@ fn bytes(hex: &serde_json::Value) -> Vec<u8> {
 
 /// Follows the public lines of the rows as a stranger would; returns how many of them have a digest that can be computed.
 pub fn follow(lines: &[String]) -> usize {
-    let (mut before, mut followed) = ((0, vec![0; 32]), 0);
+    let mut before = (0, vec![0; 32]);
+    let mut followed = 0;
     for line in lines {
         let about: serde_json::Value = serde_json::from_str(line).unwrap();
         let (_, row) = line.split_once(r#","row":"#).unwrap();
-        let (row, sequence) = (row.strip_suffix('}').unwrap(), about["sequence"].as_u64().unwrap());
+        let row = row.strip_suffix('}').unwrap();
+        let sequence = about["sequence"].as_u64().unwrap();
         let (form, digest) = match (about.get("commitment"), about.get("salt")) {
             (Some(commitment), None) => (2, Some(link((before.0, &before.1), sequence, &bytes(commitment), row))),
             (None, Some(salt)) => (1, Some(link_whole(&before.1, sequence, &bytes(salt), row))),

@@ -220,7 +220,9 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     };
     let choice = Order::new(remainders.collect(), &change, price(epsilon)).unwrap();
     let points: Vec<f64> = (0..=200).map(|i| f64::from(i) / 200.0).collect();
-    let (mut fixed, mut chosen, mut taken) = ([0.0; 4], 0.0, [0; 4]);
+    let mut fixed = [0.0; 4];
+    let mut chosen = 0.0;
+    let mut taken = [0; 4];
     let windows: u32 = 60;
     for seed in 0..windows {
         let mut generator = Generator::frozen([seed as u8; 32]);
@@ -256,7 +258,8 @@ fn the_order_follows_the_records_where_there_are_enough() {
     for (count, epsilon) in [(100, "0.1"), (1000, "0.1"), (10_000, "0.1"), (100, "1"), (1000, "1")] {
         let (fixed, chosen, taken) = errors(count, epsilon);
         println!("{count} records at {epsilon}: orders {fixed:.1?}, chosen {chosen:.1} by {taken:?}");
-        let (best, worst) = (fixed.iter().copied().fold(f64::MAX, f64::min), fixed.iter().copied().fold(0.0, f64::max));
+        let best = fixed.iter().copied().fold(f64::MAX, f64::min);
+        let worst = fixed.iter().copied().fold(0.0, f64::max);
         assert!(chosen < 1.05 * worst);
         if count >= 1000 {
             assert!(chosen < 1.1 * best, "{fixed:?} {chosen}");

@@ -42,7 +42,8 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let components = Components::open(&settings).expect("the components open");
     let Input::Kafka(input) = &settings.input else { panic!("a setup reads Kafka") };
     let source = Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
-    let (health, done) = (Health::default(), AtomicBool::new(false));
+    let health = Health::default();
+    let done = AtomicBool::new(false);
     let worker = Worker {
         plan: &plan,
         readers: source.shared().into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect(),
@@ -83,7 +84,8 @@ fn start(clock: &Clock, setup: &Setup) -> Child {
 pub fn send_live(setup: &Setup, windows: u32, settings: &[(&str, &str)]) -> BTreeMap<Timestamp, f64> {
     let settings = [("linger.ms", "0")].iter().chain(settings).copied().collect::<Vec<_>>();
     let producer = setup.producer(&settings);
-    let (origin, end) = (setup.origin, setup.start_of(windows));
+    let origin = setup.origin;
+    let end = setup.start_of(windows);
     let mut sent: BTreeMap<Timestamp, f64> = (0..windows).map(|window| (setup.start_of(window), 0.0)).collect();
     while Timestamp::now() < origin {
         thread::sleep(Duration::from_millis(5));
@@ -179,7 +181,8 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
         shim.move_to(20);
         let mut worker = start(&shim, &setup);
         // How long before it was due the earliest synopsis was there.
-        let (mut early, mut seen) = (0, 0);
+        let mut early = 0;
+        let mut seen = 0;
         let is_over = || {
             let published = setup.published();
             let now = Timestamp::now();

@@ -112,10 +112,12 @@ fn a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(brokers: &Insi
     let leader = brokers.leader(&setup.witness, 0).expect("a leader");
     let published = || worker.metric("synopses_published_total").unwrap_or_default();
     let mut progress = (published(), Instant::now());
-    let (mut longest, mut unready) = (Duration::ZERO, Duration::ZERO);
+    let mut longest = Duration::ZERO;
+    let mut unready = Duration::ZERO;
     let mut watch = |until: Instant| {
         while Instant::now() < until {
-            let (count, ready) = (published(), worker.get("/readyz").0);
+            let count = published();
+            let ready = worker.get("/readyz").0;
             if count > progress.0 {
                 progress = (count, Instant::now());
             }

@@ -23,7 +23,8 @@ fn synopsis(case: &str, folder: &tempfile::TempDir) -> String {
 fn a_reader_who_has_seen_enough_is_no_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let other = tempfile::tempdir().expect("a folder");
-    let (density, moments) = (synopsis("density-1d", &folder), synopsis("moments-1d", &other));
+    let density = synopsis("density-1d", &folder);
+    let moments = synopsis("moments-1d", &other);
     let query = ["query", &moments, "1"];
     let commands: [&[&str]; 11] = [
         &["audit", "config/flights.toml", "--minutes", "0.01"],
@@ -86,7 +87,8 @@ fn a_synopsis_is_printed_as_json_and_read_back() {
         assert!(output.status.success());
         String::from_utf8(output.stdout).expect("text")
     };
-    let (from_file, from_input) = (table(&path, b""), table("-", &json.stdout));
+    let from_file = table(&path, b"");
+    let from_input = table("-", &json.stdout);
     assert_eq!(from_file, from_input);
     assert_eq!(from_file.lines().count(), 26);
 
@@ -105,7 +107,8 @@ fn a_synopsis_is_printed_as_json_and_read_back() {
 fn check_says_what_it_does_not_look_at() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = fs::read_to_string("config/files.toml").expect("a configuration");
-    let (file, away) = (folder.path().join("c.toml"), folder.path().join("away").display().to_string());
+    let file = folder.path().join("c.toml");
+    let away = folder.path().join("away").display().to_string();
     fs::write(&file, text.replace("path = \"flights\"", &format!("path = \"{away}\""))).expect("it can be written");
     let offline = run(&["check", "--offline", &file.display().to_string()]);
     let said = String::from_utf8_lossy(&offline.stderr);

@@ -96,7 +96,8 @@ fn cells_tell_an_expected_arrival_better_than_any_machine_at_the_price_of_the_ex
     println!("{text}");
     the_least_is_recommended(&lines, &text);
     assert!(text.contains("28000 records a window") && text.contains("none of the stream"), "{text}");
-    let (cells, huber) = (&lines[0], best(&lines, "Huber regression"));
+    let cells = &lines[0];
+    let huber = best(&lines, "Huber regression");
     assert!(cells.function.contains("cells"), "{text}");
     assert!(huber.error() > 1.5 * cells.error(), "{text}");
     // What the noise adds to the form, at a mean over places and laws.
@@ -133,7 +134,8 @@ fn a_wider_bandwidth_is_recommended_where_the_noise_is_large() {
     let plain = lines.iter().find(|line| line.function.starts_with("this file") && line.reading == "local means");
     let plain = plain.expect("the file's own, as published");
     assert!(plain.error() > lines[0].error() + 0.02, "{text}");
-    let (is_wider, is_whole) = (lines[0].reading.contains("bandwidths"), lines[0].reading.contains("all records"));
+    let is_wider = lines[0].reading.contains("bandwidths");
+    let is_whole = lines[0].reading.contains("all records");
     assert!(!lines[0].function.starts_with("this file") || is_wider || is_whole, "{text}");
     // It is the noise that the narrow ones lose by.
     assert!(plain.without_noise.is_some_and(|form| form < plain.error() - 0.1), "{text}");
@@ -203,7 +205,8 @@ fn the_order_of_the_table_is_that_of_what_is_really_released() {
         assert_eq!(errors.len(), 4 * 81);
         errors.iter().sum::<f64>() / errors.len() as f64
     };
-    let (by_huber, by_cells) = (off(&huber), off(cells));
+    let by_huber = off(&huber);
+    let by_cells = off(cells);
     println!("released: {by_cells:.2} by cells, {by_huber:.2} by the machine");
     let arguments = ["explain", "--compare", "c.toml", "--public-sample", "waves.arrows"];
     let text = said(&bernstream(folder.path(), &arguments));
@@ -212,7 +215,8 @@ fn the_order_of_the_table_is_that_of_what_is_really_released() {
     let lines = table(&text);
     the_least_is_recommended(&lines, &text);
     assert!(text.contains("16000 public rows of waves.arrows"), "{text}");
-    let (own, machine) = (best(&lines, "this file: cells, bandwidths [4]"), best(&lines, "Huber regression"));
+    let own = best(&lines, "this file: cells, bandwidths [4]");
+    let machine = best(&lines, "Huber regression");
     assert!(by_huber > 1.5 * by_cells && machine.error() > own.error() + 1.0, "{by_huber} {by_cells}\n{text}");
     // A row is off from what is expected by 4 in the mean, whatever tells it.
     assert!((3.9..8.0).contains(&own.error()), "{text}");

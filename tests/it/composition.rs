@@ -33,7 +33,8 @@ fn total(composition: &str, release: &str) -> Price {
 fn a_promise_of_epsilon_and_delta_buys_rho_and_all_gaussian_books_more_of_it() {
     let gaussian = "noise = \"gaussian\"\nrho = 0.001";
     let plain = total("\"concentrated\"", gaussian);
-    let (epsilon, delta): (Epsilon, Delta) = ("2".parse().unwrap(), "0.000001".parse().unwrap());
+    let epsilon: Epsilon = "2".parse().unwrap();
+    let delta: Delta = "0.000001".parse().unwrap();
     let rho = concentrated::rho_for(epsilon, delta);
     assert_eq!(plain, Price::Concentrated(rho));
     assert!(concentrated::epsilon_of(rho, delta).unwrap() <= epsilon);
@@ -185,11 +186,13 @@ fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_
     let text = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["noise = \"gaussian\"\nrho = 0.002"]);
     let folder = older(&text, |settings| {
         let release = &settings.releases[0];
-        let (target, protected) = (&*release.function.target, settings.protected());
+        let target = &*release.function.target;
+        let protected = settings.protected();
         let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
             .map(|law| target.sensitivity_in(law.norm(), protected.adjacency, protected.contributions).unwrap().0);
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
-        let (law, values) = (NoiseDistribution::DiscreteGaussian, target.shape().values());
+        let law = NoiseDistribution::DiscreteGaussian;
+        let values = target.shape().values();
         let theirs = Mechanism::calibrated(law, change, values, release.payment.own()).unwrap().scale().units();
         let today = settings.mechanism_of(release, &release.function).unwrap().scale().units();
         assert!(theirs as f64 > 1.1 * today as f64, "{theirs} {today}");
@@ -321,7 +324,8 @@ fn exact(each: f64, windows: u32, epsilon: f64) -> f64 {
     let mut choose = 1.0;
     (0..=windows)
         .map(|k| {
-            let (k, n) = (f64::from(k), f64::from(windows));
+            let k = f64::from(k);
+            let n = f64::from(windows);
             let at = |p: f64| choose * p.powf(k) * (1.0 - p).powf(n - k);
             let beyond = (at(truth) - epsilon.exp() * at(1.0 - truth)).max(0.0);
             choose *= (n - k) / (k + 1.0);

@@ -134,7 +134,8 @@ fn the_reference_says_what_the_defaults_are() {
 /// The functions that the reference has in comments, code without a space after the `#`: each with its label before it.
 fn commented_functions() -> Vec<String> {
     let reference = include_str!("../../config/reference.toml");
-    let (mut blocks, mut block) = (Vec::new(), String::new());
+    let mut blocks = Vec::new();
+    let mut block = String::new();
     for line in reference.lines() {
         match line.strip_prefix('#').filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic())) {
             Some(code) => block += &format!("{code}\n"),
@@ -203,7 +204,8 @@ fn a_step_of_cells_stands_for_their_bandwidth() {
         let text = given(table, "\nspline = \"quadratic\"\nstep = [7.5]\n");
         Settings::parse(&text, "f").unwrap_or_else(|faults| panic!("{faults}"))
     };
-    let (alone, both) = (settings("[release.cells]\n"), settings("[release.cells]\nbandwidths = [7.5]\n"));
+    let alone = settings("[release.cells]\n");
+    let both = settings("[release.cells]\nbandwidths = [7.5]\n");
     assert_eq!(alone.releases[0].shape(), both.releases[0].shape());
     assert_eq!(alone.normalised, both.normalised);
     assert_ne!(alone.normalised, settings("[release.cells]\nbandwidths = [15]\n").normalised);
@@ -217,7 +219,8 @@ fn the_reference_shows_every_key() {
     for (path, _) in bernstream_config::KEYS.iter() {
         let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
         let is_key = |at: usize| {
-            let (before, after) = (&reference[..at], &reference[at + key.len()..]);
+            let before = &reference[..at];
+            let after = &reference[at + key.len()..];
             let starts = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
         };
@@ -639,14 +642,17 @@ fn each_rule_has_its_message() {
             "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = 0.2 }} }}\nc = 1\nmax_records = 99"
         )
     };
-    let (hinge, logistic, huber, squared) =
-        (machine("hinge"), machine("logistic"), machine("huber"), machine("squared"));
+    let hinge = machine("hinge");
+    let logistic = machine("logistic");
+    let huber = machine("huber");
+    let squared = machine("squared");
     let regression = "[release.regression]\nbandwidth = 10\ngap = 0.5\nmax_records = 99";
     let kernel_bayes = "[release.bayes]\nbandwidths = [10]";
     let gaussian_bayes = "[release.bayes]\nmin_deviations = [10]";
     let sigmoid = "[release.logistic]\nscore = \"sigmoid\"\nc = 1\nmax_records = 99";
     let density = "[release.density]\nbandwidths = [10]";
-    let (no_mean, no_class) = ("must be a number, with `min` and `max`", "must be a class, with `above`");
+    let no_mean = "must be a number, with `min` and `max`";
+    let no_class = "must be a class, with `above`";
     let without_c = sigmoid.replace("c = 1\n", "");
     let both_bayes = format!("{kernel_bayes}\nmin_deviations = [10]");
     let no_landmarks = huber.replace("99", "5001");
@@ -713,8 +719,8 @@ fn each_rule_has_its_message() {
     ] {
         let text = with(FLIGHTS, density, &format!("{label}\n{function}\n"));
         let at = text.find(place).unwrap();
-        let (line, column) =
-            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        let line = text[..at].matches('\n').count() + 1;
+        let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
         assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{function}");
     }
     // What replaces one record may use the squared loss.
@@ -841,8 +847,8 @@ fn a_price_is_of_the_kind_of_its_total() {
     for (total, price, place, told) in cases {
         let text = budget(total, price);
         let at = text.find(place).unwrap();
-        let (line, column) =
-            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        let line = text[..at].matches('\n').count() + 1;
+        let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
         assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{total} {price}");
     }
 }
@@ -1043,9 +1049,11 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
         let lines = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
         Settings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
     };
-    let (few, many) = (auto("300"), auto("301"));
+    let few = auto("300");
+    let many = auto("301");
     assert_eq!(few.digest(), many.digest());
-    let (degree, order) = (few.releases[0].shape().degree, few.releases[0].order);
+    let degree = few.releases[0].shape().degree;
+    let order = few.releases[0].order;
     let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
     assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
     // What is given stays: the other is chosen for it.
@@ -1214,7 +1222,8 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
         let text = with(&with(&cheap, "bandwidths = [10]", bandwidths), "order = 4", order);
         Settings::parse(&text, "f").unwrap()
     };
-    let (bandwidths, order) = ("bandwidths = [5]", "order = 2");
+    let bandwidths = "bandwidths = [5]";
+    let order = "order = 2";
     let private = "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }";
     let private_order = "private_order = { epsilon = 0.2, candidates = [2, 8] }";
     let all = [
@@ -1277,7 +1286,8 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
         .replace("epsilon = 0.04", "epsilon = 24\ndelta = 1e-15");
     let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
     let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
-    let (target, contributions) = (&settings.releases[0].function.target, settings.privacy.unit.contributions());
+    let target = &settings.releases[0].function.target;
+    let contributions = settings.privacy.unit.contributions();
     let law = NoiseDistribution::DiscreteGaussian;
     let change = target.sensitivity_in(law.norm(), settings.privacy.adjacency, contributions).unwrap();
     let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
@@ -1313,7 +1323,8 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
     let told = |size: &str| {
         let text = text.replace("degree = 5\norder = 2", size);
         let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
-        let (plan, target) = (plan(&settings), settings.releases[0].function.target.clone());
+        let plan = plan(&settings);
+        let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
         // An arrival 0.3 of its range above the middle everywhere.
         let exact = target.evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
@@ -1325,7 +1336,8 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         .unwrap();
         [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
     };
-    let (lattice, points) = (told("degree = 12\norder = 40"), told("noise = \"ball\"\npoints = 10"));
+    let lattice = told("degree = 12\norder = 40");
+    let points = told("noise = \"ball\"\npoints = 10");
     println!("{lattice:?} {points:?}");
     for (lattice, points) in lattice.iter().zip(points) {
         // The range is 210 minutes around 45.

@@ -59,7 +59,8 @@ fn published<'f>(folders: impl Iterator<Item = &'f Path>) -> BTreeMap<PathBuf, B
 
 #[test]
 fn of_three_copies_of_a_folder_with_its_ledger_one_publishes() {
-    let (here, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let here = tempfile::tempdir().expect("a folder");
+    let elsewhere = tempfile::tempdir().expect("a folder");
     let witness = elsewhere.path().join("flights.witness");
     let begun = run(here.path(), 1, Some(&witness));
     assert!(begun.status.success() && !said(&begun).contains("would not be noticed"), "{}", said(&begun));
@@ -77,7 +78,8 @@ fn of_three_copies_of_a_folder_with_its_ledger_one_publishes() {
 
 #[test]
 fn a_copy_of_a_witness_is_another_witness_and_so_is_what_a_backup_brings_back() {
-    let (here, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let here = tempfile::tempdir().expect("a folder");
+    let elsewhere = tempfile::tempdir().expect("a folder");
     let witness = elsewhere.path().join("flights.witness");
     assert!(run(here.path(), 1, Some(&witness)).status.success());
     let copy = elsewhere.path().join("copy.witness");
@@ -101,7 +103,8 @@ fn a_copy_of_a_witness_is_another_witness_and_so_is_what_a_backup_brings_back() 
 /// The plainest restore there is, `cp backup original`, keeps the file and all that is known of it but its content.
 #[test]
 fn a_backup_that_is_written_into_the_witness_that_is_there_is_noticed() {
-    let (here, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let here = tempfile::tempdir().expect("a folder");
+    let elsewhere = tempfile::tempdir().expect("a folder");
     let witness = elsewhere.path().join("flights.witness");
     let kept = |seal: bool| -> Vec<(PathBuf, Vec<u8>)> {
         let files = fs::read_dir(elsewhere.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -109,7 +112,9 @@ fn a_backup_that_is_written_into_the_witness_that_is_there_is_noticed() {
         files.map(|file| (file.clone(), fs::read(&file).expect("all of it"))).collect()
     };
     assert!(run(here.path(), 1, Some(&witness)).status.success());
-    let (backup, alone, with_seal) = (copied(here.path()), kept(false), kept(true));
+    let backup = copied(here.path());
+    let alone = kept(false);
+    let with_seal = kept(true);
     assert!(with_seal.len() > alone.len(), "a seal");
     assert!(run(here.path(), 2, Some(&witness)).status.success());
     for brought_back in [alone, with_seal] {

@@ -24,7 +24,8 @@ fn the_commands_of_the_readme_and_the_pages_work() {
     let pages: String = pages().iter().map(|path| fs::read_to_string(path).expect("a page")).collect();
     let shell: Vec<&str> = pages.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let commands: Vec<&str> = shell.iter().flat_map(|block| block.lines()).collect();
-    let (mut run, mut done) = (0, BTreeSet::new());
+    let mut run = 0;
+    let mut done = BTreeSet::new();
     for command in &commands {
         let words: Vec<&str> = command.split('#').next().unwrap_or_default().split_whitespace().collect();
         match words.as_slice() {

@@ -502,7 +502,8 @@ fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
     let Some(servers) = kafka::broker() else { return };
     let setup = Setup::new(&servers, 2);
     setup.begin(Duration::ZERO);
-    let (one, other) = (r#""add_remove""#, "{ replace_one = { records_per_window = 9 } }");
+    let one = r#""add_remove""#;
+    let other = "{ replace_one = { records_per_window = 9 } }";
     setup.edit(one, other);
     Running::start(&setup).refuses(&setup, &["was created for another guarantee", "adjacency"]);
     setup.edit(other, one);

@@ -186,7 +186,8 @@ fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
         let columns = [("time", time.clone(), true), ("key", text(["a", "b"]), true), ("x", x, true)];
         RecordBatch::try_from_iter_with_nullable(columns).unwrap()
     };
-    let (of_nulls, of_dates) = (with(nulls), with(time.clone()));
+    let of_nulls = with(nulls);
+    let of_dates = with(time.clone());
     let lacking = whole.project(&[0, 1, 2]).unwrap();
     for (name, batch) in [("0", &whole), ("1", &of_nulls), ("2", &of_dates), ("3", &lacking)] {
         write_parquet(&path(&format!("{name}.parquet")), batch);
@@ -507,7 +508,8 @@ const FAILING: &str = "/proc/self/mem";
 #[test]
 fn a_disk_that_fails_may_come_back_and_a_file_that_is_wrong_does_not() {
     let files = Pipelines::new();
-    let (file, records) = (files.pipeline("one", "out"), files.path("records.csv"));
+    let file = files.pipeline("one", "out");
+    let records = files.path("records.csv");
     std::fs::remove_file(&records).unwrap();
     std::os::unix::fs::symlink(FAILING, &records).unwrap();
     let (code, error) = ended(command(&["run"], &file));

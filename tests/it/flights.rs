@@ -105,8 +105,9 @@ fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
 fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says() {
     let Some(servers) = kafka::broker() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (input, output, witness) =
-        (kafka::fresh_name("flights"), kafka::fresh_name("synopses"), kafka::fresh_name("witness"));
+    let input = kafka::fresh_name("flights");
+    let output = kafka::fresh_name("synopses");
+    let witness = kafka::fresh_name("witness");
     let text = fs::read_to_string("config/flights.toml")
         .expect("the example")
         .replace("localhost:9092", &servers)
@@ -136,7 +137,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         published.iter().map(|message| Synopsis::open(&message.payload).expect("a synopsis")).collect();
     let axis = synopses[0].description().domain[0].clone();
     let delays = delays(&axis);
-    let (mut covered, mut noise, mut whole, mut largest) = (0, 0.0, 0.0, 0.0_f64);
+    let mut covered = 0;
+    let mut noise = 0.0;
+    let mut whole = 0.0;
+    let mut largest = 0.0_f64;
     let mut table = String::from("day,origin,flights,peak,noise_sup,error_sup\n");
     for synopsis in &synopses {
         let description = synopsis.description();
@@ -198,7 +202,8 @@ fn panel(samples: &[Sample]) -> Panel {
     let band = samples.iter().map(|s| (s.x, s.released - s.half_width, s.released + s.half_width));
     let low = samples.iter().map(|s| s.released - s.half_width).fold(0.0, f64::min);
     let top = samples.iter().map(|s| s.released + s.half_width).fold(0.0, f64::max);
-    let (first, last) = (samples.first().expect("a sample").x, samples.last().expect("a sample").x);
+    let first = samples.first().expect("a sample").x;
+    let last = samples.last().expect("a sample").x;
     Panel {
         title: "JFK, 10 July 2013",
         x: Scale::new("departure delay in minutes", first..last),

@@ -98,8 +98,8 @@ fn a_folder_of_another_pipeline_is_refused() {
 
 fn records() -> RecordBatch {
     let time: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1_735_689_630]));
-    let (key, value): (ArrayRef, ArrayRef) =
-        (Arc::new(StringArray::from(vec!["a"])), Arc::new(Float64Array::from(vec![5.0])));
+    let key: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let value: ArrayRef = Arc::new(Float64Array::from(vec![5.0]));
     RecordBatch::try_from_iter([("time", time), ("key", key), ("value", value)]).expect("records")
 }
 

@@ -36,8 +36,10 @@ impl Window {
     /// The noise at the worst point of a grid, in half widths of the band.
     fn worst(&self) -> f64 {
         let about = self.released.description();
-        let (released, exact) = (self.released.evaluator(about.order), self.exact.evaluator(about.order));
-        let (released, exact) = (released.expect("an evaluator"), exact.expect("an evaluator"));
+        let released = self.released.evaluator(about.order);
+        let exact = self.exact.evaluator(about.order);
+        let released = released.expect("an evaluator");
+        let exact = exact.expect("an evaluator");
         let points = about.domain.iter().fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
             let at = |i| axis.min + (axis.max - axis.min) * f64::from(i) / 30.0;
             points.into_iter().flat_map(|p| (0..=30).map(move |i| [&p[..], &[at(i)]].concat())).collect()
@@ -88,7 +90,8 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
 
 /// The released values without noise, computed through the library.
 fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis {
-    let (target, axes) = (&settings.releases[0].function.target, &settings.releases[0].axes);
+    let target = &settings.releases[0].function.target;
+    let axes = &settings.releases[0].axes;
     let spec = target.accumulator();
     let record = |row: &Row| {
         let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
@@ -176,7 +179,8 @@ fn the_arrival_delay_is_told_from_the_departure_delay() {
 fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
     let windows = release("flights-late", 13);
     assert!(covered(&windows) >= 8);
-    let (mut better, mut gained) = (0, 0.0);
+    let mut better = 0;
+    let mut gained = 0.0;
     for window in &windows {
         let is_late = |row: &Row| row[2] > 15.0;
         let evaluator = window.released.evaluator(window.released.description().order).expect("an evaluator");
@@ -192,7 +196,8 @@ fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
         let told = mean(&|row| loss(probability(row), is_late(row)));
         better += usize::from(told < guess);
         gained += guess - told;
-        let (morning, evening) = (window.at(&[7.0, 1000.0]), window.at(&[20.0, 1000.0]));
+        let morning = window.at(&[7.0, 1000.0]);
+        let evening = window.at(&[20.0, 1000.0]);
         println!("late {share:.3}, told {morning:.3} at 7, {evening:.3} at 20; loss {told:.4}, of a guess {guess:.4}");
         assert!((0.02..0.4).contains(&morning) && evening > morning, "{morning}, {evening}");
     }
@@ -214,11 +219,14 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
     let settings = Settings::parse(&text, "judged").unwrap_or_else(|faults| panic!("{faults}"));
     let windows: Vec<Vec<Row>> = records(&settings).into_values().collect();
     let plan = plan(&settings);
-    let (release, function) = (&plan.releases[0], &settings.releases[0].function);
+    let release = &plan.releases[0];
+    let function = &settings.releases[0].function;
     let spec = function.target.accumulator();
-    let (label, axes) = (settings.releases[0].label.as_ref().expect("a label"), &settings.releases[0].axes);
+    let label = settings.releases[0].label.as_ref().expect("a label");
+    let axes = &settings.releases[0].axes;
     let mechanism = settings.mechanism_of(&settings.releases[0], function).expect("a mechanism");
-    let (mut from_exact, mut losses) = (Vec::new(), Vec::new());
+    let mut from_exact = Vec::new();
+    let mut losses = Vec::new();
     for (number, pair) in windows.windows(2).enumerate() {
         let place =
             |row: &Row| axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect::<Vec<_>>();
@@ -229,7 +237,8 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
         let natural: Vec<f64> =
             values.opened().iter().map(|value| function.scaling.offset() + *value as f64 * function.unit()).collect();
         let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
-        let (exact, noisy) = (of(natural), of(variant.dequantize(&noisy).into_values()));
+        let exact = of(natural);
+        let noisy = of(variant.dequantize(&noisy).into_values());
         let order = exact.description().order;
         let [exact, noisy] = [exact, noisy].map(|synopsis| synopsis.evaluator(order).expect("an evaluator"));
         let points = release.description().even_points(if axes.len() == 1 { 151 } else { 20 });

@@ -103,7 +103,8 @@ fn every_reading_gives_what_is_stated() {
     for (name, file) in files() {
         let synopsis = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
         for stated in file["evaluations"].as_array().expect("evaluations") {
-            let (what, tolerance) = (format!("{name} by {}", stated["by"]), stated["tolerance"].as_f64().expect("one"));
+            let what = format!("{name} by {}", stated["by"]);
+            let tolerance = stated["tolerance"].as_f64().expect("one");
             let evaluator = synopsis.evaluator(by(&stated["by"])).expect(&what);
             let points = points(stated);
             let values: Vec<f64> = points.iter().map(|p| evaluator.evaluate(p).expect(&what)).collect();
@@ -130,7 +131,8 @@ fn bands_and_answers_are_what_is_stated() {
         let synopsis = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
         let bands = &file["half_widths"];
         if !bands.is_null() {
-            let (points, tolerance) = (points(bands), bands["tolerance"].as_f64().expect("a tolerance"));
+            let points = points(bands);
+            let tolerance = bands["tolerance"].as_f64().expect("a tolerance");
             let everywhere: Vec<f64> = points.iter().map(|p| synopsis.half_width(p).expect(&name)).collect();
             assert_near(&everywhere, &numbers(&bands["simultaneous"]), tolerance, &name);
             for stated in bands["pointwise"].as_array().expect("a list") {

@@ -171,7 +171,9 @@ fn killed_again_and_again(
     mut witness: impl FnMut() -> Box<dyn Witness>,
     mut sink: impl FnMut() -> Box<dyn Sink>,
 ) -> usize {
-    let (mut kills, mut lives, mut ledger) = (0, 100, Some(ledger));
+    let mut kills = 0;
+    let mut lives = 100;
+    let mut ledger = Some(ledger);
     loop {
         let mut here = ledger.take().unwrap_or_else(|| Ledger::open(&params(folder)).unwrap());
         let work = || {

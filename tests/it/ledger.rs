@@ -62,8 +62,11 @@ fn read(ledger: &Ledger) -> Result<String, Error> {
         after = Some(paid);
     }
     let blocks = ledger.blocks(usize::MAX)?;
-    let (settings, states) = (ledger.settings(), [ledger.state("a")?, ledger.state("b")?]);
-    let (genesis, next, ends) = (ledger.genesis(), ledger.next_window(), ledger.ends());
+    let settings = ledger.settings();
+    let states = [ledger.state("a")?, ledger.state("b")?];
+    let genesis = ledger.genesis();
+    let next = ledger.next_window();
+    let ends = ledger.ends();
     Ok(format!("{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}"))
 }
 
@@ -218,7 +221,8 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     let mut ledger = sample(folder.path());
     let head = *ledger.head();
     let kept = |ledger: &Ledger| {
-        let (mut windows, mut after) = (vec![], None);
+        let mut windows = vec![];
+        let mut after = None;
         while let Some(paid) = ledger.kept(&head, after.as_ref(), 1).unwrap().pop() {
             windows.push(paid.window());
             after = Some(paid);
@@ -464,7 +468,8 @@ impl World {
 
 #[test]
 fn nothing_is_published_before_the_witness_has_accepted_it() {
-    let (folder, world) = (folder(), World::new());
+    let folder = folder();
+    let world = World::new();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
     let progress = world.step(&mut ledger).unwrap();
@@ -509,7 +514,9 @@ impl Sink for Noted<'_, MemorySink> {
 /// What comes in at that moment, and how busy the machine is then, moves nothing but the sending itself.
 #[test]
 fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
-    let (folder, world, notes) = (folder(), World::new(), RefCell::<Vec<String>>::default());
+    let folder = folder();
+    let world = World::new();
+    let notes = RefCell::<Vec<String>>::default();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
     let second = Duration::from_secs(1);
@@ -535,7 +542,8 @@ fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
 
 #[test]
 fn an_older_copy_that_is_restored_stops() {
-    let (folder, world) = (folder(), World::new());
+    let folder = folder();
+    let world = World::new();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut ledger).unwrap();
     let file = folder.path().join("ledger.sqlite");
@@ -555,7 +563,9 @@ fn an_older_copy_that_is_restored_stops() {
 #[test]
 fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster() {
     for names_its_maker in [true, false] {
-        let (here, there, world) = (folder(), folder(), World::new());
+        let here = folder();
+        let there = folder();
+        let world = World::new();
         let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "0", None)).unwrap();
         world.step(&mut ledger).unwrap();
         if !names_its_maker {
@@ -568,7 +578,8 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
         let mut copy = Ledger::open(&params(there.path())).unwrap();
         ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
         copy.pay(closing(&copy, &["EWR"], 1, 2)).unwrap();
-        let (mut winner, mut loser) = (ledger, copy);
+        let mut winner = ledger;
+        let mut loser = copy;
         // The copy is faster.
         let progress = world.step(&mut loser).unwrap();
         assert_eq!((progress.is_waiting, progress.has_claimed), (names_its_maker, !names_its_maker));
@@ -591,7 +602,9 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
 
 #[test]
 fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_once() {
-    let (here, there, world) = (folder(), folder(), World::new());
+    let here = folder();
+    let there = folder();
+    let world = World::new();
     let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut ledger).unwrap();
     let instance = ledger.instance();
@@ -619,7 +632,8 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     assert_ne!(ledger.instance(), instance);
     ledger.pay(closing(&ledger, &["EWR"], 1, 2)).unwrap();
     let step = |ledger: &mut Ledger, seconds: u64| {
-        let (mut witness, mut sink) = (MemoryWitness::new(&world.topic), MemorySink::new(&world.output));
+        let mut witness = MemoryWitness::new(&world.topic);
+        let mut sink = MemorySink::new(&world.output);
         step(ledger, &mut witness, &mut sink, at(1000).plus(Duration::from_secs(seconds))).unwrap()
     };
     for seconds in [5, 9] {
@@ -635,7 +649,8 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
 
 #[test]
 fn a_witness_that_was_made_anew_stops_the_worker() {
-    let (folder, world) = (folder(), World::new());
+    let folder = folder();
+    let world = World::new();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut ledger).unwrap();
     world.topic.borrow_mut().remake();
@@ -694,7 +709,9 @@ fn worker() {
 /// The newest row that the worker announced, and what it stopped with.
 fn run_worker(command: &mut Command, kill_after: Option<usize>) -> (Option<String>, Option<String>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let (mut announced, mut stopped, mut count) = (None, None, 0);
+    let mut announced = None;
+    let mut stopped = None;
+    let mut count = 0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         if let Some(paid) = line.split_once("paid ").map(|(_, paid)| paid) {
             announced = Some(paid.to_string());

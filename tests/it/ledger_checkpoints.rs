@@ -161,7 +161,9 @@ impl Pipeline {
         let disk = folder();
         let (_, mut ledger) = self.built_in(disk.path()).unwrap();
         ledger.attach_log(MemoryLog::open(&self.log));
-        let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
+        let witness = self.witness.clone();
+        let output = self.output.clone();
+        let log = self.log.clone();
         Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
     }
 
@@ -180,7 +182,9 @@ impl Pipeline {
         fs::write(disk.path().join("instance"), kept.to_string()).unwrap();
         let mut ledger = Ledger::open(&params(disk.path())).unwrap();
         ledger.attach_log(MemoryLog::open(&self.log));
-        let (witness, output, log) = (self.witness.clone(), self.output.clone(), self.log.clone());
+        let witness = self.witness.clone();
+        let output = self.output.clone();
+        let log = self.log.clone();
         Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
     }
 
@@ -331,7 +335,8 @@ fn taken_again(
 }
 
 fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage {
-    let (ledger, place) = (pipeline.ledger.genesis().ledger.clone(), "partition 0".to_owned());
+    let ledger = pipeline.ledger.genesis().ledger.clone();
+    let place = "partition 0".to_owned();
     OutputMessage { ledger, sequence, digest: Digest::of(bytes), place }
 }
 
@@ -451,7 +456,8 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
 fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     let mut old = Pipeline::new();
     old.pass(3);
-    let (remembered, disk) = (*old.ledger.head(), folder());
+    let remembered = *old.ledger.head();
+    let disk = folder();
     let ledger = Ledger::create(&params(disk.path()), genesis(at(0), "0", Some(remembered))).unwrap();
     let mut new = Pipeline { witness: old.witness.clone(), ..Pipeline::with(disk, ledger) };
     new.pass(2);
@@ -482,7 +488,8 @@ fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
         let (disk, mut old) = copied(pipeline.disk.path());
         let before = *old.head();
         pipeline.pass(behind);
-        let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+        let accepted = *pipeline.ledger.head();
+        let now = pipeline.ledger.next_window();
         let mut log = MemoryLog::open(&pipeline.log);
         assert_eq!(old.rows_behind(&mut log, accepted).unwrap(), (behind < 1000).then_some(behind as u64));
         let apart = old.catch_up(&mut log, accepted, now).unwrap();
@@ -513,7 +520,8 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
         }
         let lost = *other.ledger.head();
         pipeline.pass(others);
-        let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+        let accepted = *pipeline.ledger.head();
+        let now = pipeline.ledger.next_window();
         let mut log = MemoryLog::open(&pipeline.log);
         assert_eq!(other.ledger.rows_behind(&mut log, accepted).unwrap(), None);
         assert_eq!(other.ledger.catch_up(&mut log, accepted, now).unwrap(), Some(Apart::Lost));
@@ -536,7 +544,8 @@ fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
         pipeline.ledger.pay(closing).unwrap();
         pipeline.deliver(now);
     }
-    let (accepted, now) = (*pipeline.ledger.head(), pipeline.ledger.next_window());
+    let accepted = *pipeline.ledger.head();
+    let now = pipeline.ledger.next_window();
     let mut log = MemoryLog::open(&pipeline.log);
     assert_eq!(old.catch_up(&mut log, accepted, now).unwrap(), None);
     assert_same(&old, &pipeline.ledger);
@@ -549,8 +558,10 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
     let ledger = Ledger::create(&params(disk.path()), genesis(at(60), "0", None)).unwrap();
     let mut pipeline = Pipeline::with(disk, ledger);
     pipeline.pass(512);
-    let (settings, first) = (pipeline.ledger.settings().to_owned(), pipeline.ledger.next_window());
-    let (reach, ended) = (Duration::ZERO, Vec::new());
+    let settings = pipeline.ledger.settings().to_owned();
+    let first = pipeline.ledger.next_window();
+    let reach = Duration::ZERO;
+    let ended = Vec::new();
     pipeline.ledger.reconfigure(Configuration { settings, first, reach, ended, until: None }).unwrap();
     pipeline.deliver(first);
     assert_eq!(pipeline.lose_disk().checkpoint, Some(512));

@@ -141,7 +141,8 @@ impl Pipeline {
         let mut sizes = file.prepare(sizes).unwrap();
         let sizes = sizes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(|size| size.unwrap());
         let sizes: std::collections::BTreeMap<bool, i64> = sizes.collect();
-        let (chain, beyond) = (sizes[&true], sizes[&false]);
+        let chain = sizes[&true];
+        let beyond = sizes[&false];
         let windows = self.ledger.head().sequence as f64;
         let messages = windows * self.keys.len() as f64;
         println!(
@@ -158,7 +159,8 @@ impl Pipeline {
 
 #[test]
 fn an_old_row_costs_little_more_than_its_chain() {
-    let (windows, messages) = (1200, 12);
+    let windows = 1200;
+    let messages = 12;
     let mut pipeline = Pipeline::new(messages);
     pipeline.pass(60);
     let (_, kept) = pipeline.costs("before any is dropped");
@@ -171,7 +173,8 @@ fn an_old_row_costs_little_more_than_its_chain() {
     assert!(beyond - newest < 200 * i64::try_from(windows).unwrap(), "as measured: {beyond} bytes beyond the chain");
     let ledger = Ledger::inspect(&pipeline.settings.ledger).unwrap();
     let (first, last) = ledger.archive(pipeline.ledger.head(), &mut |_| {}).unwrap().unwrap();
-    let (moved, archived) = (last + 1 - first, pipeline.archived());
+    let moved = last + 1 - first;
+    let archived = pipeline.archived();
     println!("{moved} windows in {archived} bytes of archive");
     // Two digests of a message and two of a row do not compress.
     assert!(moved > 500 && archived < moved * (200 + 12 * 100), "{moved} windows in {archived} bytes");
@@ -194,8 +197,10 @@ fn publishing(folder: &Path, windows: usize, messages: usize) -> Duration {
     for draw in 0..windows {
         ledger.pay(closing(&ledger, &keys, 4, draw as u64)).unwrap();
     }
-    let (head, ever) = (*ledger.head(), at(i64::MAX / 60_000_000));
-    let (begun, mut published) = (busy(), 0);
+    let head = *ledger.head();
+    let ever = at(i64::MAX / 60_000_000);
+    let begun = busy();
+    let mut published = 0;
     loop {
         // As the worker does.
         let batch = ledger.deliverable(&head, ever, 512).unwrap();
@@ -261,7 +266,8 @@ fn tell_costs(windows: usize, messages: usize) {
     pipeline.pass(windows - 60);
     clock("the rest was passed in", started);
     pipeline.costs("  at the end, messages of an hour kept");
-    let (head, params) = (*pipeline.ledger.head(), pipeline.settings.ledger.clone());
+    let head = *pipeline.ledger.head();
+    let params = pipeline.settings.ledger.clone();
     let starts = |mut pipeline: Pipeline| {
         let Pipeline { ledger, .. } = pipeline;
         drop(ledger);

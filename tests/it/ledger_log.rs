@@ -33,7 +33,8 @@ fn begun(servers: &str, windows: u32) -> Setup {
 /// Adds a log to the configuration, with a key of its own.
 pub fn add_log(setup: &Setup, seed: u8) {
     set_key(setup, seed);
-    let (log, key) = (kafka::fresh_name("ledger"), setup.folder.path().join("key"));
+    let log = kafka::fresh_name("ledger");
+    let key = setup.folder.path().join("key");
     let keys = format!("[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\n", key.display());
     setup.edit("[ledger]\n", &keys);
 }
@@ -196,7 +197,8 @@ fn an_old_disk_gives_the_log_the_rows_that_it_has_lost_before_it_is_replaced() {
     let Some(servers) = kafka::broker() else { return };
     for is_by_command in [false, true] {
         let setup = begun(&servers, 3);
-        let (old, lost) = (setup.folder.path().join("old"), log_end(&setup));
+        let old = setup.folder.path().join("old");
+        let lost = log_end(&setup);
         assert!(lost > 0, "its first row is there");
         copy_disk(&setup.ledger(), &old);
         finish(&setup);
@@ -229,7 +231,8 @@ fn check_looks_at_the_log_and_at_its_key() {
         let done = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
         (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
     };
-    let (log, key) = (log_topic(&setup), setup.folder.path().join("key"));
+    let log = log_topic(&setup);
+    let key = setup.folder.path().join("key");
     let (code, told) = check();
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains(&format!("ok     {} is a key of the ledger log", key.display())), "{told}");
@@ -250,7 +253,8 @@ fn check_looks_at_the_log_and_at_its_key() {
 fn of_two_copies_at_once_one_wins_and_the_other_follows() {
     let Some(servers) = kafka::broker() else { return };
     let setup = begun(&servers, 6);
-    let (here, there) = (setup.ledger(), setup.folder.path().join("there"));
+    let here = setup.ledger();
+    let there = setup.folder.path().join("there");
     copy_disk(&here, &there);
     let text = fs::read_to_string(setup.configuration()).expect("the configuration");
     let other = setup.folder.path().join("other.toml");

@@ -86,7 +86,8 @@ fn the_rows_of_messages_that_have_not_left_are_verified_however_old_they_are() {
 
 #[test]
 fn a_checkpoint_is_of_its_own_ledger() {
-    let (here, there) = (folder(), folder());
+    let here = folder();
+    let there = folder();
     drop((grown(here.path(), 300, 1), grown(there.path(), 300, 1)));
     let other = there.path().join("ledger.sqlite");
     sql(
@@ -236,7 +237,8 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
     // One claim covers all of it, and what is on the disk says the same.
     let claim = ledger.claim(Some(&accepted)).unwrap().unwrap();
     assert_eq!((claim.previous, claim.head), (Some(accepted), *ledger.head()));
-    let (head, blocks) = (*ledger.head(), ledger.blocks(9).unwrap());
+    let head = *ledger.head();
+    let blocks = ledger.blocks(9).unwrap();
     drop(ledger);
     for ledger in [Ledger::open(&params(folder.path())), Ledger::inspect(&params(folder.path()))] {
         let ledger = ledger.unwrap();
@@ -342,7 +344,8 @@ fn rows_in(folder: &Path) -> Vec<(i64, Vec<u8>, String, Vec<u8>)> {
 
 /// How many messages are kept.
 fn kept(ledger: &Ledger) -> usize {
-    let (mut kept, mut last) = (0, None);
+    let mut kept = 0;
+    let mut last = None;
     while let Some(paid) = ledger.kept(ledger.head(), last.as_ref(), 1).unwrap().pop() {
         (kept, last) = (kept + 1, Some(paid));
     }
@@ -396,11 +399,13 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     let folder = folder();
     let params = params(folder.path());
     let mut ledger = grown(folder.path(), 1500, 1);
-    let (early, accepted) = (ledger.rows().unwrap()[7].head, *ledger.head());
+    let early = ledger.rows().unwrap()[7].head;
+    let accepted = *ledger.head();
     let before = exported(&Ledger::inspect(&params).unwrap());
     let looking = Ledger::inspect(&params).unwrap();
     let mut paid = 0;
-    let (mut written, mut removed) = (Told::default(), Told::default());
+    let mut written = Told::default();
+    let mut removed = Told::default();
     let moved = looking.archive(&accepted, &mut |step| {
         match step {
             Step::Written { rows, of } => written.take(rows, of),
@@ -488,7 +493,8 @@ fn windows_that_are_withheld_age_too() {
     assert!(last > 900, "of 1500 rows {last} are moved");
     drop(ledger);
     // What is not known to be published is kept, however long windows are withheld.
-    let (other, next) = (self::folder(), 300);
+    let other = self::folder();
+    let next = 300;
     let mut ledger = grown(other.path(), next, 1);
     for draw in 0..1200 {
         ledger.withhold(closing(&ledger, &["k"], 1, draw).window, Positions::default()).unwrap();
@@ -505,7 +511,8 @@ const ARCHIVER: &str = "BERNSTREAM_TEST_ARCHIVER";
 fn archiver() {
     let Ok(folder) = std::env::var(ARCHIVER) else { return };
     let (folder, dies_at) = folder.split_once(' ').unwrap();
-    let (mut step, dies_at) = (0, dies_at.parse::<u32>().unwrap());
+    let mut step = 0;
+    let dies_at = dies_at.parse::<u32>().unwrap();
     let ledger = Ledger::inspect(&params(Path::new(folder))).unwrap();
     let head = *ledger.head();
     let moved = ledger.archive(&head, &mut |what| {
@@ -530,7 +537,8 @@ fn a_crash_in_the_middle_of_archiving_loses_nothing() {
     let whole = folder();
     drop(grown(whole.path(), 4000, 1));
     let rows = exported(&Ledger::inspect(&params(whole.path())).unwrap());
-    let (mut deaths, mut steps) = (0, Vec::new());
+    let mut deaths = 0;
+    let mut steps = Vec::new();
     // At every step; then at any moment, with a signal.
     for dies_at in 1..40 {
         let folder = folder();

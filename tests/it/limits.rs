@@ -46,7 +46,9 @@ fn of_keys(folder: &Path, keys: usize) {
     fs::write(folder.join("keys.txt"), list).expect("it is written");
     let mut records = "time,x,key\n".to_owned();
     for record in 0..4 * keys {
-        let (second, x, key) = (record % 60, record * 7919 % 101, record * 7907 % keys);
+        let second = record % 60;
+        let x = record * 7919 % 101;
+        let key = record * 7907 % keys;
         writeln!(records, "2025-01-01T00:00:{second:02}Z,{x},key-{key:06}").expect("it is text");
     }
     fs::write(folder.join("input.csv"), records).expect("it is written");

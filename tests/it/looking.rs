@@ -97,12 +97,14 @@ fn an_export_that_nobody_reads_delays_no_window_and_keeps_no_worker_from_startin
     assert!(exported.lines().count() > 400, "{} rows", exported.lines().count());
 
     // The other commands, one after the other, as often as they can.
-    let (begun, before) = (Instant::now(), setup.published().len());
+    let begun = Instant::now();
+    let before = setup.published().len();
     for action in ["show", "verify", "export"].iter().cycle().take(9) {
         let looked = setup.ledger_command(&[action]);
         assert!(looked.status.success(), "{action}: {}", text(&looked));
     }
-    let (took, published) = (begun.elapsed().as_secs(), (setup.published().len() - before) / 2);
+    let took = begun.elapsed().as_secs();
+    let published = (setup.published().len() - before) / 2;
     assert!(published as u64 + 1 >= took, "{published} windows in {took} s");
 }
 

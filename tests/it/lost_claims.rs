@@ -333,7 +333,8 @@ impl Witness for LosesOne {
         if let Some(cut) = self.cut {
             return Ok(cut);
         }
-        let (before, now) = (self.accepted, newest.map_or(0, |claim| claim.head.sequence));
+        let before = self.accepted;
+        let now = newest.map_or(0, |claim| claim.head.sequence);
         self.accepted = newest;
         match before {
             Some(claim) if now >= 4 && claim.head.sequence < now && self.remembered.is_none() => {
@@ -376,7 +377,8 @@ fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
 fn run_inside(setup: &Setup, changed: impl FnOnce(&Stop, Components) -> Components) -> Metrics {
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
-    let (health, stop) = (Health::default(), Stop::default());
+    let health = Health::default();
+    let stop = Stop::default();
     let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
     let components = changed(&stop, components);
     let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
@@ -467,7 +469,8 @@ impl Sink for Emptied {
         if self.failed == 4 {
             self.stop.ask();
         }
-        let (servers, why) = (self.servers.clone(), "for now".to_owned());
+        let servers = self.servers.clone();
+        let why = "for now".to_owned();
         Err(Unpublished { durable: 0, error: bernstream_kafka::Error::Unavailable { servers, why }.into() })
     }
 
@@ -493,7 +496,9 @@ fn that_nothing_of_a_key_is_left_is_told_once() {
     let log = tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(file)).finish();
     tracing::subscriber::with_default(log, || {
         run_inside(&setup, |stop, components| {
-            let (inner, stop, topic) = (components.sink, stop.clone(), setup.output.clone());
+            let inner = components.sink;
+            let stop = stop.clone();
+            let topic = setup.output.clone();
             let sink = Emptied { inner, servers: servers.clone(), topic, published: 0, failed: 0, stop };
             Components { sink: Box::new(sink), ..components }
         });
@@ -512,7 +517,8 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
         let next = ledger::closing(&book, &[], 1, 1);
         let row = Entry { id: book.genesis().ledger.clone(), sequence: book.next_sequence() };
         let described = |key: &String| {
-            let (ledger, window) = (row.clone(), next.window);
+            let ledger = row.clone();
+            let window = next.window;
             ledger::described(1, |about| Description {
                 ledger,
                 key: Some(key.clone()),
@@ -523,7 +529,8 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
         };
         let sealed = keys.iter().map(described).collect();
         book.pay(Closing { sealed, ..next }).unwrap();
-        let (accepted, late) = (*book.head(), ledger::at(1_000_000_000));
+        let accepted = *book.head();
+        let late = ledger::at(1_000_000_000);
         loop {
             let due = book.deliverable(&accepted, late, usize::MAX).unwrap();
             if due.is_empty() {
@@ -572,7 +579,8 @@ fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition(
     let synopsis = Synopsis::open(&newest.payload).expect("a synopsis");
     let row = Entry { sequence: 1_000_000, ..synopsis.description().ledger.clone() };
     // Of this pipeline: that of another one is refused before.
-    let (pipeline, key) = ("setup".to_owned(), Some("stray".to_owned()));
+    let pipeline = "setup".to_owned();
+    let key = Some("stray".to_owned());
     let stray = ledger::described(1, |about| Description { pipeline, ledger: row, key, ..about });
     let record = BaseRecord::to(&setup.output).key("stray").payload(&stray.encoded().bytes);
     let producer = setup.producer(&[]);

@@ -435,7 +435,8 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
     };
     let avro = |pinned: &[(u32, usize)]| {
         let pin = |(id, turn): &(u32, usize)| {
-            let (mut fields, file) = (avro_ride(), path(&format!("{turn}.avsc")));
+            let mut fields = avro_ride();
+            let file = path(&format!("{turn}.avsc"));
             fields.rotate_left(*turn);
             fs::write(&file, schema(&fields)).expect("it is written");
             format!("{{ id = {id}, file = {file:?} }}")
@@ -445,16 +446,18 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
     let rides = protobuf("rides", &RIDE);
     let renamed = protobuf("renamed", &with(1, &[(6, "pickup", Type::Int64)]));
     let alike = protobuf("alike", &with(2, &[(8, "note", Type::String)]));
-    let (seven, both) = (avro(&[(7, 0)]), avro(&[(7, 0), (8, 1)]));
-    let (eight, turned) = (avro(&[(8, 1)]), avro(&[(7, 1)]));
+    let seven = avro(&[(7, 0)]);
+    let both = avro(&[(7, 0), (8, 1)]);
+    let eight = avro(&[(8, 1)]);
+    let turned = avro(&[(7, 1)]);
     assert_eq!([rides.difference(&alike), seven.difference(&both), seven.difference(&eight)], [None, None, None]);
     for said in [rides.difference(&renamed), seven.difference(&turned)] {
         assert!(said.as_ref().is_some_and(|said| said.contains("which field is the event time")), "{said:?}");
     }
     // An entry of an earlier program says nothing of it; those after it must agree with one another.
     let taken = |shares: &mut Shares, owner: &str, of: &Shared| {
-        let (holder, share) =
-            (Holder { owner: owner.into(), generation: 0 }, Fraction::from_millionths(100_000).expect("a share"));
+        let holder = Holder { owner: owner.into(), generation: 0 };
+        let share = Fraction::from_millionths(100_000).expect("a share");
         let from = Timestamp::parse("2013-01-01T05:00:00Z").expect("a time");
         shares.take(Record::Share(Entry { holder, pipeline: owner.into(), share, from, of: of.clone() }))
     };

@@ -799,7 +799,9 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
     let committed = fs::read_to_string(PAGE).unwrap_or_default();
     let row_of =
         |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
-    let (mut page, mut count, mut without_broker) = (HEAD.to_owned(), 0, 0);
+    let mut page = HEAD.to_owned();
+    let mut count = 0;
+    let mut without_broker = 0;
     let mut silent: Vec<&str> = Vec::new();
     for (heading, mistakes) in sections {
         page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");

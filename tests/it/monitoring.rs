@@ -128,7 +128,8 @@ fn every_section_of_the_runbook_says_what_it_means_what_to_do_and_what_never() {
 #[test]
 fn every_series_has_a_user_and_every_user_a_series() {
     let used: String = [ALERTS, OPERATOR, RUNBOOK].map(read).concat();
-    let (shown, used) = (shown(), series(&used));
+    let shown = shown();
+    let used = series(&used);
     assert!(shown.len() > 20, "{shown:?}");
     assert_eq!(shown, used);
 }
@@ -420,7 +421,8 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
     });
     assert_eq!(rules.len(), alerts().len());
     for rule in rules {
-        let (name, query) = (rule["name"].as_str().expect("a name"), rule["query"].as_str().expect("a query"));
+        let name = rule["name"].as_str().expect("a name");
+        let query = rule["query"].as_str().expect("a query");
         results(&server, query);
         // No absorbers send anything here, and no registry is named.
         let absent =

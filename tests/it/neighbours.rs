@@ -306,7 +306,8 @@ fn a_worker_with_frozen_noise() {
         witness,
         sink: Box::new(Recorder { inner: sink, published: published.clone() }),
         generators: Box::new({
-            let (metrics, seen) = (metrics.clone(), seen.clone());
+            let metrics = metrics.clone();
+            let seen = seen.clone();
             move || {
                 let text = metrics.render().expect("metrics");
                 // How many windows wait for one claim is a matter of time, not of records.
@@ -514,7 +515,8 @@ fn what_is_not_hidden_is_noticed() {
     let Some(servers) = kafka::broker() else { return };
     let null = &records_more(Form::Arrow)[1];
     assert_eq!((null.name, null.is_seen), ("null value", false));
-    let (less, more) = (send(&servers, &sent(Form::Arrow, &base())), send(&servers, &null.stream));
+    let less = send(&servers, &sent(Form::Arrow, &base()));
+    let more = send(&servers, &null.stream);
     let operator = [&less, &more].map(|topic| watch(&servers, topic, Form::Arrow, "operator", 1));
     let counts = |shown: &Shown| {
         let last = shown.metrics.last().expect("metrics at the end");

@@ -320,7 +320,8 @@ fn setup(brokers: &impl Brokers, has_log: bool) -> Setup {
 
 /// How each recovers; [`PATIENCE`] where it does not.
 fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<WorkerRecovery> {
-    let (usable, now) = (Instant::now(), Timestamp::now());
+    let usable = Instant::now();
+    let now = Timestamp::now();
     let published = |worker: &Running| worker.metric("synopses_published_total").unwrap_or_default();
     let before: Vec<_> = workers.iter().map(published).collect();
     // Two keys, and windows of a second.
@@ -363,8 +364,8 @@ struct Figures {
 impl Figures {
     fn new(case: Case, has_log: bool, brokers: u8, outages: u8, recoveries: &[WorkerRecovery]) -> Self {
         let of_them = || recoveries.iter().filter(|recovery| recovery.has_log == has_log);
-        let (mut first, mut current): (Vec<_>, Vec<_>) =
-            (of_them().map(|recovery| recovery.first).collect(), of_them().map(|recovery| recovery.current).collect());
+        let mut first: Vec<_> = of_them().map(|recovery| recovery.first).collect();
+        let mut current: Vec<_> = of_them().map(|recovery| recovery.current).collect();
         first.sort();
         current.sort();
         Figures { case, has_log, brokers, outages, first, current }
@@ -382,7 +383,8 @@ impl fmt::Display for Figures {
         let Figures { case: Case { outage, harmed, seconds }, has_log, brokers, outages, first, current } = self;
         let log = if *has_log { "with" } else { "without" };
         let of = |waits: &[Duration], place: usize| waits.get(place).map_or(0.0, Duration::as_secs_f64);
-        let (middle, last) = (first.len() / 2, first.len().saturating_sub(1));
+        let middle = first.len() / 2;
+        let last = first.len().saturating_sub(1);
         let soon = first.iter().filter(|wait| **wait < AGAIN).count();
         write!(
             f,
@@ -404,8 +406,10 @@ fn wanted<T: FromStr>(name: &str, otherwise: T) -> T {
 /// they are, `BERNSTREAM_TEST_OUTAGES` how many of each, `BERNSTREAM_TEST_WORKERS` how many workers with and without a log go through one,
 /// and `BERNSTREAM_TEST_CASES` which alone: "killed, fenced".
 fn measure<B: Brokers>(brokers: impl Fn() -> B, kinds: &[(Outage, u8)]) {
-    let (outages, workers) = (wanted("BERNSTREAM_TEST_OUTAGES", 2), wanted("BERNSTREAM_TEST_WORKERS", 10));
-    let (seconds, names) = (wanted("BERNSTREAM_TEST_SECONDS", 10), wanted("BERNSTREAM_TEST_CASES", String::new()));
+    let outages = wanted("BERNSTREAM_TEST_OUTAGES", 2);
+    let workers = wanted("BERNSTREAM_TEST_WORKERS", 10);
+    let seconds = wanted("BERNSTREAM_TEST_SECONDS", 10);
+    let names = wanted("BERNSTREAM_TEST_CASES", String::new());
     let mut all = Vec::new();
     for &(outage, harmed) in kinds {
         let case = Case { outage, harmed, seconds };

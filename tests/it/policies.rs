@@ -54,7 +54,8 @@ fn a_horizon_is_divided_evenly_and_the_rest_of_the_block_is_withheld() {
 /// The largest change over the scale of Laplace noise that a price buys: `t` with `t + exp(-t) - 1 = rho`, by halving.
 fn change_over_scale(price: Price) -> f64 {
     let Price::Concentrated(rho) = price else { return price.pure().to_f64() };
-    let (mut low, mut high) = (0.0_f64, 100.0_f64);
+    let mut low = 0.0_f64;
+    let mut high = 100.0_f64;
     while high - low > 1e-12 {
         let t = f64::midpoint(low, high);
         if t + (-t).exp() - 1.0 < rho.to_f64() { low = t } else { high = t }
@@ -185,9 +186,11 @@ fn interrupted(text: &str) -> (Published, u32, String) {
     let plan = plan::plan(&settings);
     for runs in 1.. {
         let components = Components::open(&settings).map_err(|error| error.failure).unwrap();
-        let (health, stop) = (Health::default(), Stop::default());
+        let health = Health::default();
+        let stop = Stop::default();
         let metrics = Metrics::new(Detail::Safe, "responses", "pure epsilon", "0").unwrap();
-        let (mut drawn, stopping) = (0, stop.clone());
+        let mut drawn = 0;
+        let stopping = stop.clone();
         let worker = Worker {
             plan: &plan,
             readers: components.readers,

@@ -55,7 +55,8 @@ fn slow_connections_starve_neither_probes_nor_metrics() {
     let worker = Running::start(&setup);
     worker.wait_ready(&setup, true);
     let address = worker.address();
-    let (stop, open) = (AtomicBool::new(false), AtomicU32::new(0));
+    let stop = AtomicBool::new(false);
+    let open = AtomicU32::new(0);
     thread::scope(|scope| {
         let over = Over(&stop);
         let slow = scope.spawn(|| trickle(address, SLOW, &stop, &open));
@@ -127,7 +128,8 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
     let mut worker = Running::start_by(&setup, start_with_few_files);
     worker.wait_ready(&setup, true);
     let page = dashboard(&setup);
-    let (stop, [open, opened]) = (AtomicBool::new(false), [AtomicU32::new(0), AtomicU32::new(0)]);
+    let stop = AtomicBool::new(false);
+    let [open, opened] = [AtomicU32::new(0), AtomicU32::new(0)];
     let files = || fs::read_dir(format!("/proc/{}/fd", worker.child.id())).map_or(0, Iterator::count);
     println!("{} files before", files());
     let most = thread::scope(|scope| {
@@ -139,7 +141,8 @@ fn a_worker_that_may_open_few_files_keeps_those_of_ledger_and_brokers() {
         let request = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
         let _streams: Vec<TcpStream> = (0..SLOW).filter_map(|_| http::connect(&page, request).ok()).collect();
         let published = worker.metric("synopses_published_total").unwrap_or_default();
-        let (started, mut most) = (Instant::now(), 0);
+        let started = Instant::now();
+        let mut most = 0;
         while started.elapsed() < Duration::from_secs(10) {
             let asked = Instant::now();
             assert_eq!(worker.get("/readyz").0, 200, "{}", setup.read_log());
@@ -177,7 +180,8 @@ fn a_page_of_another_name_that_leads_to_this_machine_is_refused() {
     setup.begin(Duration::from_secs(600));
     serve_both(&setup, "hosts = [\"page.example.org\"]");
     let worker = Running::start(&setup);
-    let (probes, page) = (worker.address().to_owned(), dashboard(&setup));
+    let probes = worker.address().to_owned();
+    let page = dashboard(&setup);
     for (address, found) in [(&probes, "404"), (&page, "200")] {
         for own in ["localhost", "127.0.0.1:1", "[::1]", "10.0.0.7", "page.example.org:80"] {
             assert_eq!(status_for(address, own), found, "{own}");

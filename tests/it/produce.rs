@@ -147,7 +147,8 @@ const RIDES: &str = "started_at,rider,ride.city,ride.kilometres\n2026-01-01T09:3
 fn lines_of_text_become_messages_that_a_worker_reads() {
     let Some(servers) = kafka::broker() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (csv, json) = (folder.path().join("rides.csv"), folder.path().join("rides.jsonl"));
+    let csv = folder.path().join("rides.csv");
+    let json = folder.path().join("rides.jsonl");
     std::fs::write(&csv, RIDES).unwrap();
     let lines = "{\"started_at\":\"2026-01-01T09:30:00Z\",\"rider\":4711,\"ride\":{\"city\":\"Bern\",\"kilometres\":7.25}}\n\
                  {\"started_at\":\"2026-01-01T09:31:00Z\",\"rider\":\"4712\",\"ride\":{\"city\":\"Ber,gen\"}}\n\
@@ -172,7 +173,8 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
         let mut source = Kafka::open(params, rides(), Timestamp::now).unwrap();
         source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
         let ends = Positions([(0, 3)].into());
-        let (mut rows, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+        let mut rows = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
         while !source.reached(&ends).unwrap() {
             assert!(Instant::now() < deadline);
             match source.next(Some(&ends), Duration::from_millis(100)).unwrap() {

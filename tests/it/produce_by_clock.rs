@@ -51,7 +51,8 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
     let columns = Columns { time: "time".to_owned(), values: vec!["x".to_owned()], ..Columns::default() };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
     source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
-    let (ends, deadline) = (Positions([(0, count)].into()), Instant::now() + PATIENCE);
+    let ends = Positions([(0, count)].into());
+    let deadline = Instant::now() + PATIENCE;
     let mut found = Vec::new();
     while !source.reached(&ends).unwrap() {
         assert!(Instant::now() < deadline, "{found:?}");
@@ -133,7 +134,8 @@ fn a_replay_sends_the_rows_of_an_interval_and_waits_for_no_count() {
         // Thirty rows, in three intervals of ten seconds.
         file.write(&rows((0..30).filter(|second| Some(*second) != without))).unwrap();
         file.finish().unwrap();
-        let (name, start) = (kafka::fresh_input(&servers, 1), Instant::now());
+        let name = kafka::fresh_input(&servers, 1);
+        let start = Instant::now();
         produce(&path, &servers, &name, &["--pace", "100", "--time", "time", "--flush-every", "100ms"]).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(300), "the last message is sent at the end of its interval");
         messages(&servers, &name, Format::Arrow, 3)

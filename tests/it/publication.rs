@@ -56,7 +56,9 @@ fn show(name: &str, mut late: Vec<i64>) {
 #[test]
 fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() {
     let Some(servers) = kafka::broker() else { return };
-    let (length, later, draw) = (Duration::from_secs(3), Duration::from_secs(5), Duration::from_millis(2700));
+    let length = Duration::from_secs(3);
+    let later = Duration::from_secs(5);
+    let draw = Duration::from_millis(2700);
     let second = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
     let setup = Setup::quick(&servers, second, 12);
     setup.edit("length = \"1s\"", "length = \"3s\"");
@@ -68,7 +70,8 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
     let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
-    let (health, mut draws) = (Health::default(), Vec::new());
+    let health = Health::default();
+    let mut draws = Vec::new();
     let worker = Worker {
         plan: &plan,
         readers: components.readers,
@@ -128,7 +131,8 @@ fn when_synopses_leave_with_and_without_a_burst_of_input() {
         let every_other = moments.iter().skip(from).step_by(2);
         every_other.map(|moment| lateness(&published, *moment).expect("every window is published")).collect::<Vec<_>>()
     };
-    let (with, without) = (late(0), late(1));
+    let with = late(0);
+    let without = late(1);
     assert!(with.iter().chain(&without).all(|late| *late >= 0), "nothing leaves before its moment");
     show("with a burst", with);
     show("without", without);

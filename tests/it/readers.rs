@@ -88,7 +88,8 @@ pub fn send_json(servers: &str) -> String {
         for second in 60 * window..60 * (window + 1) {
             let time = origin().plus(Duration::from_secs(second.unsigned_abs()));
             let key = ["a", "b", "c"][random.random_range(0..3)];
-            let (user, value) = (random.random_range(0..25), random.random_range(-5.0..105.0));
+            let user = random.random_range(0..25);
+            let value = random.random_range(-5.0..105.0);
             let label = value / 2.0 + random.random_range(-10.0..10.0);
             let payload =
                 format!(r#"{{"time":"{time}","key":"{key}","user":"u{user}","value":{value},"label":{label}}}"#);

@@ -29,7 +29,8 @@ fn rights_of_the_table() -> Vec<(String, Vec<String>)> {
 
 /// The topics that an administrator creates, by their names in the table.
 fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
-    let (broker, log) = (kafka::at(&setup.servers), log_topic(setup));
+    let broker = kafka::at(&setup.servers);
+    let log = log_topic(setup);
     topic::create(&broker, &setup.output, 1, 1, &[("retention.ms", "-1")]).expect("the output");
     for name in [&setup.witness, &log] {
         let power_loss = PowerLoss::Together;

@@ -157,11 +157,14 @@ fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_sa
         place.write(&Written { hours, total: HIGH, releases: &both_sums("rho = 500") });
         place.run();
     }
-    let (so_far, last) = (place.published("so-far"), place.published("last"));
+    let so_far = place.published("so-far");
+    let last = place.published("last");
     assert_eq!((so_far.len(), last.len()), (30, 30));
-    let (all_masses, few_masses) = (masses(&so_far, records(0, 29)), masses(&last, records(25, 29)));
+    let all_masses = masses(&so_far, records(0, 29));
+    let few_masses = masses(&last, records(25, 29));
     for hour in 0..30 {
-        let (all, few) = (&so_far[&hour], &last[&hour]);
+        let all = &so_far[&hour];
+        let few = &last[&hour];
         let first = (hour - 4).max(0);
         let [found, of_few] = [&all_masses, &few_masses].map(|masses| masses[&hour]);
         assert!((found - records(0, hour)).abs() < 0.5, "{hour}: {found} {}", records(0, hour));
@@ -290,14 +293,16 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         // The sixth hour, as a program left it that drew noise of this scale.
         let settings = Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
         let release = &settings.releases[0];
-        let (today, target) = (settings.series(release).unwrap().unwrap(), &*release.function.target);
+        let today = settings.series(release).unwrap().unwrap();
+        let target = &*release.function.target;
         let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
             .map(|law| target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap().0);
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let law = NoiseDistribution::DiscreteGaussian;
         let of_today = target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap();
         assert!(change.0 as f64 > 1.1 * of_today.0 as f64, "{change:?} {of_today:?}");
-        let (over, price) = (release.window_kind.series().unwrap(), release.payment.own());
+        let over = release.window_kind.series().unwrap();
+        let price = release.payment.own();
         let values = target.shape().values();
         let theirs = Series::calibrated(over, law, change, values, 1, price, release.window_kind.horizon()).unwrap();
         let series = if is_older { theirs } else { today };
@@ -306,7 +311,8 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let head = String::from_utf8_lossy(stored.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
         let [next, last] = [5, 6].map(|hour| serde_json::json!(Timestamp::from_micros(hour * HOUR)).to_string());
         assert!(head.contains(&next), "{head}");
-        let (mut state, mut generator) = (series.begin(values), Generator::frozen([5; 32]));
+        let mut state = series.begin(values);
+        let mut generator = Generator::frozen([5; 32]);
         let steps = (0..6).map(|_| series.step(&Exact::new(vec![0; values]), &mut state, &mut generator));
         let noisy = steps.last().unwrap();
         let bytes = [head.replace(&next, &last).as_bytes(), b"\n", &state.to_bytes(&series)].concat();

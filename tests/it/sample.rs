@@ -301,7 +301,8 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
         target.evaluate(&target.accumulator().filled(records))
     };
     // One record alone in its gap, with and without a neighbour on either side.
-    let (one, other) = (values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]), values(&[([0.2], 1.0), ([0.53], 1.0)]));
+    let one = values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]);
+    let other = values(&[([0.2], 1.0), ([0.53], 1.0)]);
     let change: u128 = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum();
     let sampled = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
     println!("found {change}, sampled {sampled}, at worst {:.0}", epsilon_at_worst * scale);

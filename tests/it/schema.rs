@@ -123,7 +123,8 @@ fn the_schema_in_the_repository_is_what_the_program_prints() {
 
 #[test]
 fn every_example_is_as_the_schema_says_and_names_it() {
-    let (mut examples, mut deployed) = (Vec::new(), Vec::new());
+    let mut examples = Vec::new();
+    let mut deployed = Vec::new();
     configurations(Path::new("config"), &mut examples);
     configurations(Path::new("deploy"), &mut deployed);
     assert!(examples.len() >= 11 && deployed.len() >= 3, "{examples:?} {deployed:?}");

@@ -127,7 +127,8 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     let left = topic::describe(&kafka::at(&servers), &third.witness);
     assert!(left.is_err(), "what is refused leaves no topic");
 
-    let (first, second) = (Running::start(&one), Running::start(&two));
+    let first = Running::start(&one);
+    let second = Running::start(&two);
     first.wait_metric(&one, "synopses_published_total", 6.0);
     second.wait_metric(&two, "synopses_published_total", 6.0);
     let locked = budget_command(&two, "end");

@@ -49,7 +49,8 @@ fn holder(owner: &str, generation: u64) -> Holder {
 }
 
 fn entry(owner: &str, generation: u64, millionths: u32, from: i64) -> Entry {
-    let (holder, share) = (holder(owner, generation), share(millionths));
+    let holder = holder(owner, generation);
+    let share = share(millionths);
     Entry { holder, pipeline: owner.into(), share, from: at(from), of: shared() }
 }
 
@@ -62,7 +63,8 @@ fn ends(owner: &str, generation: u64, from: i64) -> Record {
 }
 
 fn wanted(owner: &str, millionths: u32, from: i64) -> Wanted {
-    let (topic, share) = ("budget".into(), share(millionths));
+    let topic = "budget".into();
+    let share = share(millionths);
     Wanted {
         topic,
         owner: owner.into(),
@@ -84,10 +86,13 @@ fn fold(records: &[Record]) -> (Shares, Vec<Result<(), Void>>) {
 #[test]
 fn the_fold_accepts_what_one_that_counts_every_block_accepts() {
     const BLOCKS: usize = 30;
-    let (mut accepted, mut refused, mut handed_over) = (0, 0, 0);
+    let mut accepted = 0;
+    let mut refused = 0;
+    let mut handed_over = 0;
     for seed in 0..3000 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (mut shares, mut counted) = (Shares::default(), [0_u32; BLOCKS]);
+        let mut shares = Shares::default();
+        let mut counted = [0_u32; BLOCKS];
         let mut known: BTreeMap<Holder, (u32, usize, bool)> = BTreeMap::new();
         let mut taken_over = 0;
         for _ in 0..20 {
@@ -313,7 +318,9 @@ impl World {
     fn new(seed: u64, without: Without) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let asks = [0; 3].map(|_: i32| [300_000, 500_000, 600_000, 1_000_000][rng.random_range(0..4)]);
-        let (late, books, charged) = (vec![], [None, None, None], BTreeMap::new());
+        let late = vec![];
+        let books = [None, None, None];
+        let charged = BTreeMap::new();
         World {
             without,
             rng,
@@ -411,7 +418,8 @@ impl World {
 
     /// The block is over: whoever may release it does.
     fn close(&mut self) {
-        let (now, shares) = (self.now, self.shares());
+        let now = self.now;
+        let shares = self.shares();
         for who in 0..3 {
             let Some(book) = &self.books[who] else { continue };
             let held = shares.of(&book.holder);
@@ -463,7 +471,8 @@ impl World {
 
 #[test]
 fn no_block_is_charged_beyond_the_whole_whatever_the_topic_does() {
-    let (mut charges, mut full) = (0, 0);
+    let mut charges = 0;
+    let mut full = 0;
     for seed in 0..10_000 {
         let mut world = World::new(seed, Without::Nothing);
         world.run(150).unwrap_or_else(|why| panic!("seed {seed}: {why}"));

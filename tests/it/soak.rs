@@ -88,7 +88,8 @@ fn a_worker_uses_no_more_the_longer_it_runs() {
     let made = setup.ledger_command(&["init"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let mut worker = Running::start(&setup);
-    let (begun, is_over) = (Instant::now(), AtomicBool::new(false));
+    let begun = Instant::now();
+    let is_over = AtomicBool::new(false);
     let mut samples: Vec<[i64; 3]> = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| send(&setup, &is_over));
@@ -146,6 +147,7 @@ fn a_worker_uses_no_more_the_longer_it_runs() {
     let log = setup.read_log();
     println!("{} lines of the log, {} bytes of witness-place", log.lines().count(), size(&setup, "witness-place"));
     // From the middle to the end.
-    let (middle, end) = (samples[samples.len() / 2], samples[samples.len() - 1]);
+    let middle = samples[samples.len() / 2];
+    let end = samples[samples.len() - 1];
     assert!(end[0] < middle[0] + 8_192 && end[1] <= middle[1] && end[2] <= middle[2] + 2, "{middle:?} {end:?}");
 }

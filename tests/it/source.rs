@@ -556,7 +556,8 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
 
     let mut source = opened(params(&servers, &topic));
     let ends = ends_now(&mut source);
-    let (mut good, mut stuck) = (vec![], vec![]);
+    let mut good = vec![];
+    let mut stuck = vec![];
     while stuck.len() < 5 {
         match event(&mut source, Some(&ends)) {
             Event::Batch(batch) => good.push((batch.partition, batch.offset)),
@@ -700,7 +701,8 @@ fn ends_are_taken_on_time_though_nobody_reads() {
 #[test]
 fn ends_of_cuts_that_passed_while_the_worker_was_away_are_looked_up_by_time() {
     let Some(servers) = kafka::broker() else { return };
-    let (stamped, trusted) = (kafka::fresh_input(&servers, 2), kafka::fresh_topic(&servers, "trusted", 2, &[]));
+    let stamped = kafka::fresh_input(&servers, 2);
+    let trusted = kafka::fresh_topic(&servers, "trusted", 2, &[]);
     for topic in [&stamped, &trusted] {
         send_values(&servers, topic, 0, &[0.0, 1.0]);
         send_values(&servers, topic, 1, &[2.0]);
@@ -787,7 +789,8 @@ fn a_topic_is_described_by_its_id_partitions_and_settings() {
 #[test]
 fn asking_for_a_topic_does_not_create_it() {
     let Some(servers) = kafka::broker() else { return };
-    let (broker, name) = (kafka::at(&servers), kafka::fresh_name("never"));
+    let broker = kafka::at(&servers);
+    let name = kafka::fresh_name("never");
     for _ in 0..2 {
         let error = topic::describe(&broker, &name).unwrap_err();
         assert!(matches!(error, bernstream_kafka::Error::NoTopic { .. }), "{error}");

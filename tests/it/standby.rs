@@ -372,7 +372,8 @@ fn settings_are_recorded_by_who_acts_and_stop_a_worker_that_has_others() {
         .map(|worker| worker.ledger.recorded(row.plus(seconds(3600.0)), |window| window.end).unwrap().past);
     assert!(known.is_some() && unknown.is_none(), "{known:?}, {unknown:?}");
     // A row that says the same again, such as the end of a share, is nobody's other will.
-    let (settings, first) = ("{}".to_owned(), acting.ledger.next_window());
+    let settings = "{}".to_owned();
+    let first = acting.ledger.next_window();
     let again = Configuration { settings, first, reach: Duration::ZERO, ended: Vec::new(), until: None };
     acting.ledger.reconfigure(again).unwrap();
     acting.deliver(row);
@@ -891,8 +892,10 @@ fn what_is_drawn_when_a_worker_is_told_to_end_is_claimed() {
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
-    let (health, stop) = (Health::default(), Stop::default());
-    let (mut drawn, stopping) = (0, stop.clone());
+    let health = Health::default();
+    let stop = Stop::default();
+    let mut drawn = 0;
+    let stopping = stop.clone();
     let worker = Worker {
         plan: &plan,
         readers: components.readers,
@@ -944,15 +947,19 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
     let Some(servers) = kafka::broker() else { return };
     for (keys, degree) in [(2, 12), (100, 12), (400, 12), (400, 200), (20, 2_000)] {
         let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
-        let (values, degree) = (format!("values = [{}]", values.join(", ")), format!("degree = {degree}"));
+        let values = format!("values = [{}]", values.join(", "));
+        let degree = format!("degree = {degree}");
         let edits = [("values = [\"a\", \"b\"]", values.as_str()), ("degree = 12", degree.as_str())];
         let setup = ticking_with(&servers, "300s", &edits);
         let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
         let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
         let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
-        let (health, stop) = (Health::default(), Stop::default());
-        let ((drawing, drawn), (claimed, claims)) = (mpsc::channel(), mpsc::channel());
-        let (stopping, mut count) = (stop.clone(), 0);
+        let health = Health::default();
+        let stop = Stop::default();
+        let (drawing, drawn) = mpsc::channel();
+        let (claimed, claims) = mpsc::channel();
+        let stopping = stop.clone();
+        let mut count = 0;
         let worker = Worker {
             plan: &plan,
             readers: components.readers,
@@ -972,7 +979,8 @@ fn how_long_it_takes_from_a_draw_to_its_claim() {
             stop,
         };
         worker.run().expect("it is told to end");
-        let (drawn, claims): (Vec<_>, Vec<_>) = (drawn.iter().collect(), claims.iter().collect());
+        let drawn: Vec<_> = drawn.iter().collect();
+        let claims: Vec<_> = claims.iter().collect();
         // One claim may be of several draws; the last one counts.
         let took = claims.iter().filter_map(|claim| {
             let began = drawn.iter().rfind(|drawn| *drawn < claim)?;
@@ -1084,7 +1092,8 @@ fn of_two_workers_that_begin_a_pipeline_at_once_one_acts_and_the_other_one_follo
         ("message.timestamp.type", "LogAppendTime"),
         ("flush.messages", "1"),
     ];
-    let (witness, log) = (kafka::fresh_topic(&servers, "witness", 1, &settings), log_topic(&setup));
+    let witness = kafka::fresh_topic(&servers, "witness", 1, &settings);
+    let log = log_topic(&setup);
     setup.edit(&setup.witness, &witness);
     setup.edit(&log, &kafka::fresh_topic(&servers, "ledger", 1, &settings));
     let peers = ["first", "second"].map(|name| Peer::new(&setup, name, None).started());

@@ -120,10 +120,12 @@ fn lasts(random: &mut ChaCha20Rng) -> Duration {
 fn whatever_happens_to_three_workers_every_window_leaves_in_one_version() {
     let name = "standby_faults::whatever_happens_to_three_workers_every_window_leaves_in_one_version";
     let Some(brokers) = cluster::inside(name, 6_000) else { return };
-    let (seconds, seed) = (number("BERNSTREAM_FAULTS", 180), number("BERNSTREAM_FAULTS_SEED", 1));
+    let seconds = number("BERNSTREAM_FAULTS", 180);
+    let seed = number("BERNSTREAM_FAULTS_SEED", 1);
     let (setup, standby) = beside_brokers(&brokers);
     // Time to begin before the first fault, and to come to rest after the last one.
-    let (last_fault, end) = (setup.start_of(30 + seconds), setup.start_of(60 + seconds));
+    let last_fault = setup.start_of(30 + seconds);
+    let end = setup.start_of(60 + seconds);
     setup.edit(&format!("end = \"{}\"", setup.start_of(3600)), &format!("end = \"{end}\""));
     create_topics(&setup);
     let mut patients = three(&setup, &brokers);
@@ -187,7 +189,8 @@ fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed
                 value: random.random_range(0.0..100.0),
             })
             .collect();
-        let (partition, payload) = (random.random_range(0..2), message(&rows));
+        let partition = random.random_range(0..2);
+        let payload = message(&rows);
         let record = BaseRecord::<(), _>::to(&setup.input).partition(partition).payload(&payload);
         producer.send(record).map_err(|(error, _)| error).expect("it is queued");
         thread::sleep(Duration::from_millis(50));
@@ -198,7 +201,8 @@ fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed
 
 /// One version of each window and key, and none is left out, up to the end of the grid.
 fn whole(setup: &Setup, end: Timestamp) {
-    let (mut versions, mut messages) = (BTreeMap::<_, BTreeMap<Vec<u8>, Vec<Timestamp>>>::new(), 0);
+    let mut versions = BTreeMap::<_, BTreeMap<Vec<u8>, Vec<Timestamp>>>::new();
+    let mut messages = 0;
     let mut late = Vec::new();
     for published in setup.published() {
         let synopsis = Synopsis::open(&published.payload).expect("a synopsis");

@@ -256,7 +256,8 @@ fn files(folder: &Path) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let entry = entry.expect("an entry");
-        let (name, about) = (entry.file_name().to_string_lossy().into_owned(), entry.metadata().expect("a size"));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let about = entry.metadata().expect("a size");
         match about.is_dir() {
             true => {
                 found.extend(files(&entry.path()).into_iter().map(|(inner, size)| (format!("{name}/{inner}"), size)))
@@ -295,7 +296,8 @@ fn a_worker_with_frozen_noise() {
     runtime.spawn(serve::probes::serve(listener, Arc::default(), metrics.clone(), health.clone()));
 
     let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
-    let (headers, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let headers = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let stop = Stop::default();
     let mut window = 0;
     let worker = Worker {
@@ -305,7 +307,8 @@ fn a_worker_with_frozen_noise() {
         witness,
         sink: Box::new(Recorder { inner: sink, headers: headers.clone() }),
         generators: Box::new({
-            let (address, seen) = (address.clone(), seen.clone());
+            let address = address.clone();
+            let seen = seen.clone();
             move || {
                 seen.lock().expect("one thread draws").push(pages(&address));
                 window += 1;

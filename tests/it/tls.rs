@@ -33,7 +33,8 @@ impl Secure {
         let [address, ca, password_file] = told.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{told}") };
         let password = fs::read_to_string(password_file).expect("a password").trim().to_owned();
         assert!(password.len() > 20);
-        let (plain, address) = (plain.to_owned(), address.to_owned());
+        let plain = plain.to_owned();
+        let address = address.to_owned();
         Secure { plain, address, ca: ca.into(), password_file: password_file.into(), password }
     }
 
@@ -102,7 +103,8 @@ fn file(folder: &Path, name: &str, text: &str) -> PathBuf {
 
 /// A certificate authority that has signed nothing.
 fn stranger(folder: &Path) -> PathBuf {
-    let (store, pem) = (folder.join("stranger.p12"), folder.join("stranger.pem"));
+    let store = folder.join("stranger.p12");
+    let pem = folder.join("stranger.pem");
     let keytool = |arguments: &[&str]| {
         let mut command = Command::new("keytool");
         command.args(arguments).arg("-keystore").arg(&store).args(["-storepass", "stranger", "-alias", "stranger"]);
@@ -171,7 +173,8 @@ fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() 
 fn what_is_wrong_is_told_in_words_by_every_command() {
     let Some(secure) = secure() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (right, folder) = (secure.right(), folder.path());
+    let right = secure.right();
+    let folder = folder.path();
     let wrong_password = file(folder, "wrong", "not-the-password\n");
     let stranger = stranger(folder);
     let by_name = secure.address.replace("127.0.0.1", "localhost");

@@ -124,7 +124,8 @@ fn batches(segment: &[u8]) -> Vec<(i64, i64, usize)> {
         let number = |from: usize, bytes: usize| {
             segment[at + from..at + from + bytes].iter().fold(0_i64, |sum, byte| sum << 8 | i64::from(*byte))
         };
-        let (base, length) = (number(0, 8), number(8, 4));
+        let base = number(0, 8);
+        let length = number(8, 4);
         if length == 0 {
             break;
         }

@@ -153,7 +153,8 @@ impl Model {
         }
         let (block, cost) = closing.charges[0];
         let messages = closing.sealed.clone();
-        let (window, ends) = (closing.window, closing.ends.clone());
+        let window = closing.window;
+        let ends = closing.ends.clone();
         if !ledger.spent(block).checked_add(cost).unwrap().is_within(price(10)) {
             ledger.withhold(window, ends).unwrap();
         } else {
@@ -175,7 +176,8 @@ impl Model {
             sink.crashes_after = self.rng.random_bool(0.2).then(|| self.rng.random_range(0..3));
         }
         let Some(ledger) = &mut self.workers[who] else { return false };
-        let (without, now) = (self.without, at(self.minute));
+        let without = self.without;
+        let now = at(self.minute);
         let attempt = || match without {
             Without::Acceptance | Without::Reading => careless_step(without, ledger, &mut witness, &mut sink, now),
             _ => step(ledger, &mut witness, &mut sink, now).map(drop),
@@ -222,7 +224,8 @@ impl Model {
             }
             96..98 => {
                 self.empty(who);
-                let (stale, behind) = (self.rng.random_range(0..2), self.rng.random_range(0..300));
+                let stale = self.rng.random_range(0..2);
+                let behind = self.rng.random_range(0..300);
                 self.begin(who, StartMode::Init, stale, behind);
             }
             98 if self.rng.random_bool(0.2) => {
@@ -582,7 +585,8 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
         topic: kafka::fresh_topic(&servers, "output", 3, &[]),
     };
     assert!(sink::kafka::is_untouched(&output).unwrap());
-    let (here, there) = (folder(), folder());
+    let here = folder();
+    let there = folder();
     let mut witnesses = [KafkaWitness::open(&witness_topic).unwrap(), KafkaWitness::open(&witness_topic).unwrap()];
     let mut sink = KafkaSink::open(&output).unwrap();
     let identity = witnesses[0].identity().unwrap();
@@ -610,13 +614,15 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
 #[test]
 fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let Some(_) = kafka::broker() else { return };
-    let (own, folder) = (kafka::Own::start(), folder());
+    let own = kafka::Own::start();
+    let folder = folder();
     let witness_topic = witness_params(&own.servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let path = folder.path().join("witness-place");
     let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
     let first = a_claim(None, 0);
-    let (lost, other) = (a_claim(Some(&first), 1), a_claim(Some(&first), 2));
+    let lost = a_claim(Some(&first), 1);
+    let other = a_claim(Some(&first), 2);
     // A client gives a record that it sends again the time that it had.
     let send_again = |claim: &Claim| {
         let producer: rdkafka::producer::BaseProducer =
@@ -664,7 +670,8 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     }
 
     // Somebody changes the setting while a worker runs: a time that a producer gave tells no record from the same one, sent again.
-    let (lost, another) = (a_claim(Some(&other), 3), a_claim(Some(&other), 4));
+    let lost = a_claim(Some(&other), 3);
+    let another = a_claim(Some(&other), 4);
     let mut witness = open();
     set_times("CreateTime");
     wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).err());
@@ -754,7 +761,8 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     let Some(servers) = kafka::broker() else { return };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
-    let (folder, mut claims) = (folder(), vec![a_claim(None, 0)]);
+    let folder = folder();
+    let mut claims = vec![a_claim(None, 0)];
     let path = folder.path().join("witness-place");
     let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
     let mut witness = open();
@@ -877,7 +885,8 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
     assert_eq!(open().unwrap().read().unwrap(), newest);
     let place = remembered(&memory);
     let whole = fs::read_to_string(&path).unwrap();
-    let (offset, record) = (place["offset"].as_u64().unwrap(), place["record"].as_str().unwrap());
+    let offset = place["offset"].as_u64().unwrap();
+    let record = place["record"].as_str().unwrap();
     assert!(offset > 1000 && whole[usize::try_from(offset).unwrap()..].starts_with(record), "{place}");
     // It is used: what lies before it is not read. And it is compared.
     let before = whole.replacen(&claims[0].encode(), &"x".repeat(claims[0].encode().len()), 1);

@@ -174,7 +174,8 @@ fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_ma
 #[test]
 fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
     let density = Density::new(&[0.1, 0.2], 5).unwrap();
-    let (spec, counts) = (density.accumulator(), Marginals::new(density.nodes().clone()));
+    let spec = density.accumulator();
+    let counts = Marginals::new(density.nodes().clone());
     let record = spec.record(&[0.3, 0.9], 0.0);
     let [with, without] = [vec![record], Vec::new()].map(|records| counts.evaluate(&spec.filled(records)));
     let [sum, ..] = norms(&with, &without);
@@ -196,7 +197,8 @@ fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
         let found = neighbours.change(pair).sup as f64 * unit;
         assert!(found > 999.0 && found < 1001.0, "{found}");
     }
-    let (formula, prior) = (lifted(), prior());
+    let formula = lifted();
+    let prior = prior();
     let plan = Plan::new(200, 0.2).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let values = |records: &[Record]| formula.values(records);

@@ -50,7 +50,8 @@ impl Audit {
         }
         let last = self.watched.iter().map(|(window, ..)| *window).max().unwrap();
         let closed: Vec<_> = (0..=last).map(|_| windows.close()).collect();
-        let (mut exact, mut released) = (Vec::new(), Vec::new());
+        let mut exact = Vec::new();
+        let mut released = Vec::new();
         for (window, group, point, _) in &self.watched {
             let truth = density.evaluate(&closed[*window].forms[0][*group].accumulator);
             released.push(self.laplace.release(&truth, generator).values()[*point]);
@@ -64,7 +65,8 @@ impl Audit {
         let background: Vec<Record> =
             (0..20).map(|i| Record { user: Some("other"), offset: i, ..record(i % 20, 0.4 * i as f64) }).collect();
         let stream = |own: &[Record]| [background.as_slice(), own].concat();
-        let (with, without) = (stream(&self.with), stream(&self.without));
+        let with = stream(&self.with);
+        let without = stream(&self.without);
         let mut generator = Generator::frozen([seed; 32]);
         let (threshold, _) = self.release(&without, &mut generator);
         let mut count = |records: &[Record]| {
@@ -75,7 +77,8 @@ impl Audit {
             };
             (0..self.runs).filter(is_there).count() as u64
         };
-        let (common, rare) = (count(&without), count(&with));
+        let common = count(&without);
+        let rare = count(&with);
         (lowest_odds(common, self.runs) / highest_odds(rare, self.runs)).ln()
     }
 }
@@ -92,7 +95,8 @@ fn highest_odds(count: u64, n: u64) -> f64 {
 
 /// Where `is_above` begins to hold in (0, 1).
 fn bisect(is_above: impl Fn(f64) -> bool) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
+    let mut low = 0.0;
+    let mut high = 1.0;
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
         if is_above(middle) { high = middle } else { low = middle }

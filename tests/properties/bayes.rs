@@ -239,7 +239,9 @@ fn cases() -> Vec<Case> {
     while let Some(line) = lines.next() {
         let (name, rest) = line.split_once(' ').unwrap();
         let rest = numbers(rest);
-        let (axes, degree, n) = (rest[0] as usize, rest[1] as u32, rest[rest.len() - 1]);
+        let axes = rest[0] as usize;
+        let degree = rest[1] as u32;
+        let n = rest[rest.len() - 1];
         let widths = &rest[2..2 + axes];
         let target: Box<dyn Target> = match name {
             "kernel" => Box::new(KernelBayes::new(widths, degree).unwrap()),

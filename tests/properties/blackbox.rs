@@ -58,14 +58,17 @@ type Data = (Vec<Record>, Record, Record);
 fn change<F: Function>(target: &BlackBox<F>, adjacency: Adjacency, (common, one, other): &Data) -> [u128; 2] {
     let side =
         |record: Option<&Record>| target.evaluate(&target.accumulator().filled(common.iter().chain(record).copied()));
-    let (one, absent) = (side(Some(one)), side(None));
+    let one = side(Some(one));
+    let absent = side(None);
     let change = |other: &Exact| {
-        let (one, other) = (one.opened(), other.opened());
+        let one = one.opened();
+        let other = other.opened();
         let changes = || one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b));
         [changes().max().unwrap_or(0), changes().sum::<u128>()]
     };
     // Under replace-one a record may also become invalid.
-    let (gone, replaced) = (change(&absent), change(&side(Some(other))));
+    let gone = change(&absent);
+    let replaced = change(&side(Some(other)));
     [0, 1].map(|norm| if adjacency == Adjacency::ReplaceOne { gone[norm].max(replaced[norm]) } else { gone[norm] })
 }
 
@@ -128,8 +131,10 @@ fn starts_of_regressions() -> Vec<Data> {
 }
 
 fn all() -> Vec<(&'static str, Adjacency, [f64; 2])> {
-    let (mean, regression) = (trimmed_mean(), regression());
-    let (means, regressions) = (starts_of_means(), starts_of_regressions());
+    let mean = trimmed_mean();
+    let regression = regression();
+    let means = starts_of_means();
+    let regressions = starts_of_regressions();
     let both = [Adjacency::AddRemove, Adjacency::ReplaceOne];
     let means = both.map(|adjacency| ("mean", adjacency, tightness(&mean, adjacency, &means)));
     let regressions = both.map(|adjacency| ("regression", adjacency, tightness(&regression, adjacency, &regressions)));
@@ -222,7 +227,8 @@ fn values_are_clipped_whatever_they_are() {
 fn degenerate_windows_have_the_same_shape() {
     let same = vec![Record::new(&[0.3], 1.0); 40];
     let beyond = [Record::new(&[-3.0], -9.0), Record::new(&[9.0], 9.0)];
-    let (mean, regression) = (trimmed_mean(), regression());
+    let mean = trimmed_mean();
+    let regression = regression();
     for records in [&[][..], &same, &same[..1], &beyond] {
         for target in [&mean as &dyn Target, &regression] {
             assert_eq!(target.evaluate(&target.accumulator().filled(records.iter().copied())).opened().len(), 21);

@@ -224,7 +224,8 @@ fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
             let h = 1.0 / f64::from(STEPS);
             let term = |i: u32| {
                 let x = f64::from(i) * h;
-                let (slope, value) = ((f(x + h) - f(x)) / h, (f(x + h) + f(x)) / 2.0);
+                let slope = (f(x + h) - f(x)) / h;
+                let value = (f(x + h) + f(x)) / 2.0;
                 h * (slope * slope * bandwidth + value * value / bandwidth) / 2.0
             };
             ((f(0.0).powi(2) + f(1.0).powi(2)) / 2.0 + (0..STEPS).map(term).sum::<f64>()).sqrt()
@@ -237,7 +238,8 @@ fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
             ("wave", &|x| (20.0 * x).sin() / 20.0, 0.05, 1.0),
         ];
         for (name, f, sup, slope) in functions {
-            let (by_matrix, by_integral) = (gram_norm(bandwidth, 400, f), norm(f));
+            let by_matrix = gram_norm(bandwidth, 400, f);
+            let by_integral = norm(f);
             let bound = sobolev(bandwidth, sup, slope);
             println!("{name}, {bandwidth}: matrix {by_matrix:.4}, integral {by_integral:.4}, bound {bound:.4}");
             // A finer grid knows more of the function, and never more than all.

@@ -162,7 +162,8 @@ fn where_there_is_hardly_any_noise_all_readings_are_one() {
         for by in [By::Posterior, By::Nonnegative] {
             let smoothed = synopsis.evaluator(by).unwrap();
             for y in setting.points() {
-                let (a, b) = (plain.evaluate(&y).unwrap(), smoothed.evaluate(&y).unwrap());
+                let a = plain.evaluate(&y).unwrap();
+                let b = smoothed.evaluate(&y).unwrap();
                 assert!((a - b).abs() < 1e-4 * f64::from(setting.records), "{y:?}: {a} {b}");
             }
         }
@@ -182,7 +183,9 @@ fn a_scale_told_ten_times_too_small_loses_the_gain() {
 #[test]
 fn the_posterior_deviation_is_that_of_the_error() {
     for (setting, scale) in [(line(Law::Crowds), 15.0), (plane(Law::Crowds), 20.0)] {
-        let (mut inside, mut half, mut all) = (0, 0, 0);
+        let mut inside = 0;
+        let mut half = 0;
+        let mut all = 0;
         for seed in 0..25 {
             let window = setting.window(seed);
             let evaluator = window.released(scale, 1.0, seed + 20_000).evaluator(By::Posterior).unwrap();

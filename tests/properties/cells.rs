@@ -202,11 +202,12 @@ fn the_form_of_a_record_is_off_by_what_is_predicted() {
 fn the_form_under_a_full_covariance_is_not_taken_for_smaller_than_it_is() {
     for (correlation, cells) in [(0.5, 12_u32), (0.8, 14), (-0.8, 20), (0.9, 20), (0.95, 24)] {
         for spline in [Spline::Linear, Spline::Quadratic] {
-            let (b, cross) = (0.1, correlation * 0.01);
+            let b = 0.1;
+            let cross = correlation * 0.01;
             let matrix = [vec![b * b, cross], vec![cross, b * b]];
             let Ok(density) = CellDensity::covariance(&matrix, spline, &[cells, cells]) else { continue };
-            let (predicted, found) =
-                (cell_error::form_of_a_record(density.basis()), form(&density, &[b, b], correlation));
+            let predicted = cell_error::form_of_a_record(density.basis());
+            let found = form(&density, &[b, b], correlation);
             println!("{correlation} {cells} {spline}: form {found:.5}, predicted {predicted:.5}");
             assert!(found < 1.05 * predicted + 1e-3 && predicted < 4.0 * found + 1e-3, "{found} {predicted}");
         }
@@ -244,7 +245,8 @@ fn coverage(density: &CellDensity, kind: NoiseDistribution, releases: u32) -> [[
     };
     let change = density.sensitivity_in(kind.norm(), Adjacency::AddRemove, 1).unwrap();
     let mechanism = Mechanism::calibrated(kind, change, shape.values(), price).unwrap();
-    let (band, mut generator) = (Band::simulate(&shape, kind, 1), Generator::frozen([7; 32]));
+    let band = Band::simulate(&shape, kind, 1);
+    let mut generator = Generator::frozen([7; 32]);
     let exact = density.evaluate(&density.accumulator().filled(std::iter::empty()));
     let steps: u32 = if shape.dimensions == 1 { 200 } else { 30 };
     let along: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
@@ -316,7 +318,8 @@ fn released(bandwidths: &str) -> Synopsis {
     );
     let settings = Settings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}"));
     let release = &settings.releases[0];
-    let (target, mechanism) = (&release.function.target, settings.mechanism_of(release, &release.function).unwrap());
+    let target = &release.function.target;
+    let mechanism = settings.mechanism_of(release, &release.function).unwrap();
     let spec = target.accumulator();
     let places = (0..30).map(|i| [f64::from(i) / 29.0, f64::from(i * i % 17) / 16.0]);
     let exact = target.evaluate(&spec.filled(places.map(|x| spec.record(&x, 0.0))));
@@ -331,7 +334,8 @@ fn released(bandwidths: &str) -> Synopsis {
 /// The bandwidth is the reader's: what is read with a larger one is what a release with that one would have been.
 #[test]
 fn a_larger_bandwidth_is_what_would_have_been_released_with_it() {
-    let (narrow, wide) = (released("[4, 0.3]"), released("[7.5, 0.3]"));
+    let narrow = released("[4, 0.3]");
+    let wide = released("[7.5, 0.3]");
     let read = narrow.at_bandwidths(&[7.5, 0.3]).expect("a larger bandwidth");
     let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
     assert!(read.values().iter().zip(wide.values()).all(|(a, b)| near(*a, *b)));

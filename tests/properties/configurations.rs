@@ -72,7 +72,8 @@ pub fn shown(row: &Row) -> String {
 /// The configuration of a row, as a user would write it.
 pub fn text(row: &Row) -> String {
     let of = |choice| level(row, choice);
-    let (function, noise) = (of("function"), of("noise"));
+    let function = of("function");
+    let noise = of("noise");
     let mut text = String::from("pipeline = \"neighbours\"\n[input]\ntime = \"time\"\n");
     if of("keys") == "two" {
         text += "key = { column = \"key\", values = [\"east\", \"west\"] }\n";

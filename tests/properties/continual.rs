@@ -44,7 +44,8 @@ fn fresh_for(correlation: &Correlation, memory: &mut Memory, wanted: &[i128]) ->
 
 /// How the fresh noise of each pane must differ for neighbours to publish the same, where pane `j` has `change` more.
 fn shifts(correlation: &Correlation, fresh: &[Vec<i128>], j: usize, change: &[i128]) -> Vec<Vec<i128>> {
-    let (mut own, mut other) = (correlation.memory(change.len()), correlation.memory(change.len()));
+    let mut own = correlation.memory(change.len());
+    let mut other = correlation.memory(change.len());
     let of_pane = |(t, z): (usize, &Vec<i128>)| {
         let mut noise = correlation.correlate(&mut own, &mut || z.clone());
         if t == j {
@@ -68,7 +69,9 @@ fn column(correlation: &Correlation, panes: usize) -> Vec<f64> {
 
 /// The squared norms of the rows of `A / C`, by running it: the sums over the last `over` panes after an impulse.
 fn rows(correlation: &Correlation, over: usize, panes: usize) -> Vec<f64> {
-    let (mut memory, mut noise, mut sum) = (correlation.memory(1), Vec::new(), 0.0);
+    let mut memory = correlation.memory(1);
+    let mut noise = Vec::new();
+    let mut sum = 0.0;
     let of_pane = |t| {
         let fresh = if t == 0 { 1 << 60 } else { 0 };
         noise.push(correlation.correlate(&mut memory, &mut || vec![fresh])[0]);
@@ -93,11 +96,13 @@ fn adversarial(panes: usize, values: usize, generator: &mut Generator) -> Vec<Ve
 #[test]
 fn a_change_comes_back_as_the_column_says_but_for_rounding() {
     let mut generator = Generator::frozen([1; 32]);
-    let (panes, longest) = (40, 17);
+    let panes = 40;
+    let longest = 17;
     let kinds = Blt::all().iter().map(|blt| (Correlation::blt(blt, longest), blt.drift(), longest as usize));
     let filters = [2, 5].map(|over| (Correlation::fir(Fir::over(over)), 1, panes));
     for (correlation, drift, longest) in kinds.chain(filters) {
-        let (column, mut farthest) = (column(&correlation, longest), 0.0_f64);
+        let column = column(&correlation, longest);
+        let mut farthest = 0.0_f64;
         for change in [[1, 0], [-1, 1], [0, -7], [1000, -999]] {
             for j in 0..panes {
                 let found = shifts(&correlation, &adversarial(panes, 2, &mut generator), j, &change);
@@ -159,7 +164,8 @@ fn no_pane_costs_more_than_its_price() {
 /// Several panes of a unit, next to one another: the worst there is for noise that is alike from pane to pane.
 #[test]
 fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
-    let (unit, panes) = (4_usize, 2000);
+    let unit = 4_usize;
+    let panes = 2000;
     for over in [WindowKind::Cumulative, LAST_24] {
         let of = |units| {
             Series::calibrated(
@@ -180,7 +186,8 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
             let sums: Vec<Vec<i128>> = (0..panes).map(|t| vec![each.iter().map(|shift| shift[t][0]).sum()]).collect();
             squared(&sums) / (2.0 * (series.noise().scale().units() as f64).powi(2))
         };
-        let (found, alone) = (cost(&of(unit as u32)) / 0.4, cost(&of(1)) / 0.4);
+        let found = cost(&of(unit as u32)) / 0.4;
+        let alone = cost(&of(1)) / 0.4;
         println!("{over:?}: {found:.3} of four prices; noise for records: {alone:.3}");
         assert!(found <= 1.0 && alone > 1.0, "{found} {alone}");
     }
@@ -283,7 +290,8 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
         let rows = rows(series.correlation(), over, 40 * over);
         let error = sigma / single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * rows[40 * over - 1].sqrt();
         for t in [0, over / 2, over, 40 * over - 1] {
-            let (said, expected) = (series.deviation(1, t as u64), sigma * rows[t].sqrt());
+            let said = series.deviation(1, t as u64);
+            let expected = sigma * rows[t].sqrt();
             assert!((said / expected - 1.0).abs() < 1e-6, "{over} {t}: {said} {expected}");
         }
         at_24 = if over == 24 { error / (over as f64).sqrt() } else { at_24 };
@@ -299,7 +307,8 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
 
 /// The mean square of what is published of nothing at all, over what the series says of it; real noise.
 fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
-    let (mut state, mut generator) = (series.begin(values), Generator::frozen([seed; 32]));
+    let mut state = series.begin(values);
+    let mut generator = Generator::frozen([seed; 32]);
     let nothing = Exact::new(vec![0; values]);
     let mut published = None;
     (0..steps).for_each(|_| published = Some(series.step(&nothing, &mut state, &mut generator)));
@@ -309,7 +318,8 @@ fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
 
 #[test]
 fn the_deviation_that_is_said_is_the_one_of_real_noise() {
-    let (gaussian, laplace) = (NoiseDistribution::DiscreteGaussian, NoiseDistribution::DiscreteLaplace);
+    let gaussian = NoiseDistribution::DiscreteGaussian;
+    let laplace = NoiseDistribution::DiscreteLaplace;
     for (over, law, price, horizon, steps, values) in [
         (WindowKind::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
         (WindowKind::Cumulative, gaussian, approximate("1", "0.000001"), 100, 100, 4_000),
@@ -334,7 +344,8 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
 
 /// What each pane's noise is where the `i`-th vector of fresh noise is `fresh(i)`, and how many each pane draws.
 fn correlated(correlation: &Correlation, panes: usize, fresh: impl Fn(usize) -> i128) -> (Vec<i128>, Vec<usize>) {
-    let (mut memory, mut drawn) = (correlation.memory(1), 0);
+    let mut memory = correlation.memory(1);
+    let mut drawn = 0;
     let of_pane = |_| {
         let before = drawn;
         let mut draw = || {
@@ -364,7 +375,8 @@ fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price()
             let other = |i: usize| fresh(i) + if (from..to).contains(&i) { 1 << 40 } else { 0 };
             correlated(&correlation, 3 * longest + 2, other).0
         };
-        let (first, second) = (with_other(true), with_other(false));
+        let first = with_other(true);
+        let second = with_other(false);
         assert_ne!(first[..longest], noise[..longest]);
         assert_eq!(first[longest..], noise[longest..], "nothing of the first series is left");
         assert_eq!(second[..longest], noise[..longest]);
@@ -379,7 +391,9 @@ fn a_window_of_one_pane_is_a_release_of_its_own() {
         series(WindowKind::Hopping { panes: 1 }, NoiseDistribution::DiscreteGaussian, 1 << 20, 5, rho("0.1"), 9);
     let plain =
         Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(1 << 20), 5, rho("0.1")).unwrap();
-    let (mut state, mut one, mut other) = (series.begin(5), Generator::frozen([4; 32]), Generator::frozen([4; 32]));
+    let mut state = series.begin(5);
+    let mut one = Generator::frozen([4; 32]);
+    let mut other = Generator::frozen([4; 32]);
     for t in 0..10 {
         let pane = Exact::new(vec![t, 2 * t, -t, 1 << 60, 0]);
         assert_eq!(series.step(&pane, &mut state, &mut one), plain.release(&pane, &mut other));
@@ -389,7 +403,8 @@ fn a_window_of_one_pane_is_a_release_of_its_own() {
 /// Every kind of series there is, with panes of three values.
 fn every_kind() -> Vec<Series> {
     let of = |over, law, price, horizon| series(over, law, 1 << 20, 3, price, horizon);
-    let (gaussian, laplace) = (NoiseDistribution::DiscreteGaussian, NoiseDistribution::DiscreteLaplace);
+    let gaussian = NoiseDistribution::DiscreteGaussian;
+    let laplace = NoiseDistribution::DiscreteLaplace;
     vec![
         of(WindowKind::Cumulative, gaussian, rho("0.1"), 1000),
         of(WindowKind::Cumulative, gaussian, rho("0.1"), 1),
@@ -404,8 +419,11 @@ fn every_kind() -> Vec<Series> {
 #[test]
 fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
     for series in every_kind() {
-        let (mut state, mut one, mut other) = (series.begin(3), Generator::frozen([5; 32]), Generator::frozen([5; 32]));
-        let (mut memory, mut noisy) = (series.correlation().memory(3), Vec::<Vec<i128>>::new());
+        let mut state = series.begin(3);
+        let mut one = Generator::frozen([5; 32]);
+        let mut other = Generator::frozen([5; 32]);
+        let mut memory = series.correlation().memory(3);
+        let mut noisy = Vec::<Vec<i128>>::new();
         let over = if let WindowKind::Hopping { panes } = series.over() { panes as usize } else { usize::MAX };
         for t in 0..200_i128 {
             let pane = [t * t, -(1 << 50), 12_345];
@@ -427,8 +445,10 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
 #[test]
 fn a_series_that_is_stopped_at_every_step_publishes_the_same() {
     for series in every_kind() {
-        let (mut one, mut other) = (Generator::frozen([6; 32]), Generator::frozen([6; 32]));
-        let (mut state, mut bytes) = (series.begin(3), series.begin(3).to_bytes(&series));
+        let mut one = Generator::frozen([6; 32]);
+        let mut other = Generator::frozen([6; 32]);
+        let mut state = series.begin(3);
+        let mut bytes = series.begin(3).to_bytes(&series);
         for t in 0..80 {
             let pane = Exact::new(vec![t, 7, -t * t]);
             let expected = series.step(&pane, &mut state, &mut one);
@@ -446,10 +466,12 @@ fn a_series_that_is_stopped_at_every_step_publishes_the_same() {
 fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on() {
     const HEAD: usize = 33;
     const VECTOR: usize = 3 * 16;
-    let (law, last_4) = (NoiseDistribution::DiscreteGaussian, WindowKind::Hopping { panes: 4 });
+    let law = NoiseDistribution::DiscreteGaussian;
+    let last_4 = WindowKind::Hopping { panes: 4 };
     let series = series(last_4, law, 1 << 20, 3, rho("0.5"), 1);
     let noise = Fir::over(4).coefficients().len() - 1;
-    let (mut state, mut generator) = (series.begin(3), Generator::frozen([8; 32]));
+    let mut state = series.begin(3);
+    let mut generator = Generator::frozen([8; 32]);
     let mut panes = Vec::new();
     for t in 0..12_usize {
         series.step(&Exact::new(vec![1000 + t as i128; 3]), &mut state, &mut generator);
@@ -472,7 +494,8 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
 fn bytes_that_are_damaged_or_of_another_series_are_refused() {
     let all = every_kind();
     for (i, series) in all.iter().enumerate() {
-        let (mut state, mut generator) = (series.begin(3), Generator::frozen([7; 32]));
+        let mut state = series.begin(3);
+        let mut generator = Generator::frozen([7; 32]);
         (0..5).for_each(|t| drop(series.step(&Exact::new(vec![t; 3]), &mut state, &mut generator)));
         let bytes = state.to_bytes(series);
         for (j, other) in all.iter().enumerate() {
@@ -498,7 +521,8 @@ const ALARM: f64 = 1e-6;
 /// What odds can be, of which `part` of `n` came, up and down: Chernoff's bound on the tails of the binomial law.
 fn odds(part: f64, n: usize, limit: f64) -> f64 {
     let distance = |p: f64| part * (part / p).ln() + (1.0 - part) * ((1.0 - part) / (1.0 - p)).ln();
-    let (mut near, mut far) = (part, limit);
+    let mut near = part;
+    let mut far = limit;
     for _ in 0..60 {
         let middle = f64::midpoint(near, far);
         if n as f64 * distance(middle) < (2.0 / ALARM).ln() { near = middle } else { far = middle }
@@ -528,7 +552,8 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
         };
         (0..RUNS).filter(|run| statistic(*run) > 3.0 * 2_f64.powi(30) * norm_squared).count() as f64 / RUNS as f64
     };
-    let (with, without) = (come(change), come(0));
+    let with = come(change);
+    let without = come(0);
     ((odds(with, RUNS, 1e-9) - delta) / odds(without, RUNS, 1.0 - 1e-9)).ln()
 }
 

@@ -152,7 +152,8 @@ fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
 /// The example in `docs/proofs/densities.md`: the diagonal alone would promise too little.
 #[test]
 fn a_thin_kernel_changes_more_than_the_product_of_its_axes() {
-    let (b, k) = (0.05, 20);
+    let b = 0.05;
+    let k = 20;
     let density = CovarianceDensity::new(&matrix(&[b, b], &[0.97]), k).unwrap();
     let axis: f64 =
         (-40..=40).map(|j| (-0.5 * (f64::from(j) / (b * f64::from(k))).powi(2)).exp() / ((2.0 * PI).sqrt() * b)).sum();
@@ -205,7 +206,8 @@ fn single(density: &CovarianceDensity, h: &[Vec<f64>], k: usize, record: &Record
     let exact = evaluate(density, std::slice::from_ref(record));
     let values = exact.opened();
     let errors = values.iter().enumerate().map(|(index, value)| {
-        let (x, y) = ((index / (k + 1)) as f64 / k as f64 - record[0], (index % (k + 1)) as f64 / k as f64 - record[1]);
+        let x = (index / (k + 1)) as f64 / k as f64 - record[0];
+        let y = (index % (k + 1)) as f64 / k as f64 - record[1];
         let squared = (h[1][1] * x * x - 2.0 * h[0][1] * x * y + h[0][0] * y * y) / determinant;
         let expected = (-0.5 * squared).exp() / (2.0 * PI * determinant.sqrt());
         (*value as f64 * density.unit() - expected).abs()

@@ -498,7 +498,8 @@ fn schema_length(stream: &[u8]) -> usize {
 
 #[test]
 fn a_message_may_hold_no_batch_no_rows_or_many_batches() {
-    let (three, none) = (sound(vec![]), sound(vec![]).slice(0, 0));
+    let three = sound(vec![]);
+    let none = sound(vec![]).slice(0, 0);
     let whole = encode(std::slice::from_ref(&three));
     let empty = read(&whole[..schema_length(&whole)]).unwrap();
     assert_eq!((empty.times.len(), empty.values.len(), keys(&empty).len()), (0, 2, 0));
@@ -535,7 +536,8 @@ fn a_message_without_the_end_of_stream_mark_is_whole() {
 #[test]
 fn truncated_empty_and_foreign_messages_are_broken() {
     let message = encode(&[sound(vec![])]);
-    let (schema, body) = (schema_length(&message), message.len() - 8);
+    let schema = schema_length(&message);
+    let body = message.len() - 8;
     for length in (0..message.len()).filter(|length| ![schema, body].contains(length)) {
         assert!(read(&message[..length]).is_err(), "{length} of {} bytes", message.len());
     }
@@ -561,7 +563,8 @@ fn a_column_that_is_missing_or_of_an_unsuitable_type_is_a_column_of_nulls() {
     let nulls: ArrayRef = Arc::new(NullArray::new(3));
     let inner = Arc::new(Field::new("item", DataType::Float64, true));
     let nested: ArrayRef = Arc::new(ListArray::new(inner, OffsetBuffer::from_lengths([1, 1, 1]), floats.clone(), None));
-    let (none, plain) = (bytes([None; 3]), read(&encode(&[sound(vec![])])).unwrap());
+    let none = bytes([None; 3]);
+    let plain = read(&encode(&[sound(vec![])])).unwrap();
     let others = |batch: &Batch| (batch.times.clone(), batch.values[1].clone());
     for (array, fault) in [
         (&flags, Some("column 'unit' is Boolean, but a user must be integers, text or bytes")),
@@ -651,7 +654,8 @@ fn of_one_key(key: ArrayRef) -> RecordBatch {
 /// A dictionary of a long text: a byte a row.
 fn long_dictionary(length: usize, rows: usize) -> ArrayRef {
     let long = "x".repeat(length);
-    let (keys, values) = (Int8Array::from(vec![0; rows]), Arc::new(StringArray::from(vec![long.as_str()])));
+    let keys = Int8Array::from(vec![0; rows]);
+    let values = Arc::new(StringArray::from(vec![long.as_str()]));
     Arc::new(DictionaryArray::<Int8Type>::new(keys, values))
 }
 
@@ -718,7 +722,8 @@ fn no_corruption_gets_past_the_door() {
     let mut random = ChaCha8Rng::seed_from_u64(20_261_121);
     let bases = bases();
     let good = format!("{:?}", read(&bases[1]).unwrap());
-    let (mut read_through, mut refused) = (0, 0);
+    let mut read_through = 0;
+    let mut refused = 0;
     for round in 0..200_000 {
         let mut message = bases[round % bases.len()].clone();
         for _ in 0..random.random_range(1..=3) {

@@ -25,7 +25,8 @@ fn gaussian_noise(distance: u64, values: usize, price: Price) -> Mechanism {
 
 /// `n` balls of `N` coordinates each.
 fn balls<const N: usize>(scale: u64, seed: u8, n: usize) -> Vec<[i128; N]> {
-    let (ball, mut generator) = (RoundedBall::new(Scale::new(scale).unwrap()), Generator::frozen([seed; 32]));
+    let ball = RoundedBall::new(Scale::new(scale).unwrap());
+    let mut generator = Generator::frozen([seed; 32]);
     let mut one = || {
         let mut values = [0; N];
         ball.fill(&mut generator, &mut values);
@@ -51,7 +52,8 @@ fn for_each_point<const N: usize>(from: [i128; N], side: usize, mut f: impl FnMu
 /// The probability that the rounded ball lies in the cube of `side^N` whole numbers that begins at `from`: the density
 /// integrated over it, by midpoints of `parts` parts a side.
 fn ball_mass<const N: usize>(from: [i128; N], side: usize, scale: f64, parts: usize) -> f64 {
-    let (mut sum, step) = (0.0, side as f64 / parts as f64);
+    let mut sum = 0.0;
+    let step = side as f64 / parts as f64;
     for_each_point([0; N], parts, |part| {
         let at = |i: usize| from[i] as f64 - 0.5 + (part[i] as f64 + 0.5) * step;
         sum += ball_density(&std::array::from_fn::<f64, N, _>(at), scale);
@@ -62,12 +64,14 @@ fn ball_mass<const N: usize>(from: [i128; N], side: usize, scale: f64, parts: us
 /// How far balls are from their law, in cubes of `side` whole numbers up to `reach` of them from the middle, and the rest:
 /// more than 1 rejects.
 fn balls_misfit<const N: usize>(balls: &[[i128; N]], scale: u64, side: usize, reach: i128) -> f64 {
-    let (wide, half) = (side as i128, side as i128 / 2);
+    let wide = side as i128;
+    let half = side as i128 / 2;
     let mut counts = HashMap::new();
     for values in balls {
         *counts.entry(values.map(|z| (z + half).div_euclid(wide))).or_insert(0.0) += 1.0;
     }
-    let (n, mut bins) = (balls.len() as f64, Vec::new());
+    let n = balls.len() as f64;
+    let mut bins = Vec::new();
     for_each_point([-reach; N], 2 * reach as usize + 1, |cube| {
         let mass = ball_mass(cube.map(|c| c * wide - half), side, scale as f64, 8);
         bins.push((counts.get(&cube).copied().unwrap_or(0.0), n * mass));
@@ -112,7 +116,8 @@ fn lengths_misfit<const N: usize>(balls: &[[i128; N]], scale: u64) -> f64 {
     let shape = N as f64;
     let log_gamma: f64 = (1..N).map(|i| (i as f64).ln()).sum();
     let density = |x: f64| ((shape - 1.0) * x.ln() - x - log_gamma).exp();
-    let (n, width) = (balls.len() as f64, shape.sqrt() / 4.0);
+    let n = balls.len() as f64;
+    let width = shape.sqrt() / 4.0;
     let mut bins = vec![(0.0, 0.0); (4.0 * shape / shape.sqrt()).ceil() as usize * 3];
     for values in balls {
         let bin = (euclidean(values, scale) / width) as usize;
@@ -184,7 +189,8 @@ fn balls_point_everywhere_alike() {
     assert!(chi_square(&heights) < 1.0);
     // A cube does not.
     let mut corners = vec![(0.0, 30_000.0 / 16.0); 16];
-    let (cube, mut generator) = (DiscreteCube::new(Scale::new(scale).unwrap()), Generator::frozen([50; 32]));
+    let cube = DiscreteCube::new(Scale::new(scale).unwrap());
+    let mut generator = Generator::frozen([50; 32]);
     for _ in 0..30_000 {
         let mut values = [0; 2];
         cube.fill(&mut generator, &mut values);
@@ -236,7 +242,8 @@ fn the_odds_of_neighbours_under_a_ball_are_those_of_the_price() {
         let beyond = |by: i128| draws.iter().filter(|[x, y]| 3 * x - 4 * y > 5 * by).count() as f64;
         (beyond(100) / beyond(180)).ln()
     };
-    let (right, small) = (odds(80, 54), odds(48, 55));
+    let right = odds(80, 54);
+    let small = odds(48, 55);
     println!("from draws {right:.3}, with 40 % less noise {small:.3}");
     assert!((0.5..1.02).contains(&right) && small > 1.02, "{right} {small}");
 }
@@ -256,7 +263,8 @@ fn gaussian_law(sigma: f64, most: i128) -> Vec<f64> {
 
 /// How far draws are from the discrete Gaussian law: more than 1 rejects.
 fn gaussian_misfit(draws: &[i128], sigma: u64) -> f64 {
-    let (n, most) = (draws.len() as f64, 3 * i128::from(sigma));
+    let n = draws.len() as f64;
+    let most = 3 * i128::from(sigma);
     let law = gaussian_law(sigma as f64, most);
     let mut bins: Vec<(f64, f64)> = law.iter().map(|p| (0.0, n * p)).collect();
     let mut outside = (0.0, n * (1.0 - law.iter().sum::<f64>()));
@@ -314,10 +322,12 @@ fn gaussian_loss([x, y]: [i128; 2], sigma: f64, price: f64) -> (f64, f64) {
     let most = (9.0 * sigma) as i128;
     let law = gaussian_law(sigma, most + x.abs() + y.abs());
     let at = |z: i128| law[(z + most + x.abs() + y.abs()) as usize];
-    let (mut delta, mut second) = (0.0, 0.0);
+    let mut delta = 0.0;
+    let mut second = 0.0;
     for i in -most..=most {
         for j in -most..=most {
-            let (p, q) = (at(i) * at(j), at(i - x) * at(j - y));
+            let p = at(i) * at(j);
+            let q = at(i - x) * at(j - y);
             delta += (p - price.exp() * q).max(0.0);
             second += p * p / q;
         }
@@ -334,13 +344,13 @@ fn neighbours_under_gaussians_lose_what_is_paid_for() {
             gaussian_noise(50, 2, Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.01".parse().unwrap() })
                 .scale()
                 .units();
-        let (found, less) =
-            (gaussian_loss(shift, sigma as f64, 1.0).0, gaussian_loss(shift, 0.7 * sigma as f64, 1.0).0);
+        let found = gaussian_loss(shift, sigma as f64, 1.0).0;
+        let less = gaussian_loss(shift, 0.7 * sigma as f64, 1.0).0;
         println!("a delta of 0.01: {found:.5}, with 30 % less noise {less:.5}");
         assert!((0.004..=0.01).contains(&found) && less > 0.012, "{found} {less}");
         let sigma = gaussian_noise(50, 1, Price::Concentrated("0.25".parse().unwrap())).scale().units();
-        let (found, less) =
-            (gaussian_loss(shift, sigma as f64, 1.0).1, gaussian_loss(shift, 0.7 * sigma as f64, 1.0).1);
+        let found = gaussian_loss(shift, sigma as f64, 1.0).1;
+        let less = gaussian_loss(shift, 0.7 * sigma as f64, 1.0).1;
         println!("a rho of 0.25 at order 2: {found:.5}, with 30 % less noise {less:.5}");
         assert!((0.35..=0.5 + 1e-9).contains(&found) && less > 0.6, "{found} {less}");
     }
@@ -350,7 +360,8 @@ fn neighbours_under_gaussians_lose_what_is_paid_for() {
 #[test]
 fn a_release_has_the_deviation_of_its_law() {
     const VALUES: usize = 141;
-    let (price, delta) = ("1".parse().unwrap(), "0.000000001".parse().unwrap());
+    let price = "1".parse().unwrap();
+    let delta = "0.000000001".parse().unwrap();
     let exact = Exact::new(vec![7; VALUES]);
     let mut generator = Generator::frozen([70; 32]);
     let gaussian = gaussian_noise(1 << 40, VALUES, Price::Approximate { epsilon: price, delta });
@@ -395,7 +406,8 @@ fn a_vector_of_any_length_is_released_and_no_two_alike() {
     for n in [0, 1, 2, 63, 64, 65, 4096] {
         let exact = Exact::new(vec![0; n]);
         let mut release = || [ball.release(&exact, &mut generator), gaussian.release(&exact, &mut generator)];
-        let (first, second) = (release(), release());
+        let first = release();
+        let second = release();
         for (first, second) in first.iter().zip(&second) {
             assert!(first.values().len() == n && first.values().iter().all(|z| *z != 0));
             assert!(n == 0 || first != second);

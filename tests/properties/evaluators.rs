@@ -71,7 +71,8 @@ impl Window {
 /// description tells the noise `told` times as large as it is.
 fn raw_and_smoothed(epsilon: f64, told: f64) -> (f64, f64) {
     let orders = [1, 2, 4, 8];
-    let (mut raw, mut smoothed) = ([0.0; 4], 0.0);
+    let mut raw = [0.0; 4];
+    let mut smoothed = 0.0;
     for seed in 0..25 {
         let window = Window::new(seed, 3_000, 0.06);
         // A record changes the 41 values by 40 in all.
@@ -104,7 +105,9 @@ fn a_scale_told_ten_times_too_small_loses_the_gain() {
 
 #[test]
 fn the_posterior_deviation_is_that_of_the_error() {
-    let (mut inside, mut all, mut squares) = (0, 0, 0.0);
+    let mut inside = 0;
+    let mut all = 0;
+    let mut squares = 0.0;
     for seed in 0..40 {
         let window = Window::new(seed, 3_000, 0.06);
         let synopsis = window.released(400.0, seed + 2_000);
@@ -119,7 +122,8 @@ fn the_posterior_deviation_is_that_of_the_error() {
         }
         assert_eq!(synopsis.evaluator(2).unwrap().deviation(&[0.5]).unwrap(), None);
     }
-    let (covered, square) = (inside as f64 / f64::from(all), squares / f64::from(all));
+    let covered = inside as f64 / f64::from(all);
+    let square = squares / f64::from(all);
     assert!(covered > 0.9 && (0.4..1.5).contains(&square), "{covered} {square}");
 }
 
@@ -137,7 +141,8 @@ fn kernel_functions_are_smoothed_too() {
             factor[i][j] = if i == j { rest.sqrt() } else { rest / factor[j][j] };
         }
     }
-    let (mut raw, mut smoothed) = (0.0, 0.0);
+    let mut raw = 0.0;
+    let mut smoothed = 0.0;
     for seed in 0..15 {
         let window = Window::new(seed, 3_000, 0.06);
         let mut coordinates: Vec<f64> = Vec::new();
@@ -191,7 +196,8 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
             let synopsis = Synopsis::new(about.clone(), coefficients).unwrap();
             let evaluator = synopsis.evaluator(By::Kernel).unwrap();
             for (i, y) in places.iter().enumerate() {
-                let (noise, width) = (evaluator.evaluate(&[*y]).unwrap().abs(), band.half_width(&[*y]).unwrap());
+                let noise = evaluator.evaluate(&[*y]).unwrap().abs();
+                let width = band.half_width(&[*y]).unwrap();
                 let (square, covered, louder) = &mut seen[i];
                 *square += noise * noise / f64::from(DRAWS);
                 *covered += u32::from(noise <= width);
@@ -214,9 +220,11 @@ fn pointwise_bands_cover_at_a_point_and_are_far_narrower_than_simultaneous_ones(
     let mut louder = [0_u32; 5];
     for seed in 0..2_000 {
         let synopsis = window.released(1.0, seed);
-        let (evaluator, band) = (synopsis.evaluator(2).unwrap(), synopsis.pointwise(2).unwrap());
+        let evaluator = synopsis.evaluator(2).unwrap();
+        let band = synopsis.pointwise(2).unwrap();
         for (i, y) in points.iter().enumerate() {
-            let (noise, width) = (evaluator.evaluate(&[*y]).unwrap().abs(), band.half_width(&[*y]).unwrap());
+            let noise = evaluator.evaluate(&[*y]).unwrap().abs();
+            let width = band.half_width(&[*y]).unwrap();
             covered[i] += u32::from(noise <= width);
             louder[i] += u32::from(1.3 * noise <= width);
         }
@@ -294,10 +302,11 @@ fn the_approximation_is_within_its_declared_bound() {
     ] {
         let about = Description { order, smoothness: Some(declared.clone()), ..about.clone() };
         let synopsis = Synopsis::new(about, values.clone()).unwrap();
-        let (bound, evaluator) = (synopsis.approximation().unwrap(), synopsis.evaluator(order).unwrap());
+        let bound = synopsis.approximation().unwrap();
+        let evaluator = synopsis.evaluator(order).unwrap();
         for y in line(97) {
-            let (error, width) =
-                ((evaluator.evaluate(&[y]).unwrap() - parabola(y)).abs(), bound.half_width(&[y]).unwrap());
+            let error = (evaluator.evaluate(&[y]).unwrap() - parabola(y)).abs();
+            let width = bound.half_width(&[y]).unwrap();
             assert!(error <= width + 1e-12, "{order} {declared:?} {y}: {error} {width}");
             if (order, &declared) == (1, &Smoothness::Curvature(vec![6.0])) {
                 assert!(error >= 0.7 * width, "{y}: {error} {width}");
@@ -308,7 +317,8 @@ fn the_approximation_is_within_its_declared_bound() {
     let kernel = PointKernel::Gaussian { precision: vec![vec![25.0]] };
     let basis = KernelBasis { kernel: kernel.clone(), points: vec![vec![0.2], vec![0.7]] };
     // Its projection: K a = k.
-    let (near, far) = (kernel.value(&[0.4], &[0.2]), kernel.value(&[0.4], &[0.7]));
+    let near = kernel.value(&[0.4], &[0.2]);
+    let far = kernel.value(&[0.4], &[0.7]);
     let between = kernel.value(&[0.2], &[0.7]);
     let determinant = 1.0 - between * between;
     let projection = vec![(near - between * far) / determinant, (far - between * near) / determinant];
@@ -329,7 +339,9 @@ fn the_approximation_is_within_its_declared_bound() {
 
 #[test]
 fn smoothing_gains_more_in_two_dimensions() {
-    let (degree, bandwidth, epsilon) = (12_u32, 0.15, 0.1);
+    let degree = 12_u32;
+    let bandwidth = 0.15;
+    let epsilon = 0.1;
     let scale = f64::from(degree * degree) / epsilon;
     let mut about = Window::new(1, 0, bandwidth).about(NoiseDistribution::DiscreteLaplace, scale);
     about.degree = degree;
@@ -339,7 +351,8 @@ fn smoothing_gains_more_in_two_dimensions() {
         let at = |i: u32| f64::from(i) / f64::from(side);
         (0..=side).flat_map(|i| (0..=side).map(move |j| [at(i), at(j)])).collect()
     };
-    let (mut raw, mut smoothed) = ([0.0; 3], 0.0);
+    let mut raw = [0.0; 3];
+    let mut smoothed = 0.0;
     for seed in 0..6 {
         let [first, second] = [seed, seed + 50].map(|seed| Window::new(seed, 3_000, bandwidth));
         let records: Vec<[f64; 2]> = first.records.iter().zip(&second.records).map(|(x, y)| [*x, *y]).collect();

@@ -167,7 +167,8 @@ static FOUND: LazyLock<Vec<(Case, Adjacency, [f64; 3])>> = LazyLock::new(|| {
 #[test]
 fn no_neighbours_change_an_expression_by_more_than_proved_and_some_nearly_do() {
     for (case, adjacency, found) in &*FOUND {
-        let ([sum, sup, length], gain) = (*found, change::gain(&proved(case), *adjacency));
+        let [sum, sup, length] = *found;
+        let gain = change::gain(&proved(case), *adjacency);
         println!("{adjacency:?}, {}: {found:.4?} of the claim; {gain:.3} below sqrt(D1 S)", case.text);
         assert!(found.iter().all(|found| *found <= 1.0), "{adjacency:?} {}: {found:?}", case.text);
         let near = if *adjacency == Adjacency::ReplaceOne { case.replaced } else { 0.95 };

@@ -129,7 +129,9 @@ impl Case {
 fn no_records_are_further_from_their_form_and_some_come_near() {
     let mut rng = ChaCha12Rng::seed_from_u64(24);
     for case in Case::all() {
-        let (about, unit, points) = (case.about(), case.target.unit(), case.points());
+        let about = case.about();
+        let unit = case.target.unit();
+        let points = case.points();
         let mut most: f64 = 0.0;
         for records in case.windows(&mut rng) {
             let values = case.exact(&records).opened().iter().map(|value| *value as f64 * unit).collect();
@@ -161,7 +163,9 @@ fn boxes(case: &Case, rng: &mut ChaCha12Rng) -> Vec<Vec<[f64; 2]>> {
 fn no_integral_is_further_off_than_it_says_and_some_come_near() {
     let mut rng = ChaCha12Rng::seed_from_u64(25);
     for case in Case::all() {
-        let (about, unit, windows) = (case.about(), case.target.unit(), case.windows(&mut rng));
+        let about = case.about();
+        let unit = case.target.unit();
+        let windows = case.windows(&mut rng);
         let synopses: Vec<Synopsis> = windows
             .iter()
             .map(|records| {
@@ -169,7 +173,8 @@ fn no_integral_is_further_off_than_it_says_and_some_come_near() {
                 Synopsis::new(about.clone(), values).expect("a synopsis")
             })
             .collect();
-        let (mut most, mut least): (f64, f64) = (0.0, 1.0);
+        let mut most: f64 = 0.0;
+        let mut least: f64 = 1.0;
         for sides in boxes(&case, &mut rng) {
             let size: f64 = sides.iter().map(|[low, high]| high - low).product();
             for (records, synopsis) in windows.iter().zip(&synopses) {
@@ -199,7 +204,9 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
     for case in
         [Case::lattice("order 4", 0.048, 40, 4, 0.9), Case::cells("linear", &[0.07], Spline::Linear, &[11], 0.0)]
     {
-        let (law, shape, points) = (NoiseDistribution::DiscreteLaplace, case.target.shape(), case.points());
+        let law = NoiseDistribution::DiscreteLaplace;
+        let shape = case.target.shape();
+        let points = case.points();
         let exact_at = |x: f64| case.exact(&vec![vec![x]; 2_000]);
         let change = case.target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).expect("a sensitivity");
         let price = Price::Pure("1".parse().expect("a price"));
@@ -218,7 +225,8 @@ fn band_and_form_hold_nine_of_ten_windows_and_half_of_it_does_not() {
             off(*a).total_cmp(&off(*b))
         });
         let worst = worst.expect("a place");
-        let (exact, records) = (exact_at(worst), vec![vec![worst]; 2_000]);
+        let exact = exact_at(worst);
+        let records = vec![vec![worst]; 2_000];
         let [mut whole, mut half] = [0; 2];
         for seed in 0..100 {
             let noisy = mechanism.release(&exact, &mut Generator::frozen([seed; 32]));

@@ -31,7 +31,8 @@ type Record = [Cell; 4];
 
 fn columns(unit_type: Option<IdType>) -> Columns {
     let [time, user, x, y] = COLUMNS.map(str::to_owned);
-    let (time_format, unit) = (Some(TimeFormat::Seconds), Some(user));
+    let time_format = Some(TimeFormat::Seconds);
+    let unit = Some(user);
     Columns { time, time_format, unit, unit_type, values: vec![x, y], ..Columns::default() }
 }
 
@@ -54,9 +55,10 @@ impl Program {
     /// `None` where the program raises an error instead.
     fn column(self, cells: &[Cell]) -> Option<ArrayRef> {
         let has = |kind: fn(&Cell) -> bool| cells.iter().any(kind);
-        let (has_null, has_float) = (has(|cell| *cell == Cell::Null), has(|cell| matches!(cell, Cell::Float(_))));
-        let (has_text, has_integer) =
-            (has(|cell| matches!(cell, Cell::Text(_))), has(|cell| matches!(cell, Cell::Integer(_))));
+        let has_null = has(|cell| *cell == Cell::Null);
+        let has_float = has(|cell| matches!(cell, Cell::Float(_)));
+        let has_text = has(|cell| matches!(cell, Cell::Text(_)));
+        let has_integer = has(|cell| matches!(cell, Cell::Integer(_)));
         let float = |cell: &Cell| match *cell {
             Cell::Integer(integer) => Some(integer as f64),
             Cell::Float(float) => Some(float),
@@ -94,7 +96,8 @@ impl Program {
 
     /// A message of these records; with `leaves_out` it has no column of which no record has anything.
     fn message(self, records: &[Record], leaves_out: bool) -> Option<Vec<u8>> {
-        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        let mut fields = Vec::new();
+        let mut arrays = Vec::new();
         for (at, name) in COLUMNS.iter().enumerate() {
             let cells: Vec<Cell> = records.iter().map(|record| record[at]).collect();
             if leaves_out && cells.iter().all(|cell| *cell == Cell::Null) {

@@ -65,7 +65,8 @@ fn tightness(target: &dyn Target, seed: u64) -> f64 {
     let claimed = target.sensitivity(Adjacency::AddRemove, CAP).unwrap().0 as f64;
     let change = |rng: &mut ChaCha20Rng| {
         let rows = rows(rng);
-        let (one, other) = (values(target, &rows, None), values(target, &rows, Some("u")));
+        let one = values(target, &rows, None);
+        let other = values(target, &rows, Some("u"));
         one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b)).sum::<u128>() as f64 / claimed
     };
     (0..400).map(|_| change(&mut rng)).fold(0.0, f64::max)

@@ -58,7 +58,8 @@ fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Accumulator {
 
 /// 2-norm, 1-norm and sup norm of a difference, over what is claimed.
 fn over_claims(target: &dyn Target, adjacency: Adjacency, one: &Exact, other: &Exact) -> [f64; 3] {
-    let (one, other) = (one.opened(), other.opened());
+    let one = one.opened();
+    let other = other.opened();
     let changes = || one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b) as f64);
     let claimed = [
         target.euclidean_sensitivity(adjacency, 1).unwrap(),

@@ -66,8 +66,10 @@ fn state(target: &dyn Target, side: &Side) -> Accumulator {
 
 /// The difference over what is claimed: 1-norm, sup norm, 2-norm.
 fn change(target: &dyn Target, adjacency: Adjacency, one: &Side, other: &Side) -> [f64; 3] {
-    let (one, other) = (target.evaluate(&state(target, one)), target.evaluate(&state(target, other)));
-    let (found, claimed) = (between(&one, &other), claims(target, adjacency, 1));
+    let one = target.evaluate(&state(target, one));
+    let other = target.evaluate(&state(target, other));
+    let found = between(&one, &other);
+    let claimed = claims(target, adjacency, 1);
     [0, 1, 2].map(|norm| found[norm] as f64 / claimed[norm])
 }
 

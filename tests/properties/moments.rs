@@ -89,7 +89,8 @@ fn tightness(axes: usize, frequencies: u32, adjacency: Adjacency, contributions:
     let background = (0..background).map(|_| (0..axes).map(|_| rng.random()).collect()).collect();
     let search = Search { moments: &moments, background, adjacency, contributions: contributions as usize };
     let tries = if moments.nodes().cells() > 20_000 { 3 } else { 40 };
-    let (found, claimed) = (search.worst(axes, tries), claims(&moments, adjacency, contributions));
+    let found = search.worst(axes, tries);
+    let claimed = claims(&moments, adjacency, contributions);
     [0, 1, 2].map(|i| found[i] / claimed[i])
 }
 

@@ -25,7 +25,8 @@ fn draws(scale: u64, seed: u8, n: usize) -> Vec<i128> {
 
 /// How far draws are from `tanh(1 / 2s) exp(-|z| / s)`: more than 1 rejects, once in 1e9 where they are right.
 fn misfit(draws: &[i128], scale: u64) -> f64 {
-    let (n, s) = (draws.len() as f64, scale as f64);
+    let n = draws.len() as f64;
+    let s = scale as f64;
     let expected = |z: i128| n * (0.5 / s).tanh() * (-(z.abs() as f64) / s).exp();
     // One bin a value as far as 20 draws are expected there, one for each tail.
     let reach = (s * (expected(0) / 20.0).ln()).floor() as i128;
@@ -69,7 +70,8 @@ fn small_scales_fit_the_discrete_laplace_law() {
 fn large_scales_have_the_exponential_mean_and_even_low_bits() {
     for (seed, scale) in [(4, 1 << 20), (5, 16 * ((1 << 41) + 12_345)), (6, Scale::LARGEST)] {
         let draws = draws(scale, seed, DRAWS);
-        let (mean, range) = (mean_magnitude(&draws, scale), exponential_mean_range(DRAWS));
+        let mean = mean_magnitude(&draws, scale);
+        let range = exponential_mean_range(DRAWS);
         println!("scale {scale}: mean magnitude {mean:.5} in {range:?}");
         assert!(range.contains(&mean), "scale {scale}: {mean} outside {range:?}");
         let negative = draws.iter().filter(|z| **z < 0).count() as f64;
@@ -98,7 +100,8 @@ fn a_scale_thirty_percent_off_is_found_out() {
 
 /// `n` cubes of `N` coordinates each.
 fn cubes<const N: usize>(scale: u64, seed: u8, n: usize) -> Vec<[i128; N]> {
-    let (cube, mut generator) = (DiscreteCube::new(Scale::new(scale).unwrap()), Generator::frozen([seed; 32]));
+    let cube = DiscreteCube::new(Scale::new(scale).unwrap());
+    let mut generator = Generator::frozen([seed; 32]);
     let mut one = || {
         let mut values = [0; N];
         cube.fill(&mut generator, &mut values);
@@ -208,7 +211,8 @@ fn cubes_of_a_wrong_scale_or_dimension_are_found_out() {
 #[test]
 fn a_cube_is_quieter_where_a_record_moves_every_value() {
     const VALUES: usize = 441;
-    let (sup, price) = (1_u64 << 32, "1".parse().unwrap());
+    let sup = 1_u64 << 32;
+    let price = "1".parse().unwrap();
     let exact = Exact::new(vec![7; VALUES]);
     let mut generator = Generator::frozen([31; 32]);
     let cube =
@@ -237,7 +241,8 @@ fn the_odds_of_neighbours_under_a_cube_are_those_of_the_price() {
         let beyond = |by: i128| draws.iter().filter(|[x, y]| (*x).max(*y) > by + 72).count() as f64;
         (beyond(0) / beyond(48)).ln()
     };
-    let (right, small) = (odds(48), odds(32));
+    let right = odds(48);
+    let small = odds(32);
     assert!((0.5..1.02).contains(&right), "{right}");
     assert!(small > 1.02, "{small}");
 }
@@ -247,7 +252,8 @@ fn choices(utilities: &[i128], scale: f64) -> Vec<f64> {
     fn take(left: &[usize], utilities: &[i128], scale: f64, weight: f64, law: &mut [f64]) {
         let best = utilities.iter().max().unwrap();
         for index in left {
-            let (taken, weight) = ((-((best - utilities[*index]) as f64) / scale).exp(), weight / left.len() as f64);
+            let taken = (-((best - utilities[*index]) as f64) / scale).exp();
+            let weight = weight / left.len() as f64;
             law[*index] += weight * taken;
             let rest: Vec<usize> = left.iter().copied().filter(|other| other != index).collect();
             take(&rest, utilities, scale, weight * (1.0 - taken), law);
@@ -265,7 +271,8 @@ fn one_of_many_functions_is_chosen_with_the_odds_of_its_utility() {
     let few = [-1_000, -976, -904, -904, -952];
     let law = choices(&few, 48.0);
     let misfit = |scale: u64| {
-        let (scale, mut generator) = (Scale::new(scale).unwrap(), Generator::frozen([71; 32]));
+        let scale = Scale::new(scale).unwrap();
+        let mut generator = Generator::frozen([71; 32]);
         let mut bins: Vec<(f64, f64)> = law.iter().map(|p| (0.0, 100_000.0 * p)).collect();
         (0..100_000).for_each(|_| bins[permute_and_flip(scale, &few, &mut generator)].0 += 1.0);
         bins.iter().map(|(o, e)| (o - e).powi(2) / e).sum::<f64>()
@@ -290,14 +297,16 @@ fn the_odds_of_neighbours_under_a_choice_are_those_of_the_price() {
             for variants in 0..81 {
                 let moved: Vec<i128> =
                     (0..4_usize).map(|i| base[i] + 40 * (variants / 3_i128.pow(i as u32) % 3 - 1)).collect();
-                let (before, after) = (choices(&base, scale), choices(&moved, scale));
+                let before = choices(&base, scale);
+                let after = choices(&moved, scale);
                 odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
             }
         }
         odds
     };
     let scale = Selection::calibrated(40, "1.00000001".parse().unwrap()).unwrap().scale().units() as f64;
-    let (found, less) = (largest(scale), largest(0.7 * scale));
+    let found = largest(scale);
+    let less = largest(0.7 * scale);
     println!("a price of 1: {found:.4}, with 30 % less noise {less:.4}");
     assert!((0.9..=1.000_000_011).contains(&found) && less > 1.1, "{found} {less}");
 }
@@ -332,13 +341,15 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
             for variants in 0..27_i128 {
                 let moved: Vec<i128> =
                     (0..3_usize).map(|j| base[j] + 40 * (variants / 3_i128.pow(j as u32) % 3 - 1)).collect();
-                let (before, after) = (law(&base, scale), law(&moved, scale));
+                let before = law(&base, scale);
+                let after = law(&moved, scale);
                 odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
             }
         }
         odds
     };
-    let (found, less) = (largest(scale), largest(0.5 * scale));
+    let found = largest(scale);
+    let less = largest(0.5 * scale);
     println!("a price of 1: {found:.4}, with half the noise {less:.4}");
     assert!(found <= 1.000_000_011 && less > 1.0, "{found} {less}");
 }
@@ -382,7 +393,8 @@ fn a_vector_of_any_length_is_filled_and_a_generator_never_repeats() {
 #[test]
 fn a_release_adds_noise_of_sensitivity_over_price_to_every_value() {
     let exact = Exact::new((0..DRAWS as i128).map(|i| (i - 1000) << 40).collect());
-    let (sensitivity, price) = (3_u64 << 33, 0.7);
+    let sensitivity = 3_u64 << 33;
+    let price = 0.7;
     let laplace = Mechanism::laplace(Sensitivity(sensitivity), "0.7".parse().unwrap()).unwrap();
     let noisy = laplace.release(&exact, &mut Generator::frozen([12; 32]));
     let noise: Vec<i128> = noisy.values().iter().zip(&exact.opened()).map(|(noisy, exact)| noisy - exact).collect();

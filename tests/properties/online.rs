@@ -224,7 +224,8 @@ fn no_course_of_points_changes_the_answers_by_more_than_was_paid_for_and_some_ne
                 let mut rng = ChaCha20Rng::seed_from_u64(course);
                 let mut pair = Pair::new(&kernel, axes, error);
                 let x = at(0.4);
-                let (mut low, mut high) = (0.0, 1.0);
+                let mut low = 0.0;
+                let mut high = 1.0;
                 for i in 0..40 {
                     let point: Vec<f64> = match course {
                         // The record itself, and ever nearer.
@@ -271,7 +272,8 @@ fn what_is_free_is_what_the_earlier_answers_predict() {
         // Nearly all of the slack for errors: few points have noise of their own.
         let mut online = online(&kernel, axes, DELTA as f64 * 0.012);
         let mut rng = ChaCha20Rng::seed_from_u64(4);
-        let (mut factor, mut released) = (Cholesky::new(&kernel), Vec::new());
+        let mut factor = Cholesky::new(&kernel);
+        let mut released = Vec::new();
         for i in 0..40 {
             let point: Vec<f64> = (0..axes).map(|_| rng.random()).collect();
             let answer = online.ask(&point, &one(i * 1_000_000), &mut generator).unwrap();

@@ -51,9 +51,11 @@ impl Case {
 
     /// One number of every vector: the largest size, or the values in turn, the first and the last among them.
     fn drawn(&self, scale: u64, values: usize, seed: u8) -> Vec<i128> {
-        let (scale, mut generator) = (Scale::new(scale).unwrap(), Generator::frozen([seed; 32]));
+        let scale = Scale::new(scale).unwrap();
+        let mut generator = Generator::frozen([seed; 32]);
         let mut numbers = vec![0; self.draws()];
-        let (cube, ball) = (DiscreteCube::new(scale), RoundedBall::new(scale));
+        let cube = DiscreteCube::new(scale);
+        let ball = RoundedBall::new(scale);
         let mut vector = vec![0; values];
         let fill: &dyn Fn(&mut Generator, &mut [i128]) = match self.law {
             // Values are independent: one vector of all.

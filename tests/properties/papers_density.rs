@@ -64,8 +64,10 @@ impl Calibration {
 
 fn mixture() -> Vec<f64> {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let (wide, narrow) = (Normal::new(0.5, 0.02_f64.sqrt()), Normal::new(0.75, 0.005_f64.sqrt()));
-    let (wide, narrow) = (wide.expect("a law"), narrow.expect("a law"));
+    let wide = Normal::new(0.5, 0.02_f64.sqrt());
+    let narrow = Normal::new(0.75, 0.005_f64.sqrt());
+    let wide = wide.expect("a law");
+    let narrow = narrow.expect("a law");
     (0..RECORDS)
         .map(|_| if rng.random_bool(0.4) { wide.sample(&mut rng) } else { narrow.sample(&mut rng) })
         .map(|x: f64| x.clamp(0.0, 1.0))
@@ -321,7 +323,8 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
         }
         for rows in [paper, tight] {
             // "Accuracy improves for increasing h, except for sufficiently large perturbations."
-            let (least, most) = (&rows[0], &rows[EPSILONS.len() - 1]);
+            let least = &rows[0];
+            let most = &rows[EPSILONS.len() - 1];
             assert!(most.bernstein.is_sorted_by(|low, high| low > high), "b {b}: {:?}", most.bernstein);
             assert!(least.bernstein.is_sorted(), "b {b}: {:?}", least.bernstein);
         }

@@ -90,7 +90,8 @@ fn sup_distance(a: &Grid, b: &Grid) -> f64 {
 fn disagreement(a: &Grid, b: &Grid, data: &Data) -> f64 {
     let nearest = |t: f64| (t * f64::from(STEPS)).round() as usize;
     let differs = |([x, y], _): &&([f64; 2], f64)| {
-        let (row, column) = (nearest(*y), nearest(*x));
+        let row = nearest(*y);
+        let column = nearest(*x);
         (a[row][column] > 0.0) != (b[row][column] > 0.0)
     };
     data.iter().filter(differs).count() as f64 / data.len() as f64
@@ -113,7 +114,8 @@ fn csv(name: &str, names: &[&str], grids: &[&Grid]) {
     for (row, column) in (0..=STEPS).flat_map(|row| (0..=STEPS).map(move |column| (row, column))) {
         let values: Vec<String> =
             grids.iter().map(|grid| format!("{:.5}", grid[row as usize][column as usize])).collect();
-        let (x, y) = (f64::from(column) / f64::from(STEPS), f64::from(row) / f64::from(STEPS));
+        let x = f64::from(column) / f64::from(STEPS);
+        let y = f64::from(row) / f64::from(STEPS);
         let _ = writeln!(table, "{x:.4},{y:.4},{}", values.join(","));
     }
     fs::write(picture::output(name), table).expect("written");
@@ -173,7 +175,8 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
         for epsilon in ["0.1", "1", "10"] {
             let mut generator = Generator::frozen([2; 32]);
             let price = epsilon.parse().expect("a price");
-            let (mut error, mut changed) = (0.0, 0.0);
+            let mut error = 0.0;
+            let mut changed = 0.0;
             for repeat in 0..REPEATS {
                 let released = release((&machine, &values), sensitivity, price, ORDER, &mut generator);
                 error += sup_distance(&released, &exact) / REPEATS as f64;
@@ -228,7 +231,8 @@ fn two_moons(records: usize) -> Data {
 
 /// The standard normal law up to `x` (Marsaglia 2004, equation 3), for `|x| < 7`.
 fn normal(x: f64) -> f64 {
-    let (mut term, mut sum) = (x, x);
+    let mut term = x;
+    let mut sum = x;
     for n in 1..200 {
         term *= x * x / f64::from(2 * n + 1);
         sum += term;
@@ -240,7 +244,8 @@ fn normal(x: f64) -> f64 {
 /// theorem 8).
 fn analytic_gaussian(epsilon: f64, delta: f64) -> f64 {
     let spent = |s: f64| normal(0.5 / s - epsilon * s) - epsilon.exp() * normal(-0.5 / s - epsilon * s);
-    let (mut low, mut high) = (0.1, 4.0);
+    let mut low = 0.1;
+    let mut high = 4.0;
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
         if spent(middle) > delta { low = middle } else { high = middle }

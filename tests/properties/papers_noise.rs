@@ -188,7 +188,8 @@ impl Release {
 impl Release {
     /// The mean sup error of posterior smoothing.
     fn smoothed(&self, experiment: &Experiment) -> f64 {
-        let (about, mechanism) = (plan(&self.settings).releases[0].description().clone(), mechanism(&self.settings));
+        let about = plan(&self.settings).releases[0].description().clone();
+        let mechanism = mechanism(&self.settings);
         let mut generator = Generator::frozen([5; 32]);
         let mut error = || {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());

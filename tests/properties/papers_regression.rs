@@ -85,7 +85,8 @@ fn estimator(data: &[(f64, f64)], x: f64) -> f64 {
 /// Draws one record at a time; a pair of neighbouring data sets takes `RECORDS + 1` of them.
 fn prior() -> impl FnMut(&mut ChaCha20Rng) -> Record {
     let noise = Normal::new(0.0, 0.2).expect("a law");
-    let (mut drawn, mut factors) = (0, [false; 3]);
+    let mut drawn = 0;
+    let mut factors = [false; 3];
     move |rng| {
         if drawn % (RECORDS + 1) == 0 {
             factors = [0.95, 0.5, 0.5].map(|chance| rng.random_bool(chance));

@@ -55,7 +55,8 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
                     for bytes in all {
                         assert!(joined.take(span, bytes));
                     }
-                    let (expected, found) = (kept(&whole.close()), kept(&joined.close()));
+                    let expected = kept(&whole.close());
+                    let found = kept(&joined.close());
                     assert!(expected == found, "seed {seed}, {has_keys} {cap:?}, {panes} panes, window {number}");
                     number += 1;
                 }
@@ -68,7 +69,8 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
 /// Each group takes the memory of an accumulator, so that one that is there again and again would take it from few bytes.
 #[test]
 fn a_partial_that_has_a_group_twice_is_refused() {
-    let (rules, form) = (rules(false, None), vec![forms(1).remove(0)]);
+    let rules = rules(false, None);
+    let form = vec![forms(1).remove(0)];
     let first = rules.grid.span_of(seconds(0));
     let windows = || Windows::new(rules.clone(), form.clone(), first.start, first, None);
     let mut sent = windows();
@@ -161,7 +163,8 @@ fn written(records: &[Kept], users: &[(i64, usize)], sums: u64) -> Vec<u8> {
         bytes.push(number as u8);
     }
     let signed = |number: i64| ((number << 1) ^ (number >> 63)) as u64;
-    let (mut bytes, mut last) = (Vec::new(), 0);
+    let mut bytes = Vec::new();
+    let mut last = 0;
     natural(&mut bytes, users.len() as u64);
     for (period, length) in users {
         natural(&mut bytes, signed(1_000_000 * period));
@@ -327,7 +330,8 @@ fn what_was_not_announced_is_not_taken() {
 #[test]
 fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     let announcement = announcement();
-    let (right, wrong) = (partial(&announcement, 1, 1), partial(&announcement, 1, 2));
+    let right = partial(&announcement, 1, 1);
+    let wrong = partial(&announcement, 1, 2);
     let add = |collected: &mut Collected, partial: &Partial| -> Vec<Added> {
         pieces(partial).expect("pieces").into_iter().map(|piece| collected.add(piece)).collect()
     };
@@ -417,7 +421,8 @@ fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is
 #[test]
 fn what_no_absorber_could_have_sent_is_not_taken() {
     let announcement = announcement();
-    let (whole, keys) = (partial(&announcement, 1, 1), Keys::new(&Secret::new([1; 32])));
+    let whole = partial(&announcement, 1, 1);
+    let keys = Keys::new(&Secret::new([1; 32]));
     let opened = |piece: &Piece| keys.opened(&keys.sealed(&Message::Piece(piece.clone())).expect("sealed"));
     let claims: [fn(&mut Piece); 7] = [
         |piece| piece.size = LONGEST + 1,

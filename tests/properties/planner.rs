@@ -22,7 +22,8 @@ const CASES: [Case; 5] = [
 fn compared(case: Case, noise: &str, laws: &[Law], windows: u32, halves: &mut Vec<f64>) -> Vec<String> {
     let release = case.auto(noise).releases.remove(0);
     let taken = release.auto.unwrap().best;
-    let (settings, expected) = (case.fixed(&taken), taken.expected);
+    let settings = case.fixed(&taken);
+    let expected = taken.expected;
     let name = format!(
         "{:?} {} b {:.3} n {} {} {}",
         case.kind,
@@ -205,9 +206,12 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let settings = case.settings("noise = \"laplace\"\ndegree = 24\norder = 2");
     let table = case.auto("laplace").releases.remove(0).auto.unwrap();
     let plan = plan(&settings);
-    let (about, target) = (plan.releases[0].description(), &settings.releases[0].function.target);
+    let about = plan.releases[0].description();
+    let target = &settings.releases[0].function.target;
     let predicted = predict::readings(about, &table.rough.unwrap(), |noisy| target.publish(noisy)).unwrap();
-    let (spec, mechanism, places) = (target.accumulator(), mechanism(&settings), case.places());
+    let spec = target.accumulator();
+    let mechanism = mechanism(&settings);
+    let places = case.places();
     let fine = case.settings(&format!("degree = {}\norder = 1", case.steps())).releases.remove(0).function;
     let mut found = [0.0; 2];
     for seed in 0..60 {

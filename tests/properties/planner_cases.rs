@@ -197,7 +197,8 @@ impl Case {
                 Law::Heaped => places[which].clone(),
                 Law::Cluster => places[0].iter().map(|c| c + 0.3 * width * normal()).collect(),
                 Law::Ordinary if is_in_cluster && self.kind == Kind::Covariance => {
-                    let (u, v) = (normal(), normal());
+                    let u = normal();
+                    let v = normal();
                     vec![places[0][0] + width * u, places[0][1] + width * (0.8 * u + 0.6 * v)]
                 }
                 Law::Ordinary if is_in_cluster => places[0].iter().map(|c| c + width * normal()).collect(),
@@ -292,7 +293,8 @@ impl Curves {
     }
 
     fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
-        let (function, shape) = (&self.settings.releases[0].function, self.settings.releases[0].shape());
+        let function = &self.settings.releases[0].function;
+        let shape = self.settings.releases[0].shape();
         let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit()).collect());
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
@@ -309,9 +311,11 @@ impl Curves {
 pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
     let places = case.places();
     let fine = case.settings(&format!("degree = {}\norder = 1", case.steps())).releases.remove(0).function;
-    let (target, mechanism) = (settings.releases[0].function.target.clone(), mechanism(&settings));
+    let target = settings.releases[0].function.target.clone();
+    let mechanism = mechanism(&settings);
     let curves = Curves::new(settings, orders, &places);
-    let (zero, releases) = (vec![0.0; places.len()], (RELEASES / windows).max(1));
+    let zero = vec![0.0; places.len()];
+    let releases = (RELEASES / windows).max(1);
     // Form, noise, both.
     let mut all: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); orders.len()];
     for number in 0..windows {
@@ -327,7 +331,8 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
         for _ in 0..releases {
             let noisy = mechanism.release(&truth, &mut generator);
             let noise: Vec<i128> = noisy.values().iter().zip(&truth.opened()).map(|(a, b)| a - b).collect();
-            let (noise, both) = (curves.at(&noise), curves.at(noisy.values()));
+            let noise = curves.at(&noise);
+            let both = curves.at(noisy.values());
             for (order, all) in all.iter_mut().enumerate() {
                 all.push((sup(&form[order], &exact), sup(&noise[order], &zero), sup(&both[order], &exact)));
             }
@@ -338,7 +343,8 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
         let mean =
             |of: fn(&(f64, f64, f64)) -> f64, count: usize| all.iter().take(count).map(of).sum::<f64>() / count as f64;
         let worst = windows.div_ceil(8) * releases;
-        let (noise, error) = (mean(|w| w.1, all.len()), mean(|w| w.2, all.len()));
+        let noise = mean(|w| w.1, all.len());
+        let error = mean(|w| w.2, all.len());
         Found { noise, error, worst: mean(|w| w.2, worst as usize), all: all.iter().map(|w| w.2).collect() }
     };
     all.into_iter().map(summed).collect()

@@ -247,7 +247,8 @@ fn a_choice_of_parameters_after_an_answer_is_no_plan() {
 
 #[test]
 fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
-    let (total, of) = (epsilon(1.0), delta(1e-6));
+    let total = epsilon(1.0);
+    let of = delta(1e-6);
     for window in
         [vec![(laplace(0.01), 1)], vec![(Class::Pure(epsilon(0.02)), 3)], vec![(laplace(0.01), 2), (normal(100.0), 1)]]
     {

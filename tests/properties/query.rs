@@ -104,7 +104,8 @@ fn questions_of_every_kind_are_answered_within_their_truncation() {
     ];
     for (name, query, exact) in questions {
         let answer = synopsis.answer(&query).unwrap();
-        let (off, truncation) = ((answer.sum - exact).abs(), answer.truncation);
+        let off = (answer.sum - exact).abs();
+        let truncation = answer.truncation;
         println!(
             "{name}: off by {off:.4}, truncation {:.4} (proved: {}), noise {:.1}",
             truncation.error, truncation.is_proved, answer.noise.half_width
@@ -197,7 +198,8 @@ fn family(axes: usize, smoothness: u32) -> Vec<Question> {
 /// Mean over releases of the worst error of a mean over the family.
 fn worst(window: &Window, records: &[Record], family: &[Question], by: Approximation) -> f64 {
     const RELEASES: u8 = 12;
-    let (n, exact): (f64, Vec<f64>) = (records.len() as f64, family.iter().map(|f| total(records, f)).collect());
+    let n: f64 = records.len() as f64;
+    let exact: Vec<f64> = family.iter().map(|f| total(records, f)).collect();
     let releases: Vec<Synopsis> = (0..RELEASES).map(|seed| window.release(seed)).collect();
     // An answer is linear in the moments: weights once a question.
     let weights: Vec<Vec<f64>> =

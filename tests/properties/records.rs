@@ -289,7 +289,8 @@ fn batches_end_and_no_row_is_lost() {
     let mut batches = Vec::new();
     for offset in 0..20_000 {
         let payload = if offset < 100 { &long } else { PLAIN };
-        let (partition, time) = (i32::from(offset >= 15_000), Timestamp::from_micros(offset / 18_000));
+        let partition = i32::from(offset >= 15_000);
+        let time = Timestamp::from_micros(offset / 18_000);
         batches.extend(gather.push(partition, offset, Some(time), reader.read(payload.as_bytes()).ok()));
     }
     batches.extend(gather.take());

@@ -46,7 +46,8 @@ fn difference(regression: &Regression, records: &[Record], replaced: bool) -> [u
     let with = |record: Option<&Record>| {
         evaluate(regression, &[common, record.map_or(&[][..], std::slice::from_ref)].concat())
     };
-    let (one, other) = (with(Some(one)), with(Some(other).filter(|_| replaced)));
+    let one = with(Some(one));
+    let other = with(Some(other).filter(|_| replaced));
     change::between(&one, &other)
 }
 
@@ -62,7 +63,8 @@ fn start(rng: &mut ChaCha20Rng, i: usize, k: u32, gap: f64) -> Vec<Record> {
     }
     // Before `c` comes a gap that `c` has in one window and a record close before it in the other, with other labels;
     // the same at `e`, next to `c` or anywhere.
-    let (close, c) = (1e-8, place(rng));
+    let close = 1e-8;
+    let c = place(rng);
     let e = if i.is_multiple_of(2) { c + gap + 2.0 * close } else { place(rng) };
     let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
     let below = |x: f64| (x - gap - 2.0 * close, 0.0);
@@ -120,7 +122,8 @@ fn tightness((b, k, gap, _): (f64, u32, f64, [f64; 3])) -> [f64; 3] {
 #[test]
 fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
     for case in CASES {
-        let (found, (b, k, gap, near)) = (tightness(case), case);
+        let found = tightness(case);
+        let (b, k, gap, near) = case;
         println!("b = {b}, k = {k}, g = {gap}: {found:.4?} of the claim");
         assert!(found.iter().all(|found| *found <= 1.0), "{b} {k} {gap}: {found:?}");
         assert!(found.iter().zip(near).all(|(found, near)| *found > near), "{b} {k} {gap}: {found:?}");

@@ -140,11 +140,12 @@ impl Setting {
         );
         let settings = Settings::parse(&text, "rivals").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
         let release = &settings.releases[0];
-        let (target, mechanism) =
-            (&release.function.target, settings.mechanism_of(release, &release.function).unwrap());
+        let target = &release.function.target;
+        let mechanism = settings.mechanism_of(release, &release.function).unwrap();
         let spec = target.accumulator();
         let exact = target.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
-        let (about, mut generator) = (plan(&settings).releases[0].description().clone(), Generator::frozen([3; 32]));
+        let about = plan(&settings).releases[0].description().clone();
+        let mut generator = Generator::frozen([3; 32]);
         let mut errors = [(); OURS].map(|()| Vec::new());
         for _ in 0..self.releases {
             let noisy = mechanism.release(&exact, &mut generator);
@@ -184,7 +185,8 @@ impl Setting {
         let spec = density.accumulator();
         let exact = density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
         let counts: Vec<f64> = exact.opened().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
-        let (basis, count) = (density.basis().clone(), counts.len());
+        let basis = density.basis().clone();
+        let count = counts.len();
         let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| CellBasis::at(&basis, y)).collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();
         let form: Vec<f64> = rows.iter().zip(&self.exact).map(|(row, exact)| sum(row, &counts) - exact).collect();
@@ -221,7 +223,8 @@ impl Setting {
         let spec = density.accumulator();
         let exact = density.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0))));
         let counts: Vec<f64> = exact.opened().iter().map(|count| *count as f64 * unit / RECORDS as f64).collect();
-        let (basis, peak) = (density.basis().clone(), unit * 2.0_f64.powi(32));
+        let basis = density.basis().clone();
+        let peak = unit * 2.0_f64.powi(32);
         let rows: Vec<Vec<f64>> = self.grid.iter().map(|y| basis.at(y)).collect();
         let sum = |row: &Vec<f64>, z: &[f64]| row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>();
         let form: Vec<f64> = rows.iter().zip(&self.exact).map(|(row, exact)| sum(row, &counts) - exact).collect();
@@ -322,7 +325,9 @@ fn no_rival_that_follows_a_public_rule_is_far_ahead_and_most_are_behind() {
         workers.into_iter().map(|worker| worker.join().expect("it ends")).collect()
     });
     let mut table = String::from("setting,epsilon,method,mean_sup_error,standard_error\n");
-    let (mut behind, mut worst, mut within) = (Vec::new(), 0.0_f64, 0);
+    let mut behind = Vec::new();
+    let mut worst = 0.0_f64;
+    let mut within = 0;
     for (setting, (row, taken)) in settings.iter().zip(&rows) {
         println!("{}", setting.title);
         for (method, means) in METHODS.iter().zip(row) {
@@ -361,7 +366,8 @@ fn no_rival_that_follows_a_public_rule_is_far_ahead_and_most_are_behind() {
 fn the_rules_that_lead_on_a_mixture_are_far_behind_on_a_spike() {
     let spike = |x: f64| Setting::of("spike", 2, Adjacency::AddRemove, 0.1, vec![vec![x; 2]; RECORDS]);
     // On a node and between nodes, of 13 linear cells an axis and of 10 bins.
-    let (linear, bins) = (spike(6.5 / 13.0), spike(0.5));
+    let linear = spike(6.5 / 13.0);
+    let bins = spike(0.5);
     for (name, setting, rule) in [
         ("linear", &linear, linear.cells(Spline::Linear, 1.25).expect("a grid")),
         ("bins", &bins, bins.cells(Spline::Box, 1.0).expect("a grid")),

@@ -99,7 +99,8 @@ fn sampled_changes_cover_a_known_distribution() {
     };
     let runs = 1_000;
     let missed = |order| (0..runs).filter(|seed| run(order, *seed).sup < wanted).count();
-    let (with, without) = (missed(plan.order), missed((200.0 * quantile).ceil() as u32));
+    let with = missed(plan.order);
+    let without = missed((200.0 * quantile).ceil() as u32);
     println!("missed {with} of {runs}, without the margin {without}; allowed {:.1}", plan.rho * runs as f64);
     // Half of the runs miss without the margin; with it, the exact chance is 4e-4.
     assert!((with as f64) < plan.rho * runs as f64, "{with}");
@@ -142,7 +143,8 @@ fn the_vignettes_regression_is_sampled_and_released() {
         target.sensitivity(Adjacency::AddRemove, 1).is_err() && target.sensitivity(Adjacency::ReplaceOne, 2).is_err()
     );
     // The failures were counted for the 1-norm: the root of its product with the sup norm would fail wherever one does.
-    let (one, euclidean) = (Adjacency::ReplaceOne, target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap());
+    let one = Adjacency::ReplaceOne;
+    let euclidean = target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap();
     assert_eq!(euclidean, target.sensitivity(one, 1).unwrap().0);
     // Fresh pairs: no more than gamma of them change by more. A fifth of 400 is 80.
     let mut rng = ChaCha20Rng::seed_from_u64(6);
@@ -162,7 +164,8 @@ fn the_vignettes_regression_is_sampled_and_released() {
 
 #[test]
 fn what_is_sampled_under_add_remove_covers_both() {
-    let (replaced, added) = (vignette(Adjacency::ReplaceOne), vignette(Adjacency::AddRemove));
+    let replaced = vignette(Adjacency::ReplaceOne);
+    let added = vignette(Adjacency::AddRemove);
     assert!(added.sup >= 0.9 * replaced.sup && added.sum >= 0.9 * replaced.sum, "{replaced:?} {added:?}");
     let target =
         BlackBox::sampled(PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY }, 1, 25, [-5.0, 5.0], &added).unwrap();
@@ -183,8 +186,8 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
     let plan = Plan::for_gamma(0.1).unwrap();
     let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
     let sampled = sample_summand(&plan, |records| formula.values(records), draw, &mut rng).unwrap();
-    let (proved, clipped) =
-        (formula.clone().proved().unwrap(), formula.clone().clipped(sampled.sup, sampled.sum).unwrap());
+    let proved = formula.clone().proved().unwrap();
+    let clipped = formula.clone().clipped(sampled.sup, sampled.sum).unwrap();
     let [_, claimed] = proved.bounds(Adjacency::AddRemove);
     println!("proved {claimed:.3}, sampled {:.3}", sampled.sum);
     assert!(sampled.sum < 0.7 * claimed);

@@ -93,7 +93,9 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
             .replace(r#""spent": "0.5", "total": "1""#, &format!(r#""spent": {price}, "total": {price}"#));
         serde_json::from_str(&text).unwrap()
     };
-    let (pure, both, rho) = (r#""0.5""#, r#"{"epsilon":"0.5","delta":"0.000000001"}"#, r#"{"rho":"0.01"}"#);
+    let pure = r#""0.5""#;
+    let both = r#"{"epsilon":"0.5","delta":"0.000000001"}"#;
+    let rho = r#"{"rho":"0.01"}"#;
     let slots = r#"{"slots":1}"#;
     let cases = [
         (r#""pure epsilon""#, pure, vec![("epsilon", "0.5")]),
@@ -194,7 +196,8 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
 fn columns_that_disagree_with_the_description_are_refused() {
     let about = description();
     let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
-    let (start, end) = (about.window.start.micros().to_le_bytes(), about.window.end.micros().to_le_bytes());
+    let start = about.window.start.micros().to_le_bytes();
+    let end = about.window.end.micros().to_le_bytes();
     for column in [&start[..], &end, &about.ledger.sequence.to_le_bytes(), b"JFK\0"] {
         // The last place: the description comes first.
         let place = bytes.windows(column.len()).rposition(|window| window == column).unwrap();

@@ -60,7 +60,8 @@ impl Setting {
     }
 
     fn target(&self) -> CellTables {
-        let (bandwidths, steps) = (vec![self.bandwidth; self.axes], vec![self.steps; self.axes]);
+        let bandwidths = vec![self.bandwidth; self.axes];
+        let steps = vec![self.steps; self.axes];
         CellTables::new(&bandwidths, Spline::Linear, &steps, Some(TableLabel::Classes(3))).expect("tables")
     }
 
@@ -149,7 +150,9 @@ struct Coverage {
 
 fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Coverage {
     const RELEASES: u64 = 300;
-    let (points, counts, exact) = (of.points(), of.counts(), of.exact(law));
+    let points = of.points();
+    let counts = of.counts();
+    let exact = of.exact(law);
     let exact = exact.tables().unwrap();
     let wide = vec![1.5 * of.bandwidth; of.axes];
     let truth = |bandwidths: Option<&[f64]>| -> Vec<Vec<f64>> {
@@ -159,7 +162,9 @@ fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Cov
     };
     let truths = [truth(None), truth(Some(&wide))];
     let classes = truths[0][0].len();
-    let (mut held, mut all, mut unknown) = (vec![vec![0.0; classes]; points.len()], vec![0.0; classes], 0.0);
+    let mut held = vec![vec![0.0; classes]; points.len()];
+    let mut all = vec![0.0; classes];
+    let mut unknown = 0.0;
     for release in 0..RELEASES {
         let noisy = of.noisy(&counts, law, times, release);
         let noisy = noisy.tables().unwrap();
@@ -308,10 +313,12 @@ fn a_ratio_of_densities_is_that_of_the_records_and_its_inverse_the_other_way_rou
     };
     for at in [0.2, 0.45, 0.7] {
         let read = |of, over| kernel.density_ratio(&[at], of, over).unwrap();
-        let (ratio, inverse) = (read(1, 0), read(0, 1));
+        let ratio = read(1, 0);
+        let inverse = read(0, 1);
         let truth = density(1, at) / density(0, at);
         assert!((ratio.value / truth - 1.0).abs() < 0.03, "{at}: {ratio:?}, not {truth}");
-        let (found, turned) = (ratio.pointwise.unwrap(), inverse.pointwise.unwrap());
+        let found = ratio.pointwise.unwrap();
+        let turned = inverse.pointwise.unwrap();
         assert!((ratio.value * inverse.value - 1.0).abs() < 1e-9 && (found.lower * turned.upper - 1.0).abs() < 1e-9);
         assert!(ratio.simultaneous.unwrap().upper > found.upper && found.lower < ratio.value);
     }

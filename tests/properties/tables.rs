@@ -130,7 +130,9 @@ fn counts_shares_means_and_quantiles_are_those_of_the_records() {
     for [low, high] in [[0.0, 0.25], [0.25, 0.6], [0.5, 1.0]] {
         let inside: Vec<&[f64; 2]> = rows.iter().filter(|[x, _]| (low..high).contains(x)).collect();
         let range = tables.range(&[[low, high]]).unwrap();
-        let (count, share, mean) = (range.count().value, range.share().value, range.mean().unwrap().value);
+        let count = range.count().value;
+        let share = range.share().value;
+        let mean = range.mean().unwrap().value;
         let true_mean = inside.iter().map(|[_, y]| y).sum::<f64>() / inside.len() as f64;
         println!("{low} to {high}: {count:.0} of {}, share {share:.4}, mean {mean:.3} of {true_mean:.3}", inside.len());
         assert!((count / inside.len() as f64 - 1.0).abs() < 0.02);
@@ -174,7 +176,8 @@ impl Law {
 
     /// A synopsis with a label from -1 to 1; its noise is `times` that which its description tells.
     fn synopsis(&self, rows: &[[f64; 2]], noise: Option<(&mut Generator, NoiseDistribution)>, times: f64) -> Synopsis {
-        let (target, epsilon) = (self.target(), "1".parse::<Epsilon>().unwrap());
+        let target = self.target();
+        let epsilon = "1".parse::<Epsilon>().unwrap();
         let spec = target.accumulator();
         let exact = target.evaluate(&spec.filled(rows.iter().map(|[x, y]| spec.record(&[*x], *y))));
         let law = noise.as_ref().map_or(NoiseDistribution::DiscreteLaplace, |(_, law)| *law);
@@ -302,7 +305,8 @@ fn intervals_hold_what_is_read_without_noise_and_larger_noise_is_found_out() {
             let found = coverage(law, noise, 1.0, releases);
             let part = |sum: f64| sum / found.releases;
             let [count, share, mean, median] = [found.count, found.share, found.mean, found.median].map(part);
-            let (points, everywhere) = (found.at_points.map(part), found.everywhere.map(part));
+            let points = found.at_points.map(part);
+            let everywhere = found.everywhere.map(part);
             println!(
                 "{name} {noise:?}: count {count:.3}, share {share:.3}, mean {mean:.3}, median {median:.3}; density, constant and line at a \
                  point {points:.3?}, everywhere {everywhere:.3?}"

@@ -88,7 +88,8 @@ fn nearest(target: &dyn Target, adjacency: Adjacency) -> Vec<f64> {
 #[test]
 fn no_pair_of_neighbours_differs_by_more_than_claimed_whatever_the_target_and_the_adjacency() {
     for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-        let (mut judged, mut near) = (0, 0);
+        let mut judged = 0;
+        let mut near = 0;
         for (name, target) in targets() {
             let found = nearest(&*target, adjacency);
             if found.is_empty() {

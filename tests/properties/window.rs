@@ -241,7 +241,8 @@ fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie(
 
 #[test]
 fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
-    let (early, late) = (record(3, 0.0), record(7, 10.0));
+    let early = record(3, 0.0);
+    let late = record(7, 10.0);
     let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
     let alone = windows_of(rules_for_users(1, 100), &[early]);
     assert_eq!(both[0].forms[0][0].accumulator, alone[0].forms[0][0].accumulator);

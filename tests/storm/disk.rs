@@ -47,7 +47,8 @@ fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
     let tools = tempfile::tempdir().expect("a folder");
     let Some(library) = preload::build("storm/faults.c", tools.path()) else { return };
     for (error, call) in [("eio", "read"), ("eio", "write"), ("enospc", "write"), ("erofs", "sync")] {
-        let (mut told, mut count) = (0, 1);
+        let mut told = 0;
+        let mut count = 1;
         loop {
             let fault = format!("{error} {call} {count} 1");
             let files = Files::new();
@@ -76,7 +77,8 @@ fn a_ledger_that_cannot_be_read_is_called_damaged_only_if_its_bytes_are() {
     let file = files.has_run("one", "out");
     let disk = FailingDisk { library: &library, folder: &files.path("one.ledger"), kept: tools.path() };
     for arguments in [["run"].as_slice(), &["ledger", "verify"]] {
-        let (mut told, mut count) = (0, 1);
+        let mut told = 0;
+        let mut count = 1;
         loop {
             let [once, always] = [1, 1_000_000].map(|times| format!("eio read {count} {times}"));
             let Some(done) = disk.ended(arguments, &file, &once) else { break };

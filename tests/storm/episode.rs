@@ -74,7 +74,8 @@ impl Episode {
             }
             Grid::Live => setup.origin,
         };
-        let (from, until) = (setup.origin.to_string(), backfill_until.to_string());
+        let from = setup.origin.to_string();
+        let until = backfill_until.to_string();
         let made = setup.ledger_command(&["init", "--from", &from, "--backfill-until", &until]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let rules = Rules {

@@ -91,7 +91,8 @@ fn expected(evidence: &Evidence, seen: &mut Seen) -> BTreeMap<(i64, &'static str
     for message in &evidence.input {
         let rows = rows(&message.payload);
         let times = rows["time"].as_primitive::<TimestampMicrosecondType>();
-        let (keys, values) = (rows["key"].as_string::<i32>(), rows["value"].as_primitive::<Float64Type>());
+        let keys = rows["key"].as_string::<i32>();
+        let values = rows["value"].as_primitive::<Float64Type>();
         for row in 0..rows.num_rows() {
             seen.records += 1;
             let key = KEYS.into_iter().find(|key| *key == keys.value(row));
@@ -115,7 +116,9 @@ pub fn judge(evidence: &Evidence) -> Result<Seen, String> {
     }
     let expected = expected(evidence, &mut seen);
     let mut slots: BTreeMap<(i64, String), (&Message, Synopsis)> = BTreeMap::new();
-    let (mut newest, mut rows, mut ids) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+    let mut newest = BTreeMap::new();
+    let mut rows = BTreeMap::new();
+    let mut ids = BTreeSet::new();
     for message in &evidence.output {
         let place = format!("{}:{}", message.partition, message.offset);
         let synopsis = Synopsis::open(&message.payload).map_err(|error| format!("{place} is no synopsis: {error}"))?;

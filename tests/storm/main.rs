@@ -101,10 +101,16 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
     }
     say(&format!("a storm of {time:?} from seed {seed}: BERNSTREAM_STORM_SEED={seed}"));
     let failures = Mutex::new(Vec::new());
-    let (begun, next, told_at) = (Instant::now(), AtomicU64::new(0), Mutex::new(Instant::now()));
+    let begun = Instant::now();
+    let next = AtomicU64::new(0);
+    let told_at = Mutex::new(Instant::now());
     thread::scope(|scope| {
         for lane in 0..lanes {
-            let (counts, failures, place, next, told_at) = (&counts, &failures, &place, &next, &told_at);
+            let counts = &counts;
+            let failures = &failures;
+            let place = &place;
+            let next = &next;
+            let told_at = &told_at;
             scope.spawn(move || {
                 let place = place(lane);
                 while begun.elapsed() < time {

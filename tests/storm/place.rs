@@ -97,7 +97,8 @@ impl Place {
             }
             (Place::Cluster { brokers, .. }, Harm::Alone) => brokers.cut_off(broker, || sleep(lasts)),
             (Place::Cluster { brokers, .. }, harm) => {
-                let (this, next) = (broker.to_string(), (broker % 3 + 1).to_string());
+                let this = broker.to_string();
+                let next = (broker % 3 + 1).to_string();
                 let (begin, end) = match harm {
                     Harm::Killed => (vec!["kill", &this], vec!["restart", &this]),
                     Harm::Frozen => (vec!["freeze", &this], vec!["thaw", &this]),
@@ -130,7 +131,8 @@ fn fit_to_power(setup: &mut Setup, brokers: &Inside, claims: Flush) {
         }
     };
     setup.witness = replaced(setup, &setup.witness, witness);
-    let (log, key) = (brokers.topic("ledger", 1, 1, &synced), setup.folder.path().join("key"));
+    let log = brokers.topic("ledger", 1, 1, &synced);
+    let key = setup.folder.path().join("key");
     fs::write(&key, [7; 32]).expect("the key is written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is a secret");
     let log = format!("[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\nstandby = \"2s\"\n", key.display());

@@ -13,7 +13,8 @@ fn brokers_that_lose_power_together_lose_no_claim() {
     let Some(brokers) = cluster::inside_on_disks(TEST, 1000) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let Some(_) = preload::build("storm/faults.c", folder.path()) else { return };
-    let (counts, unseen) = (Counts::default(), Counts::default());
+    let counts = Counts::default();
+    let unseen = Counts::default();
     let synced: Schedule = "live:16:7 power:2000:0:loses-disk power:0:0:lives".parse().expect("a schedule");
     let place = Place::Cluster { brokers, claims: Flush::AtOnce };
     play(&synced, &place, &counts).expect("nothing is lost, and nothing is published twice");

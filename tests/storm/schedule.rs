@@ -220,7 +220,8 @@ impl FromStr for Fault {
                 lasts: lasts.parse().ok()?,
             }),
             [what, after, lasts] => {
-                let (after, lasts) = (after.parse().ok()?, lasts.parse().ok()?);
+                let after = after.parse().ok()?;
+                let lasts = lasts.parse().ok()?;
                 match what {
                     "frozen" => Some(Fault::Frozen { after, lasts }),
                     "readers" => Some(Fault::Readers { after, lasts }),

@@ -42,7 +42,8 @@ impl<'a> Sender<'a> {
         let id = kafka::fresh_name("storm");
         let random = ChaCha20Rng::seed_from_u64(schedule.seed);
         let length = setup.start_of(1).since(setup.origin);
-        let (grid, windows) = (schedule.grid, schedule.windows);
+        let grid = schedule.grid;
+        let windows = schedule.windows;
         let has_transactions = !schedule.loses_power();
         Sender { setup, grid, length, windows, random, plain, has_transactions, transactional: None, id }
     }

@@ -110,7 +110,8 @@ impl<'a> Storm<'a> {
     fn power_cut(&mut self, after: u32, lasts: Duration, worker: Beside) {
         self.running(after);
         let claims = self.fresh_claims();
-        let (setup, brokers) = (&self.episode.setup, self.place.powered());
+        let setup = &self.episode.setup;
+        let brokers = self.place.powered();
         brokers.power_off();
         if worker != Beside::Lives {
             self.kill("kills: with the power of the brokers");

@@ -56,7 +56,8 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
         };
         from(Offset::Beginning);
         // Behind the last message, and from where the reader was last set off.
-        let (mut next, mut tried) = (0, -1);
+        let mut next = 0;
+        let mut tried = -1;
         let until = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < until, "partition {} of {topic} does not come to its end", partition.id());

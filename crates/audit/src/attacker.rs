@@ -113,7 +113,8 @@ impl Attacker {
         let mut without = Tally::new(thresholds.clone());
         ratios.iter().for_each(|x| with.add(*x));
         ratios.iter().for_each(|x| without.add(-*x));
-        let (mut with, mut without) = (with.parts(), without.parts());
+        let mut with = with.parts();
+        let mut without = without.parts();
         let mut error = Looks::new(alarm / 2.0, draws).band(draws);
         if is_gaussian {
             let mu = self.distance();
@@ -140,7 +141,8 @@ impl Attacker {
             let (with, without) = self.scaled(calculated, at(step));
             with.parts().iter().zip(without.parts()).any(|(with, without)| breaks(1.0 - without, *with))
         };
-        let (mut holds, mut broken) = (0, FACTORS);
+        let mut holds = 0;
+        let mut broken = FACTORS;
         if !is_broken(broken) {
             return None;
         }

@@ -152,7 +152,8 @@ struct Past(BTreeMap<(usize, String), Vec<Vec<i128>>>);
 impl Difference {
     fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, with: &T, without: &T) {
         if with != without {
-            let (with, without) = (format!("{with:?}"), format!("{without:?}"));
+            let with = format!("{with:?}");
+            let without = format!("{without:?}");
             let start = with.chars().zip(without.chars()).take_while(|(a, b)| a == b).count().saturating_sub(40);
             let shown = |text: &str| text.chars().skip(start).take(200).collect::<String>();
             self.violations.push(format!("{what}: ...{}... and not ...{}...", shown(&with), shown(&without)));

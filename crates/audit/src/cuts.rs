@@ -33,8 +33,8 @@ pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let mut all = Vec::new();
     // How many rows wait already decides which of the others then wait in vain.
     for held in 0..ROWS {
-        let (name, flush) =
-            (format!("cut by count, {ROWS} rows a message, {held} held before"), Flush::ByCount { held });
+        let name = format!("cut by count, {ROWS} rows a message, {held} held before");
+        let flush = Flush::ByCount { held };
         all.push(cut(stage, format!("{name}, as far ahead as allowed"), flush, skew));
         all.push(cut(stage, name, flush, Duration::ZERO));
     }
@@ -64,7 +64,8 @@ fn is_late(stage: &Stage<'_>, message: &Message) -> bool {
 
 /// The messages of one producer, in the order in which it sends them.
 fn sent(created: Vec<Created>, flush: Flush, delay: Duration) -> Vec<Message> {
-    let (mut messages, mut kept) = (Vec::new(), Vec::new());
+    let mut messages = Vec::new();
+    let mut kept = Vec::new();
     let mut due = Timestamp::EARLIEST;
     for (place, Created { at, row }) in created.into_iter().enumerate() {
         if !kept.is_empty() && due <= at {

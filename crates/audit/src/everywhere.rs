@@ -46,7 +46,8 @@ fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 
 /// Event times of every kind, each beside others and in a message of its own.
 fn times(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
-    let (beside, stamp) = (Way::beside(stage), Stage::time(stage.full(), 0.6));
+    let beside = Way::beside(stage);
+    let stamp = Stage::time(stage.full(), 0.6);
     let alone = Way::message("in a message of its own", stage, 1, stamp);
     let mut pairs = ahead(stage, edit, plain);
     for (name, row) in odd::times(plain, stage, stamp) {

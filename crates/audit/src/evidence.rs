@@ -41,7 +41,8 @@ impl Test {
 
 /// The largest factor below 1 at which `distance` is at least `wanted`. `distance` falls as the factor rises to 1.
 pub(super) fn fails_at(wanted: f64, distance: impl Fn(f64) -> f64) -> Option<f64> {
-    let (mut fails, mut passes) = (1e-3, 1.0);
+    let mut fails = 1e-3;
+    let mut passes = 1.0;
     if distance(fails) < wanted {
         return None;
     }

@@ -15,7 +15,8 @@ pub(super) fn probability_up_to(shape: f64, x: f64) -> f64 {
     }
     let front = libm::exp(shape * libm::log(x) - x - libm::lgamma(shape));
     if x < shape + 1.0 {
-        let (mut term, mut sum) = (1.0 / shape, 1.0 / shape);
+        let mut term = 1.0 / shape;
+        let mut sum = 1.0 / shape;
         for n in 1..MOST {
             term *= x / (shape + f64::from(n));
             sum += term;
@@ -26,7 +27,8 @@ pub(super) fn probability_up_to(shape: f64, x: f64) -> f64 {
         return (front * sum).clamp(0.0, 1.0);
     }
     let mut b = x + 1.0 - shape;
-    let (mut c, mut d) = (1.0 / SMALL, 1.0 / b);
+    let mut c = 1.0 / SMALL;
+    let mut d = 1.0 / b;
     let mut fraction = d;
     for n in 1..MOST {
         let a = -f64::from(n) * (f64::from(n) - shape);
@@ -56,7 +58,8 @@ mod tests {
             assert!((f(0.5) - (1.0 - libm::erfc(x.sqrt()))).abs() < 1e-12, "{x}");
         }
         // The central limit: a shape of a million.
-        let (shape, deviation) = (1e6, 1e3);
+        let shape = 1e6;
+        let deviation = 1e3;
         for (z, normal) in [(-2.0, 0.022_750_1), (0.0, 0.5), (1.0, 0.841_344_7)] {
             assert!((probability_up_to(shape, shape + z * deviation) - normal).abs() < 5e-4, "{z}");
         }

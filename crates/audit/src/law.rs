@@ -202,7 +202,8 @@ mod tests {
             for _ in 0..100 {
                 let drawn = law.simulated(&mut rng);
                 let moved: Vec<i128> = drawn.iter().zip(change).map(|(z, d)| z + d).collect();
-                let (loss, plain) = (law.loss(&drawn, &change), law.size(&moved) - law.size(&drawn));
+                let loss = law.loss(&drawn, &change);
+                let plain = law.size(&moved) - law.size(&drawn);
                 assert!((loss - plain).abs() < 1e-9, "{noise}: {loss} {plain}");
                 let pure = noise.is_pure();
                 assert!(!pure || loss.abs() <= law.distance(&change) * (1.0 + 1e-12), "{noise}: {loss}");

@@ -43,7 +43,8 @@ mod tests {
     #[test]
     fn what_the_looks_may_get_wrong_adds_up_to_the_alarm() {
         let mut looks = Looks::new(1e-3, 100);
-        let (mut spent, mut before) = (0.0, 0);
+        let mut spent = 0.0;
+        let mut before = 0;
         for _ in 0..60 {
             assert!(looks.runs() > before);
             before = looks.runs();

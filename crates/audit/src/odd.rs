@@ -71,7 +71,8 @@ pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
 
 /// The row at each odd event time; `stamp` is the message timestamp that it gets.
 pub(super) fn times(row: &Row, stage: &Stage<'_>, stamp: Timestamp) -> Vec<(&'static str, Row)> {
-    let (window, skew) = (stage.full(), stage.subject.plan.rules.max_future_skew);
+    let window = stage.full();
+    let skew = stage.subject.plan.rules.max_future_skew;
     let year = Duration::from_secs(31_556_952);
     let all = [
         ("far in the future", Some(window.start.plus(year * 100))),

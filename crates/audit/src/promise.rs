@@ -69,7 +69,8 @@ impl Promise {
     /// [`bernstream_noise::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
     pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<Cost> {
-        let (is_pure, distance) = (law.noise.is_pure(), found.max(declared));
+        let is_pure = law.noise.is_pure();
+        let distance = found.max(declared);
         let cost = |of, found, promised| Some(Cost { of, found, promised });
         match (&privacy.definition, privacy.price) {
             (Definition::Random(_), _) | (_, Price::Slots(_)) => None,

@@ -30,7 +30,8 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
 
 /// A record of others less, or twice: the first of a window, one in the middle, the last.
 fn of_others(stage: &Stage<'_>, beside: &Way<'_>) -> Vec<Pair> {
-    let (full, mut pairs) = (stage.full(), Vec::new());
+    let full = stage.full();
+    let mut pairs = Vec::new();
     let here: Vec<&Row> = stage.rows().filter(|row| row.time.is_some_and(|time| full.contains(time))).collect();
     for (name, row) in
         [("the first", here.first()), ("a middle one", here.get(here.len() / 2)), ("the last", here.last())]

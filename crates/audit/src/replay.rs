@@ -53,8 +53,11 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
         description.map_or(("", ""), |about| (about.pipeline.as_str(), about.digests.configuration.as_str()));
     let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
     let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
-    let (asked, windows, words) = (Arc::default(), Notes::default(), Notes::default());
-    let (witness, published) = (Memory::default(), Notes::default());
+    let asked = Arc::default();
+    let windows = Notes::default();
+    let words = Notes::default();
+    let witness = Memory::default();
+    let published = Notes::default();
     let claims = witness.claims.clone();
     let ended = Worker {
         plan: &plan,
@@ -63,8 +66,10 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
         witness: Box::new(witness),
         sink: Box::new(Kept(published.clone())),
         generators: Box::new({
-            let (evaluations, windows, words, metrics) =
-                (evaluations.clone(), windows.clone(), words.clone(), metrics.clone());
+            let evaluations = evaluations.clone();
+            let windows = windows.clone();
+            let words = words.clone();
+            let metrics = metrics.clone();
             let mut window: u64 = 0;
             move || {
                 windows.push((evaluations.len(), steady(&metrics)));

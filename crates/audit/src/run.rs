@@ -20,7 +20,8 @@ pub fn run(subject: &Subject<'_>, pairs: &[Pair], seed: u64, mut go_on: impl FnM
     let mut report = Report::default();
     // Of the streams without the unit, the one that most pairs share is kept, and the one that was replayed last.
     let shared = most_shared(pairs);
-    let (mut common, mut last): (Option<Known<'_>>, Option<Known<'_>>) = (None, None);
+    let mut common: Option<Known<'_>> = None;
+    let mut last: Option<Known<'_>> = None;
     for pair in pairs {
         if !go_on() {
             break;

@@ -97,7 +97,8 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
 /// Draws until `deadline`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
 pub fn test(sampler: &Sampler, (seed, number): (u64, u64), alarm: f64, most: u64, deadline: &Deadline) -> Sampled {
     let law = sampler.law();
-    let (sizes, values) = (law.sizes(), law.values_of_one());
+    let sizes = law.sizes();
+    let values = law.values_of_one();
     let of_size: Vec<f64> = sizes.iter().map(|x| probability_up_to(law.shape(), *x)).collect();
     let of_value: Vec<f64> = values.iter().map(|x| law.value_up_to(*x)).collect();
     let mut seen = Seen::new(sizes, values);
@@ -209,7 +210,8 @@ impl Sampler {
     ) -> Sampled {
         let draws = seen.sizes.total();
         let band = looks.band(draws);
-        let (mut tests, mut untested) = (Vec::new(), Vec::new());
+        let mut tests = Vec::new();
+        let mut untested = Vec::new();
         let rounding = law.rounding();
         let mut of_law = |what: &str, rounding: f64, difference: f64, fails_at: Option<f64>| {
             if rounding > COARSE * band {
@@ -253,7 +255,8 @@ impl Sampler {
         }
         if low_bits::are_even(law.scale) {
             let difference = seen.low.distance(&low_bits::even());
-            let (what, verdict) = ("the low bits of values".to_owned(), Verdict::of(difference <= band));
+            let what = "the low bits of values".to_owned();
+            let verdict = Verdict::of(difference <= band);
             tests.push(Test { what, verdict, difference, allowed: band, draws, false_alarm: alarm, fails_at: None });
         } else {
             untested.push("the low bits of values".to_owned());
@@ -263,7 +266,8 @@ impl Sampler {
             if all > 0 {
                 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
                 let difference = (positive as f64 / all as f64 - 0.5).abs();
-                let (what, allowed) = (what.to_owned(), looks.band(all));
+                let what = what.to_owned();
+                let allowed = looks.band(all);
                 let verdict = Verdict::of(difference <= allowed);
                 let fails_at = None;
                 tests.push(Test { what, verdict, difference, allowed, draws: all, false_alarm: alarm, fails_at });

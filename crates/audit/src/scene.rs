@@ -25,7 +25,8 @@ impl<'a> Scene<'a> {
     /// With many records of others, with few, and with none; of each kind one a release.
     pub fn all(stage: &'a Stage<'a>) -> [Vec<Self>; 3] {
         let keys = stage.keys();
-        let (first, last) = (keys.first().cloned().flatten(), keys.last().cloned().flatten());
+        let first = keys.first().cloned().flatten();
+        let last = keys.last().cloned().flatten();
         let kinds =
             [("full", stage.full(), &first), ("sparse", stage.sparse(), &first), ("empty", stage.empty(), &last)];
         kinds.map(|(kind, window, key)| {

@@ -13,7 +13,8 @@ pub(super) fn size(variant: &ReleaseVariant, keys: &[(&Exact, &Exact)]) -> f64 {
 
 /// How far each value moved.
 pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
-    let (one, other) = (opened(one), opened(other));
+    let one = opened(one);
+    let other = opened(other);
     // Values that are not there count as zero.
     let at = |values: &[i128], place: usize| values.get(place).copied().unwrap_or(0);
     (0..one.len().max(other.len())).map(|place| at(&one, place).saturating_sub(at(&other, place))).collect()

@@ -65,7 +65,8 @@ pub(super) fn distance(one: &[f64], other: &[f64]) -> f64 {
 /// Thresholds at even steps of a distribution function that rises from `low` to `high`.
 pub(super) fn quantiles(count: u32, (low, high): (f64, f64), law: impl Fn(f64) -> f64) -> Vec<f64> {
     let at = |part: f64| {
-        let (mut low, mut high) = (low, high);
+        let mut low = low;
+        let mut high = high;
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
             if law(middle) < part { low = middle } else { high = middle }

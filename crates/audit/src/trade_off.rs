@@ -173,13 +173,15 @@ impl<'a> Attack<'a> {
         let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
         // Half of the alarms are for the law that it is held against, or for the other stream.
         let mut looks = Looks::new(alarm / 2.0, FIRST);
-        let (one, left) = (Instant::now(), deadline.left());
+        let one = Instant::now();
+        let left = deadline.left();
         self.once((seed, number, 0), &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
         if first > left.max(PATIENCE) {
             return Err(Error::TooSlow { seconds: first.as_secs_f64() });
         }
-        let (mut done, mut last) = (0, None);
+        let mut done = 0;
+        let mut last = None;
         loop {
             let parts = in_parts(done..looks.runs(), |runs| {
                 let mut part = seen.empty();
@@ -217,7 +219,8 @@ impl<'a> Attack<'a> {
             let mut generator = Generator::frozen(key([seed, stream, number, run]));
             let terms = terms(&self.quoted, self.window);
             let synopses = released(&self.plan, &window, &terms, &mut generator)?;
-            let (mut loss, mut size) = (0.0, 0.0);
+            let mut loss = 0.0;
+            let mut size = 0.0;
             for watched in &self.attacker.0 {
                 let Some(Released { noisy, .. }) = synopses.get(watched.place) else { continue };
                 // With the unit the noise is what was added to its values; without it, to the others.
@@ -251,7 +254,8 @@ impl<'a> Attack<'a> {
         let promise = Promise::of(&self.privacy);
         let runs = seen.with.total();
         let band = looks.band(runs);
-        let (with, without) = (seen.with.parts(), seen.without.parts());
+        let with = seen.with.parts();
+        let without = seen.without.parts();
         let point = |at: usize| {
             let part = |parts: &[f64]| parts.get(at).copied().unwrap_or(0.0);
             let false_positives = 1.0 - part(&without);
@@ -277,7 +281,8 @@ impl<'a> Attack<'a> {
         let at = |point: &Point| better(point.false_positives, point.false_negatives, band);
         let worst = curve.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let shown = |point: &Point| {
-            let (positives, negatives) = (point.false_positives + band, point.false_negatives + band);
+            let positives = point.false_positives + band;
+            let negatives = point.false_negatives + band;
             ((1.0 - negatives) / positives).ln().max(((1.0 - positives) / negatives).ln())
         };
         let allowed = band + calculated.error;
@@ -295,7 +300,8 @@ impl<'a> Attack<'a> {
         let breaks = |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
         let scale = is_over.then(|| self.attacker.breaks_at(calculated, breaks)).flatten();
         let cost = |scale: f64| {
-            let (found, declared) = (self.distance() / scale, self.declared / scale);
+            let found = self.distance() / scale;
+            let declared = self.declared / scale;
             Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
         };
         let detects = scale.map(|scale| {
@@ -306,7 +312,8 @@ impl<'a> Attack<'a> {
         let up_to = |x: f64| probability_up_to(law.shape(), x);
         let sizes = seen.sizes.thresholds().to_vec();
         let of_size: Vec<f64> = sizes.iter().map(|x| up_to(*x)).collect();
-        let (of_sizes, of_both) = (seen.sizes.distance(&of_size), looks.band(seen.sizes.total()) + law.rounding());
+        let of_sizes = seen.sizes.distance(&of_size);
+        let of_both = looks.band(seen.sizes.total()) + law.rounding();
         let power = if law.noise == NoiseDistribution::DiscreteGaussian { 0.5 } else { 1.0 };
         let by_size = fails_at(2.0 * of_both, |factor| {
             let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();

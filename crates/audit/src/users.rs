@@ -62,7 +62,8 @@ fn in_every_window(stage: &Stage<'_>, cap: &Cap, (name, row): &(String, Row)) ->
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
 fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
     let count = 2 * cap.records as usize + 3;
-    let (keys, mut pairs) = (stage.keys(), Vec::new());
+    let keys = stage.keys();
+    let mut pairs = Vec::new();
     let corner = |at: usize| -> Vec<Option<f64>> {
         let end = |(column, ends): (usize, &[f64; 2])| Some(ends[(at >> column) & 1]);
         stage.ends.iter().enumerate().map(end).collect()
@@ -124,7 +125,8 @@ fn many(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
         let way = Way::new("500 in each of 24 batches", stage, |rows| {
             let batches = vec![rows.iter().cycle().take(500).cloned().collect(); 24];
             let stamp = Stage::time(stage.full(), 0.6);
-            let (texts, types) = (Texts::Dictionary, Types::Declared);
+            let texts = Texts::Dictionary;
+            let types = Types::Declared;
             stage.with_message(Message { partition: 1, stamp, batches, texts, types })
         });
         way.added(&format!("rows with a {name}"), &[row])

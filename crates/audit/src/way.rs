@@ -170,7 +170,8 @@ pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let mut all = Vec::new();
     for (place, rows) in others {
         for (library, texts, types) in encoders {
-            let (rows, stamp) = (rows.clone(), Stage::time(stage.full(), 0.6));
+            let rows = rows.clone();
+            let stamp = Stage::time(stage.full(), 0.6);
             all.push(Way::anew(format!("{place}, in types that {library} infers"), move |more| {
                 let batches = vec![[rows.as_slice(), more].concat()];
                 stage.with_message(Message { partition: 1, stamp, batches, texts, types })

@@ -111,8 +111,14 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         _ => None,
     };
 
-    let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);
-    let (drafts, output, ledger, serve) = (drafts?, output?, ledger?, serve?);
+    let pipeline = pipeline?.into_inner();
+    let input = input?;
+    let schedule = windows?;
+    let privacy = privacy?;
+    let drafts = drafts?;
+    let output = output?;
+    let ledger = ledger?;
+    let serve = serve?;
     let cap = match privacy.unit {
         Unit::Record => None,
         Unit::User { per, max_records_per_window: records, .. } => {
@@ -137,7 +143,8 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
             values.push(column.clone());
         }
     }
-    let (key_type, unit_type) = (declared.key, declared.unit);
+    let key_type = declared.key;
+    let unit_type = declared.unit;
     let columns = Columns { time: input.time, time_format, key, key_type, unit, unit_type, values };
     if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
         && let Format::Records { form, declared } = &kafka.format

@@ -62,7 +62,8 @@ const SLACK: &str = "/input/clock_slack";
 /// [`schemas`] says may be added too.
 pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-    let (mut recorded, settings): (Value, Value) = (read(ledger), read(file));
+    let mut recorded: Value = read(ledger);
+    let settings: Value = read(file);
     let mut found = schemas::changes(&recorded, &settings);
     schemas::add_what_may_grow(&mut recorded, &settings);
     let (mut ledger, mut file) = (recorded["ledger"].take(), settings["ledger"].clone());
@@ -90,7 +91,8 @@ fn declare_default_time(bound: &mut Value) {
 /// All differences between recorded settings ([`canonical::recorded`](crate::canonical::recorded)), a line each.
 pub fn differences(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-    let (ledger, mut file): (Value, Value) = (read(ledger), read(file));
+    let ledger: Value = read(ledger);
+    let mut file: Value = read(file);
     // Earlier versions did not record what was left to "auto".
     if let (None, Some(file)) = (ledger.get("auto"), file.as_object_mut()) {
         file.remove("auto");
@@ -125,8 +127,10 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
         }
         (None, Value::Array(had), Value::Array(has)) if path == KEYS && had.len().max(has.len()) > LISTED => {
             let [had, has]: [HashSet<&str>; 2] = [had, has].map(|keys| keys.iter().filter_map(Value::as_str).collect());
-            let (new, gone) = (has.difference(&had).count(), had.difference(&has).count());
-            let (had, has) = (had.len(), has.len());
+            let new = has.difference(&had).count();
+            let gone = had.difference(&has).count();
+            let had = had.len();
+            let has = has.len();
             format!("{}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone", named(path))
         }
         _ => {

@@ -171,7 +171,8 @@ mod tests {
             |share: &str| Policy::Decaying { share: pure(share), half_after: 1.try_into().unwrap() }.price(0).unwrap();
         let together =
             |parts: &[Price]| parts.iter().fold(pure("0.1"), |sum, part| sum.checked_add(*part).unwrap()).to_string();
-        let (a, b) = (price("0.5"), price("0.25"));
+        let a = price("0.5");
+        let b = price("0.25");
         for (charged, who) in
             [(together(&[a, b]), "abc"), (together(&[a]), "ac"), (together(&[b]), "bc"), (together(&[]), "c")]
         {

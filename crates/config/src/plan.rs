@@ -24,7 +24,8 @@ impl Settings {
     /// If noise cannot be calibrated for a release.
     pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
         let release = |release: &Release| {
-            let (bands, series) = (bands(release), self.series(release)?);
+            let bands = bands(release);
+            let series = self.series(release)?;
             let bandwidth = release.private_bandwidths.as_ref();
             Ok(pipeline::Release {
                 form: Form {
@@ -81,7 +82,8 @@ impl Settings {
         bands: &Candidates<Band>,
         is_synthetic: bool,
     ) -> Result<ReleaseVariant, Error> {
-        let (mechanism, calibrated) = (self.mechanism_of(release, function)?, self.calibrated(release, function)?);
+        let mechanism = self.mechanism_of(release, function)?;
+        let calibrated = self.calibrated(release, function)?;
         let choice = release.private_order.as_ref();
         let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
         let change = self.sensitivity(release, function, release.calibration)?;
@@ -112,12 +114,14 @@ impl Settings {
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
-        let (grid, shape) = (function.unit(), release.shape());
+        let grid = function.unit();
+        let shape = release.shape();
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let scale = mechanism.scale().units() as f64 * grid;
         let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
         let start = self.windows.grid.origin();
-        let (target, definition) = (self.target_description(release, function), self.privacy.definition.clone());
+        let target = self.target_description(release, function);
+        let definition = self.privacy.definition.clone();
         let sensitivity = Sensitivity {
             norm: noise.law.norm(),
             units: change.0,

@@ -22,7 +22,8 @@ impl Study {
             let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
             let (privacy, draft) =
                 privacy_and_releases(&mut document, file.privacy, file.release, None, to_kafka, None);
-            let (privacy, drafts) = (privacy?, draft?);
+            let privacy = privacy?;
+            let drafts = draft?;
             let mut draft = only(&mut document, drafts)?;
             match draft.sampled.take() {
                 Some(table) => study(&mut document, table, &draft, &privacy).map(|(study, _)| study),

@@ -119,7 +119,10 @@ impl CovarianceDensity {
         affordable(&form, &axes, &nodes, points)?;
         let tables = tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
-        let (largest_mass, largest_weight, largest_length, pairs) = (0, 0, 0, Pairs::default());
+        let largest_mass = 0;
+        let largest_weight = 0;
+        let largest_length = 0;
+        let pairs = Pairs::default();
         let mut density = CovarianceDensity {
             nodes,
             degree,
@@ -171,10 +174,12 @@ impl CovarianceDensity {
             });
         }
         let columns: Vec<&[u32]> = columns.chunks_exact(self.points).collect();
-        let (mut widest, mut squared) = (self.largest_mass, u128::from(self.largest_length).pow(2));
+        let mut widest = self.largest_mass;
+        let mut squared = u128::from(self.largest_length).pow(2);
         for (i, a) in columns.iter().enumerate() {
             for b in columns.iter().take(i) {
-                let (mut sum, mut square) = (0, 0);
+                let mut sum = 0;
+                let mut square = 0;
                 for apart in a.iter().zip(*b).map(|(a, b)| u64::from(a.abs_diff(*b))) {
                     sum += apart;
                     square += u128::from(apart * apart);
@@ -190,7 +195,9 @@ impl CovarianceDensity {
         let side = self.degree as usize + 1;
         // By axis from the last: the node at or before the point, and the table.
         let mut bases = [0_i64; 3];
-        let (mut rest, mut table, mut stride) = (point, 0, 1);
+        let mut rest = point;
+        let mut table = 0;
+        let mut stride = 1;
         for (base, axis) in bases.iter_mut().zip(&self.axes).rev() {
             let p = (rest % side) as u64;
             rest /= side;

@@ -333,7 +333,8 @@ mod tests {
                 histogram.deposit(nodes, nodes.place(&[x]));
                 density.intensity(&histogram)
             };
-            let (near, far) = (side((middle - 1) as f64 / f64::from(nodes.per_axis()[0])), side(0.0));
+            let near = side((middle - 1) as f64 / f64::from(nodes.per_axis()[0]));
+            let far = side(0.0);
             let found: u128 = near.revealed().iter().zip(far.revealed()).map(|(a, b)| a.abs_diff(*b)).sum();
             let alone = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
             let claimed = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0;
@@ -402,13 +403,15 @@ mod tests {
                 let in_general =
                     table.sensitivity(&TargetChange { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
                 let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
-                let (mut found, mut farthest) = (0, 0);
+                let mut found = 0;
+                let mut farthest = 0;
                 for base in [&[][..], &many] {
                     let left = |x: Option<f64>| table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()));
                     let without = left(None);
                     let with: Vec<i128> = (0..=150).map(|i| left(Some(f64::from(i) / 150.0))).collect();
                     found = with.iter().map(|left| left.abs_diff(without)).max().unwrap_or(0).max(found);
-                    let (low, high) = (with.iter().min().unwrap(), with.iter().max().unwrap());
+                    let low = with.iter().min().unwrap();
+                    let high = with.iter().max().unwrap();
                     farthest = high.abs_diff(*low).max(farthest);
                 }
                 assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");

@@ -23,7 +23,8 @@ struct Column {
 impl Table {
     /// `m` cells and `k` lattice steps on `[0, 1]`; `bandwidth` is `b'`.
     pub fn gaussian(bandwidth: f64, m: u32, k: u32, peak: u32) -> Self {
-        let (m, k) = (f64::from(m), f64::from(k));
+        let m = f64::from(m);
+        let k = f64::from(k);
         // 2^30 exp(-7^2 / 2) < 1/2: further out all weights round to 0.
         let reach = 7.0 * bandwidth;
         let column = |j: f64| {
@@ -107,7 +108,8 @@ impl Table {
     /// `max sum_p max(0, K[p][a] - K[p][b])` over all pairs of columns.
     pub fn largest_excess(&self) -> u64 {
         let nowhere = Column { first: 0, weights: Vec::new() };
-        let (first, last) = (self.columns.first().unwrap_or(&nowhere), self.columns.last().unwrap_or(&nowhere));
+        let first = self.columns.first().unwrap_or(&nowhere);
+        let last = self.columns.last().unwrap_or(&nowhere);
         let excess = |a: &Column| {
             // Next to a column that it shares no lattice point with, all of it counts: no pair does better.
             if !a.meets(first) || !a.meets(last) {

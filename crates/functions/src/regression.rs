@@ -124,7 +124,8 @@ impl Regression {
     fn replacement(&self, columns: impl Iterator<Item = u64>) -> u128 {
         let m = u64::from(self.nodes.per_axis()[0]);
         let domain = u64::from(Place::FINE);
-        let (mut one, mut all) = (0, 0);
+        let mut one = 0;
+        let mut all = 0;
         for (cell, column) in columns.enumerate() {
             // The cell is that of node `cell - 1`. Records that reach it lie less than 3/2 steps above, and so do their gaps.
             let border = ((cell as u64 + 1) * domain).div_ceil(m).min(domain);

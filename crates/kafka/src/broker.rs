@@ -170,7 +170,8 @@ impl Broker {
         timeout: Duration,
         request: impl Fn(Duration) -> KafkaResult<T>,
     ) -> KafkaResult<T> {
-        let (started, mut attempt) = (Instant::now(), FIRST_ATTEMPT);
+        let started = Instant::now();
+        let mut attempt = FIRST_ATTEMPT;
         // Old events must not count as new ones later.
         self.drain(client);
         loop {

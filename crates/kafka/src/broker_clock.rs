@@ -81,7 +81,8 @@ pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
     for (name, needed) in SETTINGS {
         let found = found.settings.get(name).map_or("", String::as_str);
         if found != needed {
-            let (topic, found) = (topic.to_owned(), format!("{name}={found}"));
+            let topic = topic.to_owned();
+            let found = format!("{name}={found}");
             return Err(Error::NoClock { topic, found, needed: format!("{name}={needed}") });
         }
     }

@@ -356,11 +356,14 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
         let found = setting(topic, name);
         if found != needed {
             let remedy = params.remedy(name, needed).into();
-            let (setting, found, needed) = (name.into(), found.into(), needed.into());
+            let setting = name.into();
+            let found = found.into();
+            let needed = needed.into();
             return Err(Fault::Setting { setting, found, needed, remedy });
         }
     }
-    let (name, least) = ("min.insync.replicas", params.min_insync_replicas);
+    let name = "min.insync.replicas";
+    let least = params.min_insync_replicas;
     let found = setting(topic, name);
     if found.parse::<u32>().is_ok_and(|replicas| replicas >= least) {
         return Ok(());

@@ -44,7 +44,8 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
     // The client tells of a right that is missing by naming no setting.
     if settings.is_empty() && !broker.is_mock {
-        let (topic, servers) = (topic.to_owned(), broker.servers.clone());
+        let topic = topic.to_owned();
+        let servers = broker.servers.clone();
         return Err(Error::NoRight { topic, servers, right: Right::DescribeConfigs });
     }
     Ok(Topic { id, partitions, settings, rights })

@@ -96,7 +96,9 @@ impl Account {
     pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
         let window = row.window;
         if window.start != self.next_window || window.end <= window.start {
-            let (start, end, next) = (window.start, window.end, self.next_window);
+            let start = window.start;
+            let end = window.end;
+            let next = self.next_window;
             return Err(format!("the window {start} to {end} is not the next one, which starts at {next}"));
         }
         let Outcome::Released { charges, messages, states, .. } = &row.outcome else { return Ok(Vec::new()) };
@@ -121,7 +123,8 @@ impl Account {
 
     fn charge(&self, block: Span, price: Price) -> Result<(Span, Price), String> {
         if block.end <= self.live_from {
-            let (start, from) = (block.start, self.live_from);
+            let start = block.start;
+            let from = self.live_from;
             return Err(format!(
                 "the block that starts at {start} cannot be charged again: only blocks that end after {from} can"
             ));
@@ -132,7 +135,8 @@ impl Account {
                 "the block that starts at {start} cannot be charged: the share of the budget ends at {until}"
             ));
         }
-        let (spent, total) = (self.spent(block), self.total);
+        let spent = self.spent(block);
+        let total = self.total;
         let sum = spent.checked_add(price).filter(|sum| sum.is_within(total));
         let left =
             || format!("the block that starts at {} has spent {spent} of {total} and cannot pay {price}", block.start);
@@ -173,7 +177,8 @@ impl Account {
 
     fn reconfigure(&mut self, row: &Configuration) -> Result<(), String> {
         if row.first < self.next_window {
-            let (first, next) = (row.first, self.next_window);
+            let first = row.first;
+            let next = self.next_window;
             return Err(format!("settings from {first} on would affect closed windows: the next one starts at {next}"));
         }
         if let Some(slot) = row.ended.iter().find(|slot| !self.states.contains_key(*slot)) {

@@ -85,7 +85,9 @@ impl Ledger {
     /// As for [`pay`](Self::pay); [`Error::Refused`] if such a block was charged already.
     pub fn end_share(&mut self, until: Timestamp) -> Result<(), Error> {
         let account = &self.state.account;
-        let (settings, first, reach) = (account.settings.clone(), account.next_window, account.reach());
+        let settings = account.settings.clone();
+        let first = account.next_window;
+        let reach = account.reach();
         self.reconfigure(Configuration { settings, first, reach, ended: Vec::new(), until: Some(until) })
     }
 

@@ -16,7 +16,8 @@ impl Ledger {
     /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
     pub fn recognise(&self, identity: &str, accepted: Option<&Claim>) -> Result<(), Error> {
         if identity != self.state.genesis.witness {
-            let (expected, found) = (self.state.genesis.witness.clone(), identity.to_string());
+            let expected = self.state.genesis.witness.clone();
+            let found = identity.to_string();
             return Err(Error::ForeignWitness { path: self.file.clone(), expected, found });
         }
         let is_ours = match accepted {
@@ -47,7 +48,8 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub fn claims_at(&mut self, accepted: Option<&Claim>, now: Timestamp) -> Result<Timestamp, Error> {
         if self.turn.is_some() {
-            let (head, first) = (self.state.head, self.first_unaccepted()?);
+            let head = self.state.head;
+            let first = self.first_unaccepted()?;
             return Ok(self.turn.as_mut().map_or(now, |turn| turn.claims_at(head, first, now)));
         }
         let other = accepted.filter(|claim| !self.is_ours(claim));
@@ -89,7 +91,8 @@ impl Ledger {
         if let (Some(maker), Some(folder)) = (&mut self.maker, self.file.parent()) {
             maker.keep(folder)?;
         }
-        let (head, last_block_end) = (self.state.head, self.state.account.last_block_end);
+        let head = self.state.head;
+        let last_block_end = self.state.account.last_block_end;
         Ok(Some(Claim { previous: accepted.copied(), head, last_block_end, maker: self.instance() }))
     }
 }

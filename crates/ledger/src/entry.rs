@@ -66,7 +66,8 @@ impl Entry {
     /// Reads the columns `sequence, salt, body, digest, secret`.
     pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let head = Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 3)? };
-        let (body, secret) = (row.get(2)?, row.get::<_, Option<String>>(4)?);
+        let body = row.get(2)?;
+        let secret = row.get::<_, Option<String>>(4)?;
         let text = match secret {
             None => Text::Whole(body),
             Some(secret) => Text::Split { public: body, secret },
@@ -79,7 +80,8 @@ impl Entry {
             Text::Whole(body) => (body, None),
             Text::Split { public, secret } => (public, Some(secret)),
         };
-        let (salt, digest) = (self.salt.as_slice(), self.head.digest.as_ref());
+        let salt = self.salt.as_slice();
+        let digest = self.head.digest.as_ref();
         let insert = "INSERT INTO rows (sequence, salt, body, digest, secret) VALUES (?1, ?2, ?3, ?4, ?5)";
         transaction.execute(insert, rusqlite::params![self.sequence()?, salt, body, digest, secret]).map(drop)
     }
@@ -151,7 +153,8 @@ impl Entry {
 
     /// A line of JSON with everything that its digest was made of.
     pub fn secret_line(&self) -> String {
-        let (mut line, salt) = (self.line(), Digest::from(self.salt));
+        let mut line = self.line();
+        let salt = Digest::from(self.salt);
         let _ = write!(line, r#","salt":"{salt}""#);
         match &self.text {
             Text::Whole(row) => line + ROW + row + "}",

@@ -79,7 +79,9 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub fn may_draw(&mut self, publish_at: Timestamp, now: Timestamp) -> Result<bool, Error> {
-        let (head, first, start) = (self.state.head, self.first_unaccepted()?, self.state.account.next_window);
+        let head = self.state.head;
+        let first = self.first_unaccepted()?;
+        let start = self.state.account.next_window;
         let Some(turn) = &mut self.turn else { return Ok(true) };
         let may_draw = turn.may_draw((start, publish_at), head, first, now);
         if may_draw {
@@ -231,7 +233,8 @@ impl Ledger {
 
     /// Appends the next rows, all or none; the newest of them that records settings. `None` if they lack noise that is in use after them.
     fn append_all(&mut self, bodies: Vec<Body>) -> Result<Option<Option<u64>>, Error> {
-        let (mut state, mut rows) = (self.state.clone(), Vec::new());
+        let mut state = self.state.clone();
+        let mut rows = Vec::new();
         for body in bodies {
             let head = body.entry.head;
             let damaged =
@@ -272,7 +275,8 @@ impl Ledger {
             Ok(found == Some(head.digest))
         });
         let Some(published) = published.map_err(sqlite)? else { return Ok(false) };
-        let (published, head) = (i64::try_from(published).unwrap_or(i64::MAX), self.state.head.sequence);
+        let published = i64::try_from(published).unwrap_or(i64::MAX);
+        let head = self.state.head.sequence;
         let keep_from = now.minus(self.keep_published);
         self.write(|transaction| {
             outbox::drop_old(transaction, i64::try_from(head).unwrap_or(i64::MAX), keep_from)?;

@@ -150,7 +150,8 @@ impl Ledger {
     ///
     /// As for [`open`](Self::open), but for its lock.
     pub fn peek(params: &Params) -> Result<Option<Ledger>, Error> {
-        let (mut connection, file) = (Ledger::look(params)?, store::file_in(&params.path));
+        let mut connection = Ledger::look(params)?;
+        let file = store::file_in(&params.path);
         if store::format(&connection, &file)? < store::FORMAT {
             return Ok(None);
         }

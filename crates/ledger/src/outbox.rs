@@ -252,7 +252,8 @@ impl Ledger {
 
     /// The message that is `stored`, which its row has paid for.
     fn paid(&self, stored: Stored) -> Result<Paid, Error> {
-        let (sequence, place) = (stored.sequence, stored.place);
+        let sequence = stored.sequence;
+        let place = stored.place;
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
             *outgoing = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
@@ -295,7 +296,8 @@ struct Stored {
 impl Stored {
     /// Reads the columns `sequence, place, key, headers, bytes`.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let (sequence, place) = (row.get(0)?, row.get(1)?);
+        let sequence = row.get(0)?;
+        let place = row.get(1)?;
         Ok(Stored { sequence, place, key: row.get(2)?, headers: row.get(3)?, bytes: row.get(4)? })
     }
 

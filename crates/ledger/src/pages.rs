@@ -94,7 +94,9 @@ fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
     let all = format!("SELECT {COLUMNS} FROM rows WHERE sequence > ?1 ORDER BY sequence");
     let mut statement = connection.prepare(&all)?;
     let mut stored = statement.query([after])?;
-    let (mut entries, mut bytes, mut next) = (Vec::new(), 0, None);
+    let mut entries = Vec::new();
+    let mut bytes = 0;
+    let mut next = None;
     while entries.len() < ROWS
         && bytes < BYTES
         && let Some(row) = stored.next()?
@@ -174,7 +176,8 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
     };
     let messages = "SELECT place, key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 ORDER BY place";
     let mut messages = connection.prepare(messages)?;
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut bytes = 0;
     for entry in entries {
         let stored = messages.query_map([entry.sequence()?], StoredMessage::read)?;
         let stored: Vec<StoredMessage> = stored.collect::<rusqlite::Result<_>>()?;

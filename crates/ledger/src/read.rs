@@ -139,7 +139,8 @@ impl Ledger {
     ///
     /// If the ledger cannot be read or is damaged.
     pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
-        let (mut windows, mut past) = (0, None);
+        let mut windows = 0;
+        let mut past = None;
         // Settings that are recorded later have no row yet at which to stop.
         if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
             return Ok(Recorded { ends: self.ends().clone(), past });

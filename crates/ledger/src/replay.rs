@@ -73,7 +73,8 @@ impl LedgerState {
     ) -> Result<(Row, Vec<(Span, Price)>), Error> {
         let sequence = entry.head.sequence;
         if let Some(gap) = self.gap.as_ref().filter(|gap| gap.sequence == sequence) {
-            let (before, account) = (gap.before, gap.account.clone());
+            let before = gap.before;
+            let account = gap.account.clone();
             return self.pass_gap(entry, before, account, damaged);
         }
         if !entry.follows(Some(self.link())) {
@@ -244,7 +245,9 @@ fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Ro
     for message in messages {
         let is_whole = outbox
             .query_row(params![entry.sequence().map_err(sqlite)?, count], |row| {
-                let (key, headers, bytes): (String, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let key: String = row.get(0)?;
+                let headers: String = row.get(1)?;
+                let bytes: Option<Vec<u8>> = row.get(2)?;
                 let published_at: Option<i64> = row.get(3)?;
                 Ok(message.is(&key, &headers, bytes.as_deref()) && (bytes.is_some() || published_at.is_some()))
             })

@@ -105,10 +105,12 @@ fn write(
     progress: &mut dyn FnMut(Step),
 ) -> Result<Archive, Error> {
     let archive = Archive { first, last };
-    let (path, draft) = (archive.path(ledger), ledger.with_file_name("archive.new"));
+    let path = archive.path(ledger);
+    let draft = ledger.with_file_name("archive.new");
     let disk = |error: std::io::Error| Error::disk(&draft, &error);
     let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0).map_err(disk)?;
-    let (mut written, of) = (0, archive.rows());
+    let mut written = 0;
+    let of = archive.rows();
     rows(&mut |entry| {
         writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
         written += 1;
@@ -153,7 +155,8 @@ fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()>
 /// If the ledger cannot be written.
 fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqlite::Result<()> {
     for archive in Archive::all(connection)? {
-        let (Archive { first, last }, mut rows) = (archive, 0);
+        let Archive { first, last } = archive;
+        let mut rows = 0;
         loop {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let some = "DELETE FROM rows WHERE sequence IN

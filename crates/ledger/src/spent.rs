@@ -38,7 +38,8 @@ pub(super) fn read_spent(
 ) -> rusqlite::Result<Vec<(Span, String)>> {
     let mut statement = connection.prepare(query)?;
     let stored = statement.query_map(rusqlite::params_from_iter(parameters), |row| {
-        let (start, end) = (Timestamp::from_micros(row.get(0)?), Timestamp::from_micros(row.get(1)?));
+        let start = Timestamp::from_micros(row.get(0)?);
+        let end = Timestamp::from_micros(row.get(1)?);
         Ok((Span { start, end }, row.get::<_, String>(2)?))
     });
     stored?.collect()

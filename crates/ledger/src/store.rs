@@ -129,7 +129,8 @@ pub(super) fn create(
     folder: &Path,
     fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
-    let (draft, file) = (folder.join("ledger.sqlite.new"), file_in(folder));
+    let draft = folder.join("ledger.sqlite.new");
+    let file = file_in(folder);
     for leftover in [draft.clone(), folder.join("ledger.sqlite.new-journal")] {
         match fs::remove_file(&leftover) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::disk(&leftover, &error)),

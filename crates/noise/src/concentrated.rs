@@ -18,7 +18,8 @@ use bernstream_synopsis::price::{Price, most_paid};
 /// The constants of the sampler are paid for as with Gaussian noise. Whole numbers alone: the result
 /// may enter a ledger, and must be the same on every machine.
 pub fn rho_of_laplace(change: Sensitivity, scale: Scale) -> Rho {
-    let (change, scale) = (u128::from(change.0), u128::from(scale.units()));
+    let change = u128::from(change.0);
+    let scale = u128::from(scale.units());
     let shift = (change * TRILLION).div_ceil(scale);
     let decay = (exp_of_minus(change, scale) * TRILLION).div_ceil(ONE);
     // Beyond a scale of 2^20 less than one unit.
@@ -40,7 +41,9 @@ pub fn rho_of_laplace(change: Sensitivity, scale: Scale) -> Rho {
 /// post-processing. The mean loss is at most that, because the Laplacian of `E ||X - u||` is at most 1, its value at 0; and no order `a`
 /// loses more than `a` times the mean, as for Laplace noise.
 pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
-    let (change, scale, values) = (u128::from(change.0), u128::from(scale.units()), values.max(1) as u128);
+    let change = u128::from(change.0);
+    let scale = u128::from(scale.units());
+    let values = values.max(1) as u128;
     let shift = (change * TRILLION).div_ceil(scale);
     let noise = if shift <= values * TRILLION {
         (shift * shift).div_ceil(2 * values * TRILLION)
@@ -89,7 +92,8 @@ mod tests {
 
     /// The Renyi divergence of a discrete law and its shift by `change`, from the probabilities alone, over the order.
     fn divergence(change: u64, scale: u64, order: f64) -> f64 {
-        let (change, scale) = (i32::try_from(change).unwrap(), scale as f64);
+        let change = i32::try_from(change).unwrap();
+        let scale = scale as f64;
         let log_mass = |z: i32| f64::from(-z.abs()) / scale + (0.5 / scale).tanh().ln();
         let terms: Vec<f64> = (-60 * scale as i32..60 * scale as i32 + change)
             .map(|z| order * log_mass(z) + (1.0 - order) * log_mass(z - change))
@@ -147,7 +151,8 @@ mod tests {
         const LENGTHS: u32 = 3000;
         let n = f64::from(d);
         let most = n + 12.0 * n.sqrt() + 40.0 + order * t;
-        let (mut sum, mut whole) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut whole = 0.0;
         for i in 0..LENGTHS {
             // Denser near the middle, where the loss turns.
             let part = (f64::from(i) + 0.5) / f64::from(LENGTHS);

@@ -66,7 +66,8 @@ pub(super) fn scale_for_epsilon_delta(
         return Err(Error::NoPromise { delta });
     }
     let is_enough = |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
-    let (mut too_few, mut enough) = (0, Scale::LARGEST / 16);
+    let mut too_few = 0;
+    let mut enough = Scale::LARGEST / 16;
     if !is_enough(enough) {
         return Err(Error::TooMuchNoise { price });
     }
@@ -104,7 +105,8 @@ const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
 ///
 /// Beyond `c = 30` the second part is `phi(a) (1/c - 1/c^3 + 3/c^5 - 15/c^7)`, which is below it and overflows never.
 pub fn curve(mu: f64, epsilon: f64) -> f64 {
-    let (near, far) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
+    let near = epsilon / mu - mu / 2.0;
+    let far = epsilon / mu + mu / 2.0;
     let tail = |x: f64| libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
     let nearer = tail(near);
     let farther = if far < 30.0 {
@@ -201,7 +203,8 @@ mod tests {
                 let costs_at_most = |sigma: u64, rho: u64| {
                     BigUint::from(distance).pow(2) * 10_u64.pow(12) <= BigUint::from(sigma).pow(2) * 2_u32 * rho
                 };
-                let (sigma, price) = (found.units(), rho.trillionths());
+                let sigma = found.units();
+                let price = rho.trillionths();
                 assert!(costs_at_most(sigma, price - price / (1 << 30) - 1), "{rho} {distance}");
                 assert!(
                     sigma == 16 || !costs_at_most(sigma - 16, price - price.div_ceil(1 << 30) - 1),

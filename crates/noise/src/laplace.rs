@@ -23,7 +23,8 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
     }
     let scale = |sixteenths: u64| Scale::new(16 * sixteenths);
     let is_paid = |sixteenths| scale(sixteenths).is_some_and(|s| concentrated::rho_of_laplace(change, s) <= rho);
-    let (mut too_few, mut enough) = (0, Scale::LARGEST / 16);
+    let mut too_few = 0;
+    let mut enough = Scale::LARGEST / 16;
     if !is_paid(enough) {
         return Err(Error::TooMuchNoiseForRho { rho });
     }
@@ -61,7 +62,8 @@ pub(super) fn advanced_scale(sup: u64, values: usize, price: Epsilon, delta: Del
 fn price_of_a_value(values: usize, price: Epsilon, delta: Delta) -> Option<Epsilon> {
     // Far above all errors of the few operations here.
     const MARGIN: f64 = 1e-12;
-    let (count, trillionths) = (values as f64, price.trillionths() as f64);
+    let count = values as f64;
+    let trillionths = price.trillionths() as f64;
     let delta = delta.to_f64();
     if delta <= 0.0 || delta >= 1.0 {
         return None;

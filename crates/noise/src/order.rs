@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn what_an_order_leaves_undone_is_what_its_polynomial_misses_at_the_lattice() {
         use bernstream_synopsis::bernstein::{basis, evaluate};
-        let (degree, orders) = (9, [1, 2, 5]);
+        let degree = 9;
+        let orders = [1, 2, 5];
         let values: Vec<i128> = (0..=degree).map(|j| i128::from(7919 * j % 1009) << 32).collect();
         let floats: Vec<f64> = values.iter().map(|v| *v as f64).collect();
         for (order, table) in orders.into_iter().zip(tables(1, degree, &orders)) {

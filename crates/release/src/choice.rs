@@ -168,7 +168,8 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
         *sum = (least + risen) / 2.0;
     }
     let at = |part: f64| {
-        let (mut before, wanted) = (0.0, part * total);
+        let mut before = 0.0;
+        let wanted = part * total;
         for (bin, sum) in sums.iter().enumerate() {
             if *sum >= wanted {
                 let within = if *sum > before { (wanted - before) / (sum - before) } else { 0.0 };

@@ -56,7 +56,9 @@ pub fn times(units: u128, contributions: u32) -> Result<u64, Error> {
 /// and `z' A z >= |z|^2 / trace(A^-1)`, they add up to at most `exp(-r^2 / 4) (1 + 2 sqrt(pi trace(A^-1)))^l`.
 pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
     const SQUARED: f64 = 200.0;
-    let (form, axes, k) = (Form::new(covariance)?, covariance.len(), f64::from(degree));
+    let form = Form::new(covariance)?;
+    let axes = covariance.len();
+    let k = f64::from(degree);
     let scaled = |matrix: &[Vec<f64>], factor: f64| -> Vec<Vec<f64>> {
         matrix.iter().map(|row| row.iter().map(|entry| entry * factor).collect()).collect()
     };

@@ -65,6 +65,7 @@ impl Marginals {
 
 /// The bin of the node `index - 1` of `m`: those outside the domain belong to the bins at its ends.
 fn bin(index: usize, m: u32) -> usize {
-    let (node, m) = (index.saturating_sub(1), m as usize);
+    let node = index.saturating_sub(1);
+    let m = m as usize;
     (node * BINS / m).min(BINS - 1)
 }

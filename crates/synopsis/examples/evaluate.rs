@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let evaluator = synopsis.evaluator(about.order)?;
     for argument in arguments {
         let point: Vec<f64> = argument.split(',').map(str::parse).collect::<Result<_, _>>()?;
-        let (value, noise) = (evaluator.evaluate(&point)?, synopsis.half_width(&point)?);
+        let value = evaluator.evaluate(&point)?;
+        let noise = synopsis.half_width(&point)?;
         println!("{argument}: {value:.4}, from {:.4} to {:.4}", value - noise, value + noise);
     }
     println!("over the whole domain: {:.1}", evaluator.mass());

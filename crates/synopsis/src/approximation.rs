@@ -42,7 +42,8 @@ impl Synopsis {
     /// `None` where no smoothness was declared.
     pub fn approximation(&self) -> Option<ApproximationBand> {
         let about = &self.description;
-        let (shape, k) = (about.shape(), f64::from(about.degree));
+        let shape = about.shape();
+        let k = f64::from(about.degree);
         let width = |axis: &Axis| axis.max - axis.min;
         let (shares, power): (Vec<f64>, f64) = match (about.smoothness.as_ref()?, &about.basis) {
             (Smoothness::Norm(norm), Basis::Kernel(basis)) => {

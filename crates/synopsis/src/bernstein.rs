@@ -15,7 +15,8 @@ pub fn basis(degree: u32, x: f64) -> Vec<f64> {
     let mode = mode(degree, x);
     let mut basis = vec![0.0; k + 1];
     let (low, high) = basis.split_at_mut(mode);
-    let (mut value, mut sum) = (1.0, 0.0);
+    let mut value = 1.0;
+    let mut sum = 0.0;
     for (j, entry) in (mode..).zip(high) {
         *entry = value;
         sum += value;
@@ -79,7 +80,8 @@ impl Operator {
 
     /// The coefficients of each of `orders`, which must ascend, at the cost of the last.
     pub(super) fn at_orders(&self, values: &[f64], orders: &[u32]) -> Vec<Vec<f64>> {
-        let (mut coefficients, mut reached) = (values.to_vec(), 1);
+        let mut coefficients = values.to_vec();
+        let mut reached = 1;
         let mut at = |order: &u32| {
             for _ in reached..*order {
                 self.sharpen(&mut coefficients, values);
@@ -282,7 +284,8 @@ mod tests {
     #[test]
     fn linear_functions_are_fixed_points_at_every_order_and_in_every_dimension() {
         for dimensions in 1..=3_usize {
-            let (degree, point) = (7, [0.13, 0.5, 0.92]);
+            let degree = 7;
+            let point = [0.13, 0.5, 0.92];
             let f = |x: &[f64]| 3.0 + x.iter().enumerate().map(|(i, x)| (i as f64 - 4.0) * x).sum::<f64>();
             let lattice = (0..dimensions).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
                 let longer = |p: Vec<f64>| (0..=degree).map(move |i| [p.clone(), vec![f64::from(i) / 7.0]].concat());
@@ -340,7 +343,10 @@ mod tests {
         let mut cases = 0;
         for line in include_str!("../../../tests/data/bernstein.txt").lines() {
             let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
-            let (degree, order, y, exact) = (fields[0] as u32, fields[1] as u32, fields[2], fields[3]);
+            let degree = fields[0] as u32;
+            let order = fields[1] as u32;
+            let y = fields[2];
+            let exact = fields[3];
             let values: Vec<f64> = (0..=degree).map(|j| f64::from(7919 * j % 1009) / 512.0 - 1.0).collect();
             let error = (approximate(&values, order)(y) - exact).abs();
             assert!(error < 5e-14, "degree {degree} order {order} at {y}: {error:e}");
@@ -370,7 +376,9 @@ mod tests {
 
     #[test]
     fn the_influence_of_a_lattice_value_is_the_polynomial_of_its_indicator() {
-        let (degree, order, point) = (6, 5, [0.3, 0.85]);
+        let degree = 6;
+        let order = 5;
+        let point = [0.3, 0.85];
         let operator = Operator::new(2, degree);
         let bases: Vec<_> = point.iter().map(|y| basis(degree, *y)).collect();
         for (nu, influence) in operator.influence(&bases, order).into_iter().enumerate() {

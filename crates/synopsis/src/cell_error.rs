@@ -145,7 +145,8 @@ impl CellNoise {
     /// What so many places of either sign exceed where the noise is largest. That of the Gaussian process is found by bisection;
     /// it is corrected for the kurtosis to first order (Cornish and Fisher).
     fn exceeded_by(&self, count: f64) -> f64 {
-        let (mut low, mut high) = (0.0, 40.0);
+        let mut low = 0.0;
+        let mut high = 40.0;
         for _ in 0..60 {
             let middle = (low + high) / 2.0;
             if self.peaks_above(middle) > count { low = middle } else { high = middle }

@@ -103,7 +103,8 @@ pub(crate) fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f6
 /// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let both = a.len().min(b.len());
-    let ((a, a_rest), (b, b_rest)) = (a[..both].as_chunks::<4>(), b[..both].as_chunks::<4>());
+    let (a, a_rest) = a[..both].as_chunks::<4>();
+    let (b, b_rest) = b[..both].as_chunks::<4>();
     let mut lanes = [0.0; 4];
     for (a, b) in a.iter().zip(b) {
         lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);

@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn what_lasts_is_told_at_once_and_once_a_minute() {
-        let (mut reminder, start) = (Reminder::default(), Instant::now());
+        let mut reminder = Reminder::default();
+        let start = Instant::now();
         let told = (0..180).filter(|second| reminder.is_due(start + Duration::from_secs(*second))).collect::<Vec<_>>();
         assert_eq!(told, [0, 60, 120]);
         reminder.end();

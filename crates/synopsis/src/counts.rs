@@ -92,12 +92,14 @@ impl Counts {
     /// 1.96 of them held the density at 85 to 99.8 % of places in simulations of three laws, mostly near 95 %.
     pub fn deviation(&self, y: &[f64]) -> f64 {
         let kernels = self.basis.at(y);
-        let (mut value, mut square) = (0.0, 0.0);
+        let mut value = 0.0;
+        let mut square = 0.0;
         for prior in &self.priors {
             let along = prior.turn(kernels.clone());
             for fit in &prior.fits {
                 let at = dot(&along, &fit.turned);
-                let (mut variance, mut of_mean) = (0.0, 0.0);
+                let mut variance = 0.0;
+                let mut of_mean = 0.0;
                 for ((t, eigenvalue), mean) in along.iter().zip(&prior.values).zip(&prior.mean) {
                     let kept = 1.0 / (fit.ratio * eigenvalue + 1.0);
                     variance += t * t * (1.0 - kept);
@@ -159,7 +161,8 @@ impl Prior {
     /// `Q'x`, one axis after the other.
     fn turn(&self, x: Vec<f64>) -> Vec<f64> {
         self.axes.iter().fold(x, |x, vectors| {
-            let (inner, count) = (x.len() / vectors.len(), vectors.len());
+            let inner = x.len() / vectors.len();
+            let count = vectors.len();
             let mut turned = vec![0.0; x.len()];
             for (k, vector) in vectors.iter().enumerate() {
                 for (entry, some) in vector.iter().zip(x.chunks_exact(inner)) {
@@ -174,7 +177,8 @@ impl Prior {
     /// `Q x`.
     fn back(&self, x: Vec<f64>) -> Vec<f64> {
         self.axes.iter().fold(x, |x, vectors| {
-            let (inner, count) = (x.len() / vectors.len(), vectors.len());
+            let inner = x.len() / vectors.len();
+            let count = vectors.len();
             let mut back = vec![0.0; x.len()];
             for (vector, some) in vectors.iter().zip(x.chunks_exact(inner)) {
                 for (i, entry) in vector.iter().enumerate() {
@@ -295,7 +299,8 @@ mod tests {
     fn a_fit_is_the_solution_of_its_system() {
         let basis = basis(Spline::Linear, &[2, 3], 0.45);
         let values: Vec<f64> = (0..12).map(|i| 3.0 + f64::from((7 * i) % 5)).collect();
-        let (noise, ratio) = (2.5, 1.0);
+        let noise = 2.5;
+        let ratio = 1.0;
         let prior = Prior::new(&basis, &basis.nodes(), 1.0, &values, noise);
         let fit = prior.fits.iter().find(|fit| fit.ratio == ratio).unwrap();
         let nodes = basis.nodes();
@@ -326,7 +331,8 @@ mod tests {
     fn shares_inside_are_the_integrals_of_the_splines() {
         for spline in Spline::ALL {
             for steps in [1, 2, 3, 9] {
-                let (shares, cells) = (inside(spline, steps), 20_000);
+                let shares = inside(spline, steps);
+                let cells = 20_000;
                 for (j, share) in shares.iter().enumerate() {
                     let at = |i: u32| {
                         let place = f64::from(steps) * (f64::from(i) + 0.5) / f64::from(cells);

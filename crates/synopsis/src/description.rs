@@ -280,7 +280,8 @@ impl Description {
             return Err(format!("it has {} axes, not 1 to 3", self.domain.len()));
         }
         if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
-            let (k, h) = (self.degree, self.order);
+            let k = self.degree;
+            let h = self.order;
             return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
         }
         if self.basis != Basis::Bernstein && (self.degree, self.order) != (1, 1) {

@@ -65,9 +65,12 @@ fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
 fn step(d: &mut [f64], e: &mut [f64], vectors: &mut [Vec<f64>], l: usize, m: usize) {
     let shift = (d[l + 1] - d[l]) / (2.0 * e[l]);
     let mut g = d[m] - d[l] + e[l] / (shift + shift.hypot(1.0).copysign(shift));
-    let (mut sine, mut cosine, mut p) = (1.0, 1.0, 0.0);
+    let mut sine = 1.0;
+    let mut cosine = 1.0;
+    let mut p = 0.0;
     for i in (l..m).rev() {
-        let (f, b) = (sine * e[i], cosine * e[i]);
+        let f = sine * e[i];
+        let b = cosine * e[i];
         let r = f.hypot(g);
         e[i + 1] = r;
         if r == 0.0 {
@@ -98,7 +101,8 @@ mod tests {
     /// The largest entry of `A - Q diag(values) Q'`, and of `Q'Q - I`.
     fn errors(a: &[Vec<f64>], Eigen { values, vectors }: &Eigen) -> (f64, f64) {
         let n = a.len();
-        let (mut apart, mut turned) = (0.0_f64, 0.0_f64);
+        let mut apart = 0.0_f64;
+        let mut turned = 0.0_f64;
         for i in 0..n {
             for j in 0..n {
                 let sum: f64 = values.iter().zip(vectors).map(|(value, v)| value * v[i] * v[j]).sum();

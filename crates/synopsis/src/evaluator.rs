@@ -39,7 +39,9 @@ impl Synopsis {
     ///
     /// If the order is out of range, or the values cannot be read that way: cosine moments are no function of a point.
     pub fn evaluator(&self, by: impl Into<By>) -> Result<Evaluator, Error> {
-        let (about, shape, by) = (&self.description, self.description.shape(), by.into());
+        let about = &self.description;
+        let shape = self.description.shape();
+        let by = by.into();
         let no = || Error::Reading { by };
         let form = match (by, &shape.basis) {
             (By::Bernstein(order), _) if !(1..=MAX_ORDER).contains(&order) => return Err(Error::Order { order }),
@@ -61,7 +63,8 @@ impl Synopsis {
             }
             (By::Posterior | By::Nonnegative, Basis::Cells(basis)) => {
                 let posterior = Counts::new(about, basis, &self.values).ok_or_else(no)?;
-                let (basis, counts) = (basis.clone(), posterior.counts.clone());
+                let basis = basis.clone();
+                let counts = posterior.counts.clone();
                 match by {
                     By::Posterior => Form::Cells { basis, counts, posterior: Some(Box::new(posterior)) },
                     _ => {

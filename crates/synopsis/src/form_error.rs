@@ -60,14 +60,17 @@ fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
     let cells = (8.0 / width).ceil() as u32;
     let cells = cells.div_ceil(4 * degree).max(1).checked_mul(4 * degree)?;
-    let (nodes, count) = (degree as usize + 1, cells as usize + 1);
+    let nodes = degree as usize + 1;
+    let count = cells as usize + 1;
     let work = nodes.checked_mul(nodes)?.checked_mul(order as usize)?.checked_add(nodes.checked_mul(count)?)?;
     if work.checked_mul(count / 4)? > WORK {
         return None;
     }
     let along = |count: u32| -> Vec<f64> { (0..=count).map(|j| f64::from(j) / f64::from(count)).collect() };
-    let (points, lattice) = (along(cells), along(degree));
-    let (at_points, operator) = (Bases::at(degree, &points), Operator::new(1, degree));
+    let points = along(cells);
+    let lattice = along(degree);
+    let at_points = Bases::at(degree, &points);
+    let operator = Operator::new(1, degree);
     // Each value of the lattice is off by what the cells of its histogram do to the record.
     let of_values = operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
     let bump = |on: &[f64], x: f64| -> Vec<f64> { on.iter().map(|y| gaussian((y - x) / width)).collect() };

@@ -290,7 +290,8 @@ impl Histogram {
     /// two they change by no more than one histogram.
     pub fn deposit_part(&mut self, rest: &mut Histogram, nodes: &Nodes, place: Place, part: u64) {
         nodes.share(place, |first, grains| {
-            let (ours, theirs) = (self.cells.iter_mut().skip(first), rest.cells.iter_mut().skip(first));
+            let ours = self.cells.iter_mut().skip(first);
+            let theirs = rest.cells.iter_mut().skip(first);
             for ((ours, theirs), grains) in ours.zip(theirs).zip(grains) {
                 // 20 bits of grains and 32 of a part.
                 let some = (grains * part) >> 31;

@@ -44,15 +44,18 @@ impl Synopsis {
     pub fn integrate(&self, sides: &[[f64; 2]]) -> Result<Integral, Error> {
         let about = &self.description;
         let end = |pick: usize| unit_point(&about.domain, &sides.iter().map(|side| side[pick]).collect::<Vec<f64>>());
-        let (low, high) = (end(0)?, end(1)?);
+        let low = end(0)?;
+        let high = end(1)?;
         let sides: Vec<[f64; 2]> = low.into_iter().zip(high).map(|(low, high)| [low, high]).collect();
         if sides.iter().any(|[low, high]| low > high) {
             return Err(Error::EmptyRange);
         }
-        let (volume, weights) = (about.volume(), self.weights_of(&sides)?);
+        let volume = about.volume();
+        let weights = self.weights_of(&sides)?;
         let value = match &about.basis {
             Basis::Kernel(_) => {
-                let (evaluator, points) = (self.evaluator(about.order)?, within(&sides));
+                let evaluator = self.evaluator(about.order)?;
+                let points = within(&sides);
                 size(&sides) * points.iter().map(|y| evaluator.at(y)).sum::<f64>() / points.len() as f64
             }
             _ => dot(&weights, &self.values),
@@ -67,7 +70,8 @@ impl Synopsis {
 
     /// What each value that noise was added to counts in the integral over a box of the unit cube.
     fn weights_of(&self, sides: &[[f64; 2]]) -> Result<Vec<f64>, Error> {
-        let (about, shape) = (&self.description, self.description.shape());
+        let about = &self.description;
+        let shape = self.description.shape();
         let mean = |at: &dyn Fn(&[f64]) -> Vec<f64>| {
             let points = within(sides);
             let part = size(sides) / points.len() as f64;

@@ -53,7 +53,8 @@ impl Synopsis {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
         }
-        let (about, shape) = (&self.description, self.description.shape());
+        let about = &self.description;
+        let shape = self.description.shape();
         let influences = match &shape.basis {
             Basis::Bernstein => {
                 let operator = Operator::new(shape.dimensions, shape.degree);

@@ -229,7 +229,8 @@ mod tests {
         let diagonal = prior_of(Smoothing::Bandwidths(vec![1.0, 0.8]));
         let matrix = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.0], vec![0.0, 0.64]]));
         let tilted = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.5], vec![0.5, 0.64]]));
-        let (x, y) = ([0.3, 0.4], [0.45, 0.7]);
+        let x = [0.3, 0.4];
+        let y = [0.45, 0.7];
         // Apart by 1.5 and 1.2 in natural units, twice the variances.
         let expected = (-(1.5_f64.powi(2) / 2.0 + 1.2_f64.powi(2) / 1.28) / 2.0).exp();
         assert!((diagonal.value(&x, &y) - expected).abs() < 1e-12);

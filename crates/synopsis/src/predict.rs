@@ -54,7 +54,8 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         _ => 4,
     };
     let along = |count: u32| -> Vec<f64> { (0..=count).map(|j| f64::from(j) / f64::from(count)).collect() };
-    let (points, lattice) = (along(cells), along(degree));
+    let points = along(cells);
+    let lattice = along(degree);
     let at_points = Bases::at(degree, &points);
     let operator = Operator::new(widths.len(), degree);
     let bump = |on: &[f64], place: &[f64]| -> Vec<f64> {
@@ -102,7 +103,8 @@ pub struct Expected {
 pub fn on_lattice(shape: &Shape, law: NoiseDistribution, scale: f64, orders: &[u32], rough: &Rough) -> Vec<Expected> {
     let grid = Grid::new(rough, 2 * shape.degree);
     let (points, lattice) = (grid.points(), Grid { axes: shape.dimensions, along: places(shape.degree) }.points());
-    let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &grid.along));
+    let operator = Operator::new(shape.dimensions, shape.degree);
+    let at_points = Bases::at(shape.degree, &grid.along);
     let evaluate = |coefficients: Vec<f64>| at_points.evaluate(&coefficients, shape.dimensions);
     let mut worst = vec![Worst::default(); orders.len()];
     for function in rough.functions(&points) {
@@ -146,7 +148,8 @@ pub fn on_points(
     let mut worst = vec![Worst::default(); counts.len()];
     for function in rough.functions(&grid) {
         let coordinates = points.whiten(&function.on(&points.basis().points));
-        let (mut bias, mut done): (Vec<f64>, usize) = (function.on(&grid).iter().map(|f| -f).collect(), 0);
+        let mut bias: Vec<f64> = function.on(&grid).iter().map(|f| -f).collect();
+        let mut done: usize = 0;
         for (worst, count) in worst.iter_mut().zip(counts) {
             let next = coordinates.iter().zip(&newton).take(*count).skip(done);
             next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
@@ -159,7 +162,8 @@ pub fn on_points(
     for (draw, function) in (0..DRAWS).zip(spread.functions(&grid)) {
         let mut rng = stream(draw);
         let coordinates = points.whiten(&function.on(&points.basis().points));
-        let (mut bias, mut done): (Vec<f64>, usize) = (function.on(&grid).iter().map(|f| -f).collect(), 0);
+        let mut bias: Vec<f64> = function.on(&grid).iter().map(|f| -f).collect();
+        let mut done: usize = 0;
         for ((sups, worst), count) in sups.iter_mut().zip(&worst).zip(counts) {
             let mut noise = vec![0.0; grid.len()];
             let drawn = unit_noise(law, *count, &mut rng);

@@ -179,7 +179,8 @@ impl Price {
 
 /// The largest epsilon that is paid for, at least `paid`; what is dearer than one that is not paid for is not paid for either.
 pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
-    let (mut paid, mut unpaid) = (paid.trillionths(), u64::MAX);
+    let mut paid = paid.trillionths();
+    let mut unpaid = u64::MAX;
     while unpaid - paid > 1 {
         let middle = paid.midpoint(unpaid);
         (paid, unpaid) = if is_paid(Epsilon::from_trillionths(middle)) { (middle, unpaid) } else { (paid, middle) };
@@ -192,7 +193,8 @@ pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
 /// `tanh(epsilon / 2) = (1 - y) / (1 + y)` falls with `y = exp(-epsilon)`, so `y` is rounded down and the rest up. Whole
 /// numbers alone: what it says enters the ledger, and must be the same on every machine.
 fn concentrated(epsilon: Epsilon) -> Rho {
-    let (count, y) = (u128::from(epsilon.trillionths()), exp_of_minus(epsilon));
+    let count = u128::from(epsilon.trillionths());
+    let y = exp_of_minus(epsilon);
     // At most 2^64 * 2^62, and the quotient at most `count`.
     let rho = (count * (ONE - y)).div_ceil(ONE + y);
     Rho::from_trillionths(u64::try_from(rho).unwrap_or(u64::MAX))
@@ -335,7 +337,8 @@ mod tests {
 
     #[test]
     fn windows_of_a_plan_add_up_and_pay_for_no_noise() {
-        let (used, total) = (Price::Slots(23), Price::Slots(24));
+        let used = Price::Slots(23);
+        let total = Price::Slots(24);
         assert_eq!(
             [Price::SLOT, total].map(|price| price.to_string()),
             ["1 window of the plan", "24 windows of the plan"]
@@ -352,7 +355,8 @@ mod tests {
 
     #[test]
     fn parts_are_counted_in_their_smallest_units_and_stay_of_their_kind() {
-        let (trillion, tenth) = (1_000_000_000_000, 100_000_000_000_000_000);
+        let trillion = 1_000_000_000_000;
+        let tenth = 100_000_000_000_000_000;
         for (price, parts) in [
             (pure("1"), [trillion, 0]),
             (approximate("1", "0.1"), [trillion, tenth]),
@@ -366,7 +370,8 @@ mod tests {
 
     /// Randomised response with `epsilon`, the worst mechanism of pure differential privacy: its Renyi divergence over the order.
     fn divergence(epsilon: f64, order: f64) -> f64 {
-        let (yes, no) = (1.0 / (1.0 + (-epsilon).exp()), 1.0 / (1.0 + epsilon.exp()));
+        let yes = 1.0 / (1.0 + (-epsilon).exp());
+        let no = 1.0 / (1.0 + epsilon.exp());
         let moment = yes * (yes / no).powf(order - 1.0) + no * (no / yes).powf(order - 1.0);
         moment.ln() / (order - 1.0) / order
     }

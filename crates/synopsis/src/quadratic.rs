@@ -19,7 +19,8 @@ impl Form {
     /// `None` unless the symmetric matrix is positive definite.
     pub fn new(matrix: &[Vec<f64>]) -> Option<Self> {
         let mut rest = matrix.to_vec();
-        let (mut q, mut c) = (Vec::new(), Vec::new());
+        let mut q = Vec::new();
+        let mut c = Vec::new();
         // Completing the square in the last variable leaves a form in the others.
         while let Some(mut last) = rest.pop() {
             let pivot = last.pop().filter(|pivot| *pivot > 0.0 && pivot.is_finite())?;
@@ -73,7 +74,8 @@ impl Form {
     fn extend(&self, lead: &mut Vec<i32>, center: &[f64], left: f64, limits: &[i32], runs: &mut Vec<Run>) {
         let axis = lead.len();
         let away: Vec<f64> = lead.iter().zip(center).map(|(z, center)| f64::from(*z) - center).collect();
-        let (q, middle) = (self.q[axis], center[axis] - inner(&self.c[axis], &away));
+        let q = self.q[axis];
+        let middle = center[axis] - inner(&self.c[axis], &away);
         let half = (left.max(0.0) / q).sqrt();
         // Casts from a float saturate.
         let first = ((middle - half).ceil() as i32).max(-limits[axis]);
@@ -133,7 +135,9 @@ mod tests {
     #[test]
     fn runs_are_the_points_of_the_ellipsoid() {
         let form = Form::new(&matrix()).unwrap();
-        let (center, bound, limits) = ([0.25, -0.5, 0.125], 9.0, [2, 9, 9]);
+        let center = [0.25, -0.5, 0.125];
+        let bound = 9.0;
+        let limits = [2, 9, 9];
         let count: i32 = form.runs(&center, bound, &limits).iter().map(|run| run.last - run.first + 1).sum();
         let points = (-9..=9).flat_map(|x| (-9..=9).flat_map(move |y| (-9..=9).map(move |z| [x, y, z])));
         let inside = |z: &[i32; 3]| {

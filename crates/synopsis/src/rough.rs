@@ -70,8 +70,8 @@ impl Rough {
             }
             // A kernel that a cluster as wide as itself has smoothed is wider and lower.
             Kind::Cluster(height) => {
-                let (part, smoothed) =
-                    (0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64, 0.5_f64.powf(self.axes as f64 / 2.0));
+                let part = 0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64;
+                let smoothed = 0.5_f64.powf(self.axes as f64 / 2.0);
                 sum.kernel = self.kernel.widened();
                 sum.terms.push((part * height * smoothed, evenly(draw, self.axes)));
                 sum.boxes.push(((1.0 - part) * height * mass, vec![(0.0, 1.0); self.axes]));
@@ -87,7 +87,8 @@ impl Rough {
             }
             Kind::Alternating { height, least } => {
                 let least = least * self.kernel.width(0);
-                let (mut from, mut sign) = (-least * rng.random::<f64>(), 1.0);
+                let mut from = -least * rng.random::<f64>();
+                let mut sign = 1.0;
                 while from < 1.0 {
                     let to = from + least * (1.0 + 2.0 * rng.random::<f64>());
                     sum.boxes.push((sign * height, vec![(from.max(0.0), to.min(1.0))]));

@@ -58,7 +58,8 @@ impl Synopsis {
             CellKernel::diagonal(&parts(bandwidths), cells.spline, &cells.steps)
                 .map_err(|_| Error::Bandwidths { least: released.clone() })
         };
-        let (wide, narrow) = (of(bandwidths)?, of(released)?);
+        let wide = of(bandwidths)?;
+        let narrow = of(released)?;
         // A value is a count times the peak of the kernel that reads it.
         let factor = wide.peak() / narrow.peak();
         let basis = wide.basis().clone();

@@ -128,7 +128,8 @@ impl Worker<'_> {
         let sources = || absorbed.iter().map(Absorbed::clock).chain(readers.iter().map(|source| source.clock()));
         let clock = sources().next().unwrap_or_else(|| ScheduleClock::new(Timestamp::now));
         let accepted = Arc::new(AtomicI64::new(i64::MIN));
-        let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
+        let mut joining = Joining::new(&plan.publication);
+        let outage = CommonOutage::default();
         let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
         let begun = health.begin(&clock, readers.len() + here + usize::from(absorbed.is_some()));
         let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health, metrics.operator.is_some()));
@@ -185,7 +186,8 @@ impl Worker<'_> {
         // Few windows wait between the loops: a slow output slows reading instead of filling the memory.
         let (sender, receiver) = sync_channel(4);
         // All loops log to where the caller does, and one that fails stops the others.
-        let (log, stop) = (&tracing::dispatcher::get_default(Dispatch::clone), &stop);
+        let log = &tracing::dispatcher::get_default(Dispatch::clone);
+        let stop = &stop;
         thread::scope(|scope| {
             let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver)));
             let absorbed = absorbing.map(|(absorbing, shares)| {
@@ -317,7 +319,8 @@ impl Plan {
                 let drawn = release.draw(variant, &exact, noise_state, generator);
                 let description = drawn.describe(release, description, self.rules.grid, *span);
                 let description = terms.describe(description, self, key, *span);
-                let (values, state) = (variant.dequantize(&drawn.noisy), drawn.state(release));
+                let values = variant.dequantize(&drawn.noisy);
+                let state = drawn.state(release);
                 let noisy = drawn.noisy;
                 take(Released { release: place, variant: chosen, description, values, noisy, state })?;
             }
@@ -335,7 +338,8 @@ impl Plan {
         health: &Health,
     ) -> Result<SealedWindow, Error> {
         let stored = |slot: &str| ledger.state(slot);
-        let (mut sealed, mut states) = (Vec::new(), Vec::new());
+        let mut sealed = Vec::new();
+        let mut states = Vec::new();
         self.release(window, terms, &stored, &mut generator, &mut |released| {
             health.beat();
             sealed.push(Sealed::new(released.description, released.values)?);
@@ -472,7 +476,8 @@ impl Releasing<'_> {
         }
         self.compare(accepted.head())?;
         self.accepted_head = accepted.head();
-        let (stop, clock) = (self.stop, self.clock.clone());
+        let stop = self.stop;
+        let clock = self.clock.clone();
         let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
         let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
         self.next_due = progress.next_due;
@@ -484,7 +489,8 @@ impl Releasing<'_> {
     /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Whether
     /// there was anything to write.
     fn release_all(&mut self, closed: &Receiver<Closed>) -> Result<bool, Error> {
-        let (started, mut has_written) = (Instant::now(), false);
+        let started = Instant::now();
+        let mut has_written = false;
         while !self.is_due_soon()
             && let Some(next) = self.held.take().or_else(|| closed.try_recv().ok())
         {

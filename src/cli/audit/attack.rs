@@ -73,7 +73,8 @@ fn of_release(
     };
     let [with, without] = [&pair.with, &pair.without].map(|stream| batches(subject, stream));
     let other = |error: audit::Error| Failure::Other(error.to_string());
-    let (with, without) = (with.map_err(other)?, without.map_err(other)?);
+    let with = with.map_err(other)?;
+    let without = without.map_err(other)?;
     let neighbours = Neighbours { with: &with, without: &without };
     let done = Attack::new(subject.plan, place, neighbours, &subject.windows())
         .and_then(|attack| attack.run((seed, place as u64), alarm, most, deadline));

@@ -62,7 +62,9 @@ fn replays(page: &mut String, report: &Report) {
     );
     text(page, &format!("{}.", report.replays()));
     let rows = report.replay.changes.iter().map(|change| {
-        let (release, of, pair) = (escaped(&change.release), escaped(&part_of(change)), escaped(&change.pair));
+        let release = escaped(&change.release);
+        let of = escaped(&part_of(change));
+        let pair = escaped(&change.pair);
         [release, of, format!("{:.3}", change.of_sensitivity), pair]
     });
     let columns =

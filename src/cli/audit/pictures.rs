@@ -104,7 +104,8 @@ pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
         // The one lies on the other: wide and pale below, dashed and dark above.
         let line = LineSeries::new(measured.iter().copied(), SKY.mix(0.6).stroke_width(5 * GRAIN));
         chart.draw_series(line)?.label("measured").legend(|(x, y)| swatch((x, y), SKY));
-        let (dash, gap) = (6 * GRAIN, 5 * GRAIN);
+        let dash = 6 * GRAIN;
+        let gap = 5 * GRAIN;
         let line = DashedLineSeries::new(calculated.iter().copied(), dash, gap, DARK.stroke_width(2 * GRAIN));
         chart.draw_series(line)?.label("calculated").legend(|(x, y)| swatch((x, y), DARK));
         legend(&mut chart)

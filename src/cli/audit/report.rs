@@ -229,7 +229,9 @@ pub fn verdict_of(test: &Test) -> &'static str {
 }
 
 fn of_test(test: &Test) -> String {
-    let (verdict, difference, allowed) = (verdict_of(test), three_digits(test.difference), three_digits(test.allowed));
+    let verdict = verdict_of(test);
+    let difference = three_digits(test.difference);
+    let allowed = three_digits(test.allowed);
     if test.draws == 0 {
         return format!("  {verdict}  {}: {difference} of {allowed}", test.what);
     }

@@ -140,7 +140,8 @@ pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[(Vec<f64>, Truth)])
         Reading::Published | Reading::Posterior => None,
     };
     let reader = Reader::new(synopsis, tables.as_ref(), reading)?;
-    let (mut error, mut wrong) = (Some(0.0), Some(0.0));
+    let mut error = Some(0.0);
+    let mut wrong = Some(0.0);
     for (place, truth) in judged {
         let (lost, missed) = lost(&reader.at(place)?, truth);
         error = error.zip(lost).map(|(sum, lost)| sum + lost);

@@ -88,7 +88,8 @@ pub fn measured(
 ) -> Result<Vec<Vec<Measured>>, Failure> {
     let jobs: Vec<(usize, usize)> =
         (0..contenders.len()).flat_map(|c| (0..worlds.len()).map(move |w| (c, w))).collect();
-    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
+    let finished = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
         while let Some((c, w)) = jobs.get(next.fetch_add(1, Relaxed)) {
@@ -122,7 +123,8 @@ impl Measured {
         let mean = |pick: fn(&Off) -> Option<f64>| {
             let window = |(draws, _): &&(Vec<Off>, Option<Off>)| {
                 let values = draws.iter().map(pick).collect::<Option<Vec<f64>>>()?;
-                let (count, sum) = (values.len() as f64, values.iter().sum::<f64>());
+                let count = values.len() as f64;
+                let sum = values.iter().sum::<f64>();
                 let mean = sum / count;
                 let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
                 Some((mean, squares / (count - 1.0) / count))
@@ -167,6 +169,9 @@ fn plenty(payment: Payment) -> Payment {
 
 /// A band that nothing looks at: simulating one takes its time.
 fn unread() -> Band {
-    let (half_width, pointwise, expected_sup, norm) = (1.0, 1.0, 1.0, 1.0);
+    let half_width = 1.0;
+    let pointwise = 1.0;
+    let expected_sup = 1.0;
+    let norm = 1.0;
     Band { level: 0.95, half_width, weights: vec![1.0], pointwise, draws: 1, expected_sup, norm }
 }

@@ -83,7 +83,8 @@ impl World {
         rng.set_stream(number as u64);
         // Rows of a file are in some order: halves take turns.
         let half = |odd: usize| rows.iter().skip(odd).step_by(2).collect::<Vec<&Row>>();
-        let (given, held_out) = (half(0), half(1));
+        let given = half(0);
+        let held_out = half(1);
         let mut any = |of: &[&Row]| of.get(rng.random_range(0..of.len().max(1))).map(|row| (row.x.clone(), row.label));
         let records = (0..records).filter_map(|_| any(&given)).collect();
         let judge = |(x, kept): (Vec<f64>, f64)| {
@@ -183,7 +184,8 @@ impl Law {
             let scatter = SCATTER * (2.0 * rng.random::<f64>() - 1.0);
             return (y.clone(), self.curve(0, &y) + scatter);
         }
-        let (probabilities, mut left) = (self.probabilities(&y), rng.random::<f64>());
+        let probabilities = self.probabilities(&y);
+        let mut left = rng.random::<f64>();
         let mut class = 0;
         while class + 1 < probabilities.len() && left >= probabilities[class] {
             left -= probabilities[class];

@@ -7,7 +7,9 @@ use bernstream_synopsis::description::{Choice, Definition, Description};
 
 pub(super) fn what(about: &Description, divisor: Divisor) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
-    let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
+    let pipeline = &about.pipeline;
+    let release = &about.release;
+    let window = about.window;
     // Behind the semicolon stands how to divide, which is done already.
     let meaning = units::meaning(about);
     let quantity = meaning.split(';').next().unwrap_or_default();
@@ -28,7 +30,8 @@ pub(super) fn what(about: &Description, divisor: Divisor) -> String {
 }
 
 pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
-    let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
+    let privacy = &about.privacy;
+    let percent = about.band.level * 100.0;
     let noise = "lower, upper: cover the noise, not the approximation error";
     let band = match band {
         Width::Posterior => {

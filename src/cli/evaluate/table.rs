@@ -56,9 +56,11 @@ pub(super) fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl W
     };
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, order)?;
     // Evaluated before the first line is written: a wrong point leaves no partial table.
-    let (mut rows, mut widest) = (Vec::new(), 0.0_f64);
+    let mut rows = Vec::new();
+    let mut widest = 0.0_f64;
     for point in points(about, arguments) {
-        let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
+        let value = evaluator.evaluate(&point)?;
+        let half = band.at(&evaluator, &point)?;
         widest = widest.max(half.unwrap_or(0.0));
         let ends = half.map(|half| evaluator.interval(&point, half)).transpose()?;
         let possible = |x: f64| if arguments.proper { x.max(0.0) } else { x };
@@ -112,7 +114,8 @@ fn cumulative(
 
 /// The density, or the share at or below a point, of tables of cells.
 fn of_tables(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Result<Printed, Error> {
-    let (tables, about) = (synopsis.tables()?, synopsis.description());
+    let tables = synopsis.tables()?;
+    let about = synopsis.description();
     let ends = |pick: fn(&Axis) -> f64| about.domain.iter().map(pick).collect::<Vec<f64>>();
     let whole: Vec<[f64; 2]> = about.domain.iter().map(|axis| [axis.min, axis.max]).collect();
     let mass = tables.range(&whole)?.count().value;

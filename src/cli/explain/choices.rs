@@ -11,7 +11,8 @@ use bernstream_synopsis::description::{Density, Smoothing, Target};
 /// What each window and key chooses privately from its own records, and how accurately.
 pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
     let refused = |e: config::Error| Failure::Configuration(e.to_string());
-    let (quantity, protected) = (units::quantity(release), settings.protected());
+    let quantity = units::quantity(release);
+    let protected = settings.protected();
     let mut lines = Vec::new();
     if let Some(choice) = &release.private_bandwidths {
         lines.push(format!(

@@ -127,7 +127,8 @@ impl Accuracy {
     /// What matters, in two or three sentences.
     pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
         let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else { return Vec::new() };
-        let (price, quantity) = (named(own.price), &self.quantity);
+        let price = named(own.price);
+        let quantity = &self.quantity;
         let of_sums = if plan.series.is_some() { " of the first sum," } else { "" };
         let many = match self.what {
             What::Curves => "95 % of curves are within",

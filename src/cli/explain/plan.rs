@@ -34,7 +34,8 @@ pub(super) struct Plan<'s> {
 
 impl<'s> Plan<'s> {
     pub(super) fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
-        let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
+        let target = &release.function.target;
+        let adjacency = settings.privacy.adjacency;
         let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity =

@@ -19,7 +19,8 @@ const SHOWN: usize = 10;
 ///
 /// If the output cannot be read, or if it contradicts itself or its guarantee.
 pub fn run(output: &Output) -> Result<(), Failure> {
-    let (mut audit, mut unreadable) = (Audit::default(), Vec::new());
+    let mut audit = Audit::default();
+    let mut unreadable = Vec::new();
     output.extent()?.each_published(|found| match Synopsis::open(found.bytes()) {
         Ok(synopsis) => audit.add(&found.place, Digest::of(found.bytes()), synopsis.description()),
         Err(error) => unreadable.push(format!("{}: not a readable synopsis: {error}", found.place)),
@@ -51,8 +52,10 @@ pub fn run(output: &Output) -> Result<(), Failure> {
 
 fn say(text: &mut String, statement: &Statement) {
     let Statement { pipeline, ledger, promise, in_words, messages, copies, rows, until, .. } = statement;
-    let (worst, newest) = (statement.worst, statement.newest);
-    let (definition, total) = (&promise.definition, promise.total);
+    let worst = statement.worst;
+    let newest = statement.newest;
+    let definition = &promise.definition;
+    let total = promise.total;
     let unit = match &promise.unit {
         Unit::Record => "a record".to_owned(),
         Unit::User { column, per, .. } => format!("all records of one {column} within a block ({per})"),

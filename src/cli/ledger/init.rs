@@ -135,6 +135,7 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced
         not_restorable(settings, log, claim)?;
     }
     let owner = witness.unwrap_or_default();
-    let (was_claimed, may_wait) = (claim.is_some(), mode.may_wait());
+    let was_claimed = claim.is_some();
+    let may_wait = mode.may_wait();
     Ok(shares::foresee(settings, input, &Beginner { owner: &owner, was_claimed, first: start.first, may_wait })?)
 }

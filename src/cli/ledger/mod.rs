@@ -187,7 +187,9 @@ impl Action {
 
 fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
     let ledger = verified(settings)?;
-    let (mut out, mut rows, mut loose) = (io::stdout().lock(), 0_u64, 0);
+    let mut out = io::stdout().lock();
+    let mut rows = 0_u64;
+    let mut loose = 0;
     let missing = ledger.missing();
     ledger.each_row(|row| {
         if let Some(missing) = missing.filter(|missing| missing.last.checked_add(1) == Some(row.head.sequence)) {
@@ -260,7 +262,8 @@ fn unasked(settings: &Settings) -> Failure {
     let count = || -> Result<Failure, Failure> {
         let ledger = verified(settings)?;
         let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
-        let (mut messages, mut windows) = (0, BTreeSet::new());
+        let mut messages = 0;
+        let mut windows = BTreeSet::new();
         each_kept(&ledger, accepted.as_ref(), |kept| {
             messages += kept.len() as u64;
             windows.extend(kept.iter().map(|paid| paid.window().start));

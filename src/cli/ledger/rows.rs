@@ -26,7 +26,8 @@ pub(super) fn each_row(
     ledger: &Ledger,
     mut each: impl FnMut(Stored) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (mut rows, all) = (0, ledger.count());
+    let mut rows = 0;
+    let all = ledger.count();
     counting(what, |done| {
         ledger.each_row(|stored| {
             rows += 1;

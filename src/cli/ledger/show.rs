@@ -78,7 +78,9 @@ pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
 fn look(settings: &Settings) -> Result<Shown, Failure> {
     let ledger = rows::verified(settings)?;
     let genesis = ledger.genesis();
-    let (mut released, mut withheld, mut changes) = (0, 0, Vec::new());
+    let mut released = 0;
+    let mut withheld = 0;
+    let mut changes = Vec::new();
     rows::each_row("reading the ledger", &ledger, |stored| {
         match stored.row {
             Row::Genesis(_) => {}

@@ -130,9 +130,13 @@ impl Spending {
 pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     let ledger = rows::verified(settings)?;
     let genesis = ledger.genesis();
-    let (total, mut spending, mut recorded) = (genesis.total, Spending::default(), None);
+    let total = genesis.total;
+    let mut spending = Spending::default();
+    let mut recorded = None;
     // As in the account of the ledger: settings that reach farther back do not bring back what others had left behind.
-    let (mut reach, mut live_from, mut covered_from) = (genesis.reach, genesis.first, genesis.first);
+    let mut reach = genesis.reach;
+    let mut live_from = genesis.first;
+    let mut covered_from = genesis.first;
     rows::each_row("reading the ledger", &ledger, |stored| {
         // The settings may have changed in the rows that are missing.
         if let Some((_, settings)) = ledger.settings_after_missing().filter(|(row, _)| *row == stored.head.sequence) {

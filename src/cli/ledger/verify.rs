@@ -104,7 +104,8 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     }
     if let Some((topic, held)) = shares::held(settings, &ledger)? {
         let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
-        let (share, from) = (held.entry.share, held.entry.from);
+        let share = held.entry.share;
+        let from = held.entry.from;
         if let Some((first, last)) = held.until.map_or(Ok(None), |until| claimed_after(&ledger, head, until))? {
             return Err(Failure::Unsound(format!(
                 "the share of this ledger in the budget topic {} ended{until}, and it has charged blocks after that, from {first} to \
@@ -114,10 +115,14 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         }
         tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
     }
-    let (mut others, mut of_missing_rows, mut of_rows_behind, mut unpaid) = (0, 0, 0, Vec::new());
+    let mut others = 0;
+    let mut of_missing_rows = 0;
+    let mut of_rows_behind = 0;
+    let mut unpaid = Vec::new();
     let genesis = ledger.genesis();
     let next_rows = ledger.next_sequence()..=witness_row.unwrap_or(0);
-    let (mut read, all) = (0, published.most());
+    let mut read = 0;
+    let all = published.most();
     let mut compare = |found: Published| {
         let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
         match paid.find(&found) {

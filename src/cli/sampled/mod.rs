@@ -20,7 +20,8 @@ use bernstream_release::source::Batch;
 
 /// Reads records of the input: what was found, and what is wrong with it.
 pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
-    let (mut columns, mut tally) = (ColumnTally::new(&settings.columns), Tally::new(settings));
+    let mut columns = ColumnTally::new(&settings.columns);
+    let mut tally = Tally::new(settings);
     let mut cap = CapTally::new(settings);
     let mut take = |batch: &Batch| {
         columns.count(batch);

@@ -92,6 +92,7 @@ fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<User
     let time = batch.times.is_valid(row).then(|| Timestamp::from_micros(batch.times.value(row)))?;
     let is_taken = rules.has_window(time, batch.message_time) && is_listed(rules, batch, row) && has_user(batch, row);
     let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| is_taken)?;
-    let (window, period) = (rules.grid.span_of(time).start, cap.period.span_of(time).start);
+    let window = rules.grid.span_of(time).start;
+    let period = cap.period.span_of(time).start;
     Some(UserWindow { window, period, user: user.to_vec() })
 }

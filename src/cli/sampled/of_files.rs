@@ -24,7 +24,8 @@ pub fn checks(
     done: &WorkDone,
 ) -> Vec<Check> {
     let Ok(mut files) = Files::open(params, columns.clone()) else { return Vec::new() };
-    let (mut records, bytes) = (0, files.bytes());
+    let mut records = 0;
+    let bytes = files.bytes();
     loop {
         match files.next(None, Duration::ZERO) {
             Ok(Event::Batch(batch)) => {
@@ -45,7 +46,8 @@ pub fn checks(
 /// A line that is no record is dropped by itself.
 fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     let broken: u64 = files.broken_lines().map(|(_, lines)| lines.count).sum();
-    let (path, part) = (params.path.display(), records.saturating_sub(broken));
+    let path = params.path.display();
+    let part = records.saturating_sub(broken);
     let mut what = format!("records of the files at {path} can be read: {part} of {records}");
     let listed: Vec<String> = files.broken_lines().flat_map(of_file).take(MOST_LISTED).collect();
     if !listed.is_empty() {

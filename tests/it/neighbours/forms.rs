@@ -118,7 +118,8 @@ fn arrow(records: &[Record]) -> Vec<u8> {
 }
 
 fn json(record: &Record) -> Vec<u8> {
-    let (time, Record { key, value, .. }) = (micros(record), record);
+    let time = micros(record);
+    let Record { key, value, .. } = record;
     serde_json::json!({ "note": "n", "value": value, "key": key, "time": time }).to_string().into_bytes()
 }
 

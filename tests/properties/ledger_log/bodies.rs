@@ -109,7 +109,8 @@ impl Run<'_> {
     ///
     /// If what is left is not enough when the checkpoints of the newest row are lost too, and was before.
     pub fn delete(&mut self, kept: u8) -> Option<Result<(), Violation>> {
-        let (view, is_tested) = (self.process.view, self.setup.holds(Clause::AcceptedCheckpoint));
+        let view = self.process.view;
+        let is_tested = self.setup.holds(Clause::AcceptedCheckpoint);
         if !self.setup.retention || (is_tested && (!self.is_recognised() || view == NONE)) {
             return None;
         }
@@ -186,11 +187,13 @@ impl Run<'_> {
 
     /// Appends what others have claimed to its own file, if that follows its newest row.
     pub fn follow(&mut self) -> Option<()> {
-        let (goal, ledger) = (self.goal(), self.ledger().filter(|ledger| ledger.head != NONE)?);
+        let goal = self.goal();
+        let ledger = self.ledger().filter(|ledger| ledger.head != NONE)?;
         if goal >= UNREAD || self.is_recognised() {
             return None;
         }
-        let (accepted, own) = (self.state.chain(goal), self.state.chain(ledger.head));
+        let accepted = self.state.chain(goal);
+        let own = self.state.chain(ledger.head);
         if self.setup.holds(Clause::Follows) && accepted & bit(ledger.head) == 0 {
             return None;
         }

@@ -248,7 +248,8 @@ impl State {
 
     /// The rows from the first one to `row`.
     pub fn chain(&self, row: u8) -> Set {
-        let (mut chain, mut next) = (0, row);
+        let mut chain = 0;
+        let mut next = row;
         while next != NONE {
             chain |= bit(next);
             next = self.row(next).parent;

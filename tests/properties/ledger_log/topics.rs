@@ -110,7 +110,8 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
             }
         }
     }
-    let (mut rows, mut row) = (0, head);
+    let mut rows = 0;
+    let mut row = head;
     while row != NONE {
         let is_usable = |checkpoint: &Checkpoint| {
             checkpoint.row == row

@@ -102,7 +102,9 @@ fn asked_for(implied: Implied, total: Price) -> String {
 /// Random differential privacy `[RA17]`, which must not be mistaken for plain differential privacy: for which records and with
 /// which probability it holds, how it composes, and what holds otherwise.
 pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
-    let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
+    let total = settings.privacy.total;
+    let gamma = random.gamma;
+    let records = random.records;
     let (change, rest) = match settings.privacy.adjacency {
         Adjacency::AddRemove => ("one of them left out", ""),
         Adjacency::ReplaceOne => ("one of them drawn anew or made invalid", REPLACED),

@@ -82,7 +82,9 @@ fn hasty(settings: &Settings) -> Option<String> {
 
 /// A window can take longer to compute than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
-    let (products, longest, delay) = (settings.products(), settings.longest(), settings.publish_delay);
+    let products = settings.products();
+    let longest = settings.longest();
+    let delay = settings.publish_delay;
     let Input::Kafka(kafka) = &settings.input else {
         let longest = Duration::from_millis((products / (PRODUCTS_A_SECOND / 1000)).max(1));
         return (products > 0).then(|| {
@@ -114,9 +116,10 @@ fn misfits(settings: &Settings) -> Vec<String> {
         return Vec::new();
     };
     let length = settings.windows.grid.length();
-    let (window, period) = (micros(length), micros(*per));
-    let (shown_window, shown_period) =
-        (bernstream_synopsis::clock::show(length), bernstream_synopsis::clock::show(*per));
+    let window = micros(length);
+    let period = micros(*per);
+    let shown_window = bernstream_synopsis::clock::show(length);
+    let shown_period = bernstream_synopsis::clock::show(*per);
     if period % window == 0 {
         return Vec::new();
     }

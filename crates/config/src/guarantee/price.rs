@@ -29,11 +29,13 @@ pub fn pure_noise(release: &Release) -> Option<String> {
     if !release.noise.is_pure() {
         return None;
     }
-    let (epsilon, is_own) = (release.payment.epsilon(), matches!(release.payment, Payment::Own(_)));
+    let epsilon = release.payment.epsilon();
+    let is_own = matches!(release.payment, Payment::Own(_));
     // A constant of the noise's own can also be the larger one, as that of a ball of one value is.
     let is_less = release.payment.price() != Payment::converted(epsilon).price()
         && release.payment.price().is_within(Payment::converted(epsilon).price());
-    let (law, is_decaying) = (release.noise.law(), matches!(release.policy, Policy::Decaying { .. }));
+    let law = release.noise.law();
+    let is_decaying = matches!(release.policy, Policy::Decaying { .. });
     match release.payment.price() {
         Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace && is_own => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \

@@ -10,7 +10,8 @@ use bernstream_synopsis::price::Price;
 
 /// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
 pub fn promise(settings: &Settings) -> Vec<String> {
-    let (total, price) = (settings.privacy.total, settings.window_price());
+    let total = settings.privacy.total;
+    let price = settings.window_price();
     let mut lines = match &settings.privacy.definition {
         Definition::Random(random) => definition::random(settings, random),
         _ => definition::plain(settings),

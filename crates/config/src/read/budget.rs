@@ -55,7 +55,9 @@ pub fn budget(
         Composition::Plan => Some(document.required(place, "windows", windows, values::count)),
         _ => None,
     };
-    let (epsilon, delta, windows) = (epsilon?.into_inner(), delta?.into_inner(), windows.transpose()?);
+    let epsilon = epsilon?.into_inner();
+    let delta = delta?.into_inner();
+    let windows = windows.transpose()?;
     let implies = Some(Implied { epsilon, delta });
     let (rho, definition) = match (kind, windows) {
         (_, Some(windows)) => {
@@ -92,7 +94,8 @@ fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) ->
         (epsilon, delta, None) => {
             let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
             let delta = document.optional(delta, values::delta);
-            let (epsilon, delta) = (epsilon?.into_inner(), delta?.map(Spanned::into_inner));
+            let epsilon = epsilon?.into_inner();
+            let delta = delta?.map(Spanned::into_inner);
             Ok(delta.map_or(Price::Pure(epsilon), |delta| Price::Approximate { epsilon, delta }))
         }
     }

@@ -33,7 +33,8 @@ fn axis(
     table: Spanned<file::Axis>,
     seen: &mut HashSet<String>,
 ) -> Checked<(String, Axis)> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let column = document.required(&place, "column", written.column, |column| {
         let column = values::words(column)?;
         if seen.insert(column.clone()) { Ok(column) } else { Err("is already an axis".to_owned()) }
@@ -57,7 +58,8 @@ fn bounds(
             file::Outside::Drop => Outside::Drop,
         })
     });
-    let (min, max) = (min?.into_inner(), max?);
+    let min = min?.into_inner();
+    let max = max?;
     let width = max.get_ref() - min;
     if width <= 0.0 || !width.is_finite() {
         let what =
@@ -70,7 +72,8 @@ fn bounds(
 
 /// The label: a number within bounds, or a class.
 pub fn label(document: &mut Document<'_>, table: Spanned<file::Label>) -> Checked<Spanned<Labelled>> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
     let class = written.above.as_ref().map(Spanned::span).or(written.values.as_ref().map(Spanned::span));
     let is_number = written.min.is_some() || written.max.is_some() || written.outside.is_some();

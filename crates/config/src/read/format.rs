@@ -87,7 +87,8 @@ fn form(document: &mut Document<'_>, written: Spanned<file::Format>) -> Checked<
 }
 
 fn schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<Schemas> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let listed = document.required(&place, "schemas", written.schemas, |listed| {
         if listed.is_empty() { Err("must not be empty: every record would be dropped".to_owned()) } else { Ok(listed) }
     })?;
@@ -109,10 +110,12 @@ fn schema(
     element: Spanned<file::AvroSchema>,
     before: Option<&Schemas>,
 ) -> Checked<(u32, Schema)> {
-    let (place, written) = (element.span(), element.into_inner());
+    let place = element.span();
+    let written = element.into_inner();
     let id = document.required(&place, "id", written.id, Ok);
     let file = document.required(&place, "file", written.file, values::words);
-    let (id, file) = (id?, file?);
+    let id = id?;
+    let file = file?;
     if before.is_some_and(|before| before.0.contains_key(id.get_ref())) {
         return Err(document.fault(id.span(), "duplicate id", "a registry gives each schema an id of its own"));
     }
@@ -128,10 +131,12 @@ fn schema(
 }
 
 fn message_type(document: &mut Document<'_>, table: Spanned<file::Protobuf>) -> Checked<MessageType> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let file = document.required(&place, "descriptor", written.descriptor, values::words);
     let name = document.required(&place, "message", written.message, values::words);
-    let (file, name) = (file?, name?);
+    let file = file?;
+    let name = name?;
     let bytes = read(document, &file)?;
     MessageType::parse(bytes, name.get_ref()).map_err(|why| {
         let hint =

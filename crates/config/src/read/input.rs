@@ -36,7 +36,8 @@ pub fn input(
     table: Spanned<file::Input>,
     form: Checked<(Format, Declared)>,
 ) -> Checked<InputSettings> {
-    let (place, mut written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let mut written = table.into_inner();
     let time = document.required(&place, "time", written.time, values::words);
     let key_place = written.key.as_ref().map(Spanned::span);
     let key = written.key.map(|t| key(document, t)).transpose();
@@ -53,7 +54,8 @@ pub fn input(
 }
 
 fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
     let keys = match (written.values, written.values_file) {
         (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
@@ -113,7 +115,8 @@ fn input_kafka(
     table: Spanned<file::InputKafka>,
     form: Checked<(Format, Declared)>,
 ) -> Checked<source::kafka::Params> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let servers = document.required(&place, "brokers", written.brokers, values::brokers);
     let security = security::security(document, written.tls, written.sasl, &Security::default());
     let topic = document.required(&place, "topic", written.topic, values::name);
@@ -133,7 +136,8 @@ fn input_kafka(
     let readers = document.optional(written.readers, values::count);
     let mut skip = Vec::new();
     for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
-        let (place, element) = (element.span(), element.into_inner());
+        let place = element.span();
+        let element = element.into_inner();
         let partition = document.required(&place, "partition", element.partition, values::partition);
         let offset = document.required(&place, "offset", element.offset, values::offset);
         skip.push(partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))));
@@ -169,11 +173,13 @@ fn input_kafka(
 }
 
 fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
-    let (place, written) = (element.span(), element.into_inner());
+    let place = element.span();
+    let written = element.into_inner();
     let partition = document.required(&place, "partition", written.partition, values::partition);
     let from = document.required(&place, "from", written.from, values::offset);
     let to = document.required(&place, "to", written.to, values::offset);
-    let (from, to) = (from?.into_inner(), to?);
+    let from = from?.into_inner();
+    let to = to?;
     if from >= *to.get_ref() {
         return Err(document.fault(
             to.span(),
@@ -186,6 +192,7 @@ fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checke
 
 /// The path of a file or a folder.
 pub fn files_path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Checked<std::path::PathBuf> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     Ok(document.required(&place, "path", written.path, values::words)?.into_inner().into())
 }

@@ -30,7 +30,8 @@ pub fn read(path: &str, header: &str, is_possible: impl Fn(&str) -> bool) -> Res
 
 fn keys(path: &str, text: &str, header: &str, is_possible: impl Fn(&str) -> bool) -> Result<Vec<String>, Vec<String>> {
     let mut first: HashMap<&str, usize> = HashMap::new();
-    let (mut keys, mut faults) = (Vec::new(), Vec::new());
+    let mut keys = Vec::new();
+    let mut faults = Vec::new();
     for (line, key) in (1..).zip(text.lines()) {
         let fault = match first.get(key) {
             _ if key.is_empty() => Some("is empty, and a key must not be".to_owned()),

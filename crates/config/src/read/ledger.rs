@@ -30,7 +30,8 @@ pub struct LedgerSettings {
 }
 
 pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Checked<LedgerSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words);
     let keep_published = document.optional(written.keep_published, values::duration);
     let standby = standby(document, written.standby, written.log.is_some());

@@ -100,7 +100,9 @@ impl NoiseRequest {
                         Auto::Auto(_) => Ok(None),
                     }),
                 };
-                let (degree, order, private_order) = (degree?, order?, private_order?);
+                let degree = degree?;
+                let order = order?;
+                let private_order = private_order?;
                 let place = degree.span();
                 let chosen = NoiseRequest::of(kinds, place);
                 Ok(NoiseRequest { degree: Some(degree), order: Some(order), private_order, ..chosen })

@@ -31,7 +31,8 @@ pub fn output(
     table: Spanned<file::Output>,
     default: Option<Option<&Broker>>,
 ) -> Checked<OutputSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     match (written.kafka, written.files) {
         (Some(kafka), None) => output_kafka(document, kafka, default),
         (None, Some(files)) => output_files(document, files),
@@ -40,10 +41,12 @@ pub fn output(
 }
 
 fn output_files(document: &mut Document<'_>, table: Spanned<file::OutputFiles>) -> Checked<OutputSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words);
     let witness = document.optional(written.witness, values::words);
-    let (path, witness) = (PathBuf::from(path?.into_inner()), witness?);
+    let path = PathBuf::from(path?.into_inner());
+    let witness = witness?;
     let witness_place = witness.as_ref().map_or_else(|| place.clone(), Spanned::span);
     let witness = witness.map(|witness| PathBuf::from(witness.into_inner()));
     if let Some(witness) = &witness
@@ -70,7 +73,8 @@ fn output_kafka(
     table: Spanned<file::OutputKafka>,
     default: Option<Option<&Broker>>,
 ) -> Checked<OutputSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     // Another cluster is told no password of the input's.
     let inherited = default.flatten().filter(|_| written.brokers.is_none());
     let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
@@ -88,7 +92,8 @@ fn output_kafka(
         Some(file::PowerLoss::Separately) => PowerLoss::Separately,
         Some(file::PowerLoss::Together) | None => PowerLoss::Together,
     };
-    let (topic, witness) = (topic?, witness?);
+    let topic = topic?;
+    let witness = witness?;
     if topic.get_ref() == witness.get_ref() {
         document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
     }

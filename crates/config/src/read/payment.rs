@@ -53,7 +53,8 @@ pub fn payment(
         (Price::Approximate { .. }, epsilon, _) => {
             let epsilon = document.required(place, "epsilon", epsilon, values::epsilon);
             let delta = document.optional(delta, values::delta);
-            let (epsilon, delta) = (epsilon?, delta?.map_or(Delta::ZERO, Spanned::into_inner));
+            let epsilon = epsilon?;
+            let delta = delta?.map_or(Delta::ZERO, Spanned::into_inner);
             Ok(at(epsilon, |epsilon| Payment::Own(Price::Approximate { epsilon, delta })))
         }
         (Price::Slots(_), Some(epsilon), None) => document

@@ -75,7 +75,8 @@ fn read(
     let place = release.span();
     let release = release.get_mut();
     let amounts = Amounts { epsilon: release.epsilon.take(), delta: release.delta.take(), rho: release.rho.take() };
-    let (horizon, half_after) = (release.horizon.take(), release.half_after.take());
+    let horizon = release.horizon.take();
+    let half_after = release.half_after.take();
     let share = document.optional(release.share.take(), values::share);
     let (key, length) = match (horizon, half_after) {
         (None, None) => {
@@ -103,7 +104,8 @@ fn read(
         let what = "needs the length of a window, which is not known here";
         return Err(document.reported().unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
     };
-    let (whole, pane) = (micros(*length.get_ref()).unsigned_abs(), micros(grid.length()).unsigned_abs());
+    let whole = micros(*length.get_ref()).unsigned_abs();
+    let pane = micros(grid.length()).unsigned_abs();
     let windows = NonZeroU64::new(whole / pane.max(1)).filter(|_| whole.is_multiple_of(pane));
     let Some(windows) = windows else {
         let what = format!("must be a multiple of windows.length, {}", bernstream_synopsis::clock::show(grid.length()));
@@ -148,7 +150,9 @@ fn shares(
     written: &[Checked<Request>],
     choices: &[Vec<Epsilon>],
 ) -> Checked<Vec<Price>> {
-    let (mut asked, mut fixed, mut divided) = (Vec::new(), 0..0, 0..0);
+    let mut asked = Vec::new();
+    let mut fixed = 0..0;
+    let mut divided = 0..0;
     for (written, choices) in written.iter().zip(choices) {
         asked.push(match written.as_ref().map_err(|reported| *reported)? {
             Request::Fixed(payment) => {

@@ -18,7 +18,8 @@ pub fn privacy(
     table: Spanned<file::Privacy>,
     recorded: Option<&Recorded>,
 ) -> Checked<Privacy> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
     let composition = written.composition.clone();
     let book = budget::budget(document, &place, amounts, written.composition, written.windows, recorded);
@@ -39,7 +40,8 @@ pub fn privacy(
                 Err(document.fault(place, what, r#"use "add_remove""#))
             }
             file::Adjacency::ReplaceOne(replace) => {
-                let (place, written) = (replace.span(), replace.into_inner());
+                let place = replace.span();
+                let written = replace.into_inner();
                 let n = document.required(&place, "records_per_window", written.records_per_window, values::count)?;
                 Ok((Adjacency::ReplaceOne, Some(n.into_inner())))
             }
@@ -47,8 +49,9 @@ pub fn privacy(
     });
     let reserve = document.optional(written.reserve, values::reserve);
     let (adjacency, records_per_window) = adjacency?;
-    let (unit, BudgetSpec { total, definition, implies }, reserve) =
-        (unit?, book?, reserve?.map_or(Fraction::ZERO, Spanned::into_inner));
+    let unit = unit?;
+    let BudgetSpec { total, definition, implies } = book?;
+    let reserve = reserve?.map_or(Fraction::ZERO, Spanned::into_inner);
     let (total, budget) = match shared? {
         Some((own, budget)) => (own, Some(budget)),
         None => (total, None),
@@ -57,7 +60,8 @@ pub fn privacy(
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
     let per = document.required(&place, "per", written.per, values::period);
     let cap = document.required(&place, "max_records_per_window", written.max_records_per_window, values::count);

@@ -14,7 +14,8 @@ pub const LARGEST_ORDER: u32 = 200;
 
 /// The orders to choose from.
 pub fn read(document: &mut Document<'_>, table: Spanned<file::PrivateOrder>) -> Checked<Spanned<PrivateOrder>> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
     let candidates = document.required(&place, "candidates", written.candidates, |candidates| {
         let candidates = several(candidates)?;

@@ -17,7 +17,8 @@ pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<O
     let Some(table) = avro.registry.take() else { return Ok(None) };
     let schemas = avro.schemas.iter().flat_map(Spanned::get_ref);
     let pinned = schemas.filter_map(|schema| schema.get_ref().id.as_ref()).map(|id| *id.get_ref()).collect();
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let url = document.required(&place, "url", written.url, |text| address(&text));
     let subject = document.required(&place, "subject", written.subject, values::words);
     let login = match (written.username, written.password_file) {

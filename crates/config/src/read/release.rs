@@ -32,7 +32,8 @@ pub fn release(
     pricing: Checked<Pricing>,
     recorded: Option<&Recorded>,
 ) -> Checked<ReleaseDraft> {
-    let (place, mut written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let mut written = table.into_inner();
     let name = document.required(&place, "name", written.name.take(), values::name);
     let (payment, policy) = match pricing {
         Ok((payment, policy)) => (Ok(payment), policy),
@@ -76,7 +77,10 @@ pub fn release(
     let has_tables = written.cells.is_some();
     let label = written.label.take().map(|written| label(document, written)).transpose();
     let target = targets::only(document, place, &mut written);
-    let (axes, label, request, target) = (axes?, label?, request?, target?);
+    let axes = axes?;
+    let label = label?;
+    let request = request?;
+    let target = target?;
     let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
     if let Some(label) = &label
         && columns.contains(&label.get_ref().column)
@@ -94,7 +98,9 @@ pub fn release(
     let tables = if has_tables { cells_target::tables(label.as_ref().map(Spanned::get_ref)) } else { 1 };
     let first = request.first(&grid, axes.len(), tables);
     let function = build(document, first);
-    let (name, payment, expected) = (name?, payment?, expected?);
+    let name = name?;
+    let payment = payment?;
+    let expected = expected?;
     let mut function = function?;
     let shape = function.get_ref().function.target.shape();
     if let Some(orders) = &request.private_order {

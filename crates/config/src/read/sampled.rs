@@ -94,7 +94,8 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
         let hint = "run `bernstream sample` with this file, and add the table that it prints";
         return Err(document.fault(place, "has no result", hint));
     };
-    let (place, written) = (written.span(), written.into_inner());
+    let place = written.span();
+    let written = written.into_inner();
     let sum = document.required(&place, "sensitivity", written.sensitivity, values::count);
     let sup = document.required(&place, "largest", written.largest, values::count);
     let samples = document.required(&place, "samples", written.samples, Ok);
@@ -147,7 +148,8 @@ pub fn study(
     draft: &ReleaseDraft,
     privacy: &Privacy,
 ) -> Checked<(Study, Option<Spanned<file::SampledResult>>)> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let gamma = document.required(&place, "gamma", written.gamma, |gamma| {
         if gamma > 0.0 && gamma < 1.0 { Ok(gamma) } else { Err("must lie between 0 and 1".to_owned()) }
     });
@@ -172,13 +174,17 @@ pub fn study(
         let what = "a sampled sensitivity is in the 1-norm: it needs Laplace noise";
         return Err(document.fault(place, what, "remove `noise`, or leave out [release.sampled]"));
     }
-    let (gamma, samples) = (gamma?, samples?);
+    let gamma = gamma?;
+    let samples = samples?;
     let plan = match samples {
         Some(samples) => Plan::new(samples.into_inner(), *gamma.get_ref()),
         None => Plan::for_gamma(*gamma.get_ref()),
     };
     let plan = plan.map_err(|error| document.fault(gamma.span(), error.to_string(), ""))?;
-    let (seed, records, range, (columns, prior)) = (seed?.into_inner(), records?, range?, prior?);
+    let seed = seed?.into_inner();
+    let records = records?;
+    let range = range?;
+    let (columns, prior) = prior?;
     let function = draft.function.get_ref();
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and is then refused")]
     let in_grid_units =
@@ -274,7 +280,8 @@ fn prior(
     let list_place = list.span();
     let mut laws = Vec::new();
     for entry in list.into_inner() {
-        let (place, entry) = (entry.span(), entry.into_inner());
+        let place = entry.span();
+        let entry = entry.into_inner();
         let law = document.required(&place, "law", entry.law, Ok);
         let column = document.required(&place, "column", entry.column, |column| {
             if laws.iter().any(|known: &PriorColumn| known.column == column) {

@@ -29,7 +29,8 @@ pub fn scale(
     table: Spanned<file::SplitReading>,
     around: Around<'_>,
 ) -> Checked<scale::Params> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let Around { pipeline, input, publish_delay, has_users, is_for_operators } = around;
     let Input::Kafka(input) = input else {
         return Err(document.fault(place, "splits reading a topic", "remove it, or read from [input.kafka]"));
@@ -41,7 +42,8 @@ pub fn scale(
     let left = publish_delay.saturating_sub(input.clock_slack);
     let deadline = deadline(document, written.deadline, left);
     let most = document.optional(written.most_megabytes, values::count);
-    let (topic, group) = (topic?, group?.map_or_else(|| pipeline.to_owned(), Spanned::into_inner));
+    let topic = topic?;
+    let group = group?.map_or_else(|| pipeline.to_owned(), Spanned::into_inner);
     if [&input.topic, &input.clock].contains(&topic.get_ref()) {
         let hint = "announcements and partials need a topic of their own";
         return Err(document.fault(topic.span(), "is a topic of the input", hint));

@@ -28,7 +28,8 @@ pub fn schedule(
     table: Spanned<file::Windows>,
     from_kafka: Option<bool>,
 ) -> Checked<Schedule> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let origin = document.required(&place, "origin", written.origin, values::time);
     let length = document.required(&place, "length", written.length, values::positive_duration);
     let end = document.optional(written.end, values::time);
@@ -49,7 +50,9 @@ pub fn schedule(
     let ahead = delay_of("ahead", written.ahead);
     let delay = delay_of("publish_delay", written.publish_delay);
 
-    let (origin, length, end) = (origin?.into_inner(), length?.into_inner(), end?);
+    let origin = origin?.into_inner();
+    let length = length?.into_inner();
+    let end = end?;
     let Some(grid) = Grid::new(origin, length) else {
         return Err(document.fault(place, "the windows have no length", ""));
     };

@@ -31,7 +31,8 @@ fn path(text: String) -> Result<PathBuf, String> {
 }
 
 fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let ca = document.optional(written.ca, path);
     let identity = match (written.certificate, written.key) {
         (None, None) => Ok(None),
@@ -47,7 +48,8 @@ fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
 }
 
 fn sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let mechanism = document.required(&place, "mechanism", written.mechanism, |name| {
         Mechanism::named(&name).ok_or_else(|| format!("there is no mechanism {name:?}"))
     });

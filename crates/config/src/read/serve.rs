@@ -17,7 +17,8 @@ pub struct ServeSettings {
 }
 
 pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let address = |text: String| values::socket_address(&text);
     let listen = document.required(&place, "listen", written.listen, address);
     let dashboard = document.optional(written.dashboard, address);
@@ -27,7 +28,8 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
         Some(file::Detail::Operator) => Detail::Operator,
         Some(file::Detail::Safe) | None => Detail::Safe,
     };
-    let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
+    let listen: SocketAddr = listen?.into_inner();
+    let dashboard: Option<Spanned<SocketAddr>> = dashboard?;
     if let Some(dashboard) = &dashboard
         && *dashboard.get_ref() == listen
         && listen.port() != 0

@@ -15,7 +15,8 @@ pub fn share(
     composition: &Field<Composition>,
     whole: Checked<Price>,
 ) -> Checked<(Price, SharedBudget)> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let topic = document.required(&place, "topic", written.topic, values::name);
     let share = document.required(&place, "share", written.share, values::share);
     if let Some(composition) = composition
@@ -24,7 +25,9 @@ pub fn share(
         let what = "works a total out for the releases of one pipeline, and cannot be shared with others";
         return Err(document.fault(composition.span(), what, "write the whole total as `epsilon`, `delta` or `rho`"));
     }
-    let (topic, share, whole) = (topic?.into_inner(), share?, whole?);
+    let topic = topic?.into_inner();
+    let share = share?;
+    let whole = whole?;
     let place = share.span();
     let share = share.into_inner();
     let own = share.of(whole);

@@ -71,6 +71,7 @@ fn sums(
 
 /// How many panes make up `length`; none if `length` is not a positive multiple of `pane`.
 fn panes(length: Duration, pane: Duration) -> Option<u64> {
-    let (length, pane) = (micros(length).unsigned_abs(), micros(pane).unsigned_abs());
+    let length = micros(length).unsigned_abs();
+    let pane = micros(pane).unsigned_abs();
     (pane > 0 && length >= pane && length.is_multiple_of(pane)).then(|| length / pane)
 }

@@ -81,7 +81,9 @@ impl Search<'_> {
         let error = CellError::expected(&basis, kind.law(), scale, (self.expected_records as f64, a_record));
         let is_ratio = matches!(&function.about, Target::Cells(Cells { label: Some(_) }));
         let error = if is_ratio { error.of_a_ratio() } else { error };
-        let (on, values, expected) = (Coordinates::Cells(grid), shape.values(), self.told(function, &basis, &error));
+        let on = Coordinates::Cells(grid);
+        let values = shape.values();
+        let expected = self.told(function, &basis, &error);
         Some((error, Candidate { noise: kind, on, order: 1, values, expected }))
     }
 }

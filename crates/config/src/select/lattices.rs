@@ -62,7 +62,8 @@ impl Search<'_> {
                 Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
                 _ => {
                     let band = Band::simulate(&shape, kind.law(), 1);
-                    let (noise, within) = (scale * band.expected_sup, scale * band.half_width);
+                    let noise = scale * band.expected_sup;
+                    let within = scale * band.half_width;
                     vec![Expected { noise, approximation: 0.0, error: noise, within, spread: noise }; orders.len()]
                 }
             };

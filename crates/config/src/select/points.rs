@@ -46,7 +46,9 @@ impl Search<'_> {
             kinds.iter().filter_map(|kind| Some((*kind, self.scale(*kind, &function)?))).collect();
         let axes = self.axes.len();
         let on_grid = |counts: Counts| -> Judge<'_> {
-            let (kernel, scales, rough) = (kernel.clone(), scales.clone(), rough.clone());
+            let kernel = kernel.clone();
+            let scales = scales.clone();
+            let rough = rough.clone();
             Box::new(move || match Points::tensor(kernel, counts) {
                 Ok(points) => judged(&scales, &points, &[points.count()], |_| Coordinates::Tensor(counts), &rough),
                 Err(_) => Vec::new(),
@@ -54,7 +56,9 @@ impl Search<'_> {
         };
         let mut judges: Vec<Judge<'_>> = grids.into_iter().map(on_grid).collect();
         if !counts.is_empty() {
-            let (kernel, scales, rough) = (kernel.clone(), scales.clone(), rough.clone());
+            let kernel = kernel.clone();
+            let scales = scales.clone();
+            let rough = rough.clone();
             let on = |count: usize| Coordinates::Points { most: u32::try_from(count).unwrap_or(u32::MAX) };
             judges.push(Box::new(move || match Points::choose(kernel, axes, most) {
                 Ok(points) => judged(&scales, &points, &counts, on, &rough),

@@ -78,7 +78,8 @@ impl Search<'_> {
     /// The scale of the noise, in natural units.
     pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
         let Terms { adjacency, contributions, .. } = self.terms;
-        let (law, values) = (kind.law(), function.target.shape().values());
+        let law = kind.law();
+        let values = function.target.shape().values();
         let change = function.target.sensitivity_in(law.norm(), adjacency, contributions).ok()?;
         let price = match self.price {
             // Beside Gaussian noise, whose variance is `d / (d + 1)` of the ball's at the same rho, it need not be looked at closely.

@@ -8,7 +8,8 @@ use bernstream_synopsis::clock::micros;
 ///
 /// A window starts `r = m * gcd` after a border, `r < block`, and meets `ceil((r + window) / block)` blocks.
 pub fn most_blocks(window: Duration, block: Duration) -> u64 {
-    let (window, block) = (micros(window).unsigned_abs(), micros(block).unsigned_abs().max(1));
+    let window = micros(window).unsigned_abs();
+    let block = micros(block).unsigned_abs().max(1);
     let step = gcd(window, block);
     (block - step).saturating_add(window).div_ceil(block)
 }

@@ -31,7 +31,8 @@ impl Calibration {
         law: NoiseDistribution,
         privacy: &Privacy,
     ) -> Result<Sensitivity, targets::Error> {
-        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        let adjacency = privacy.adjacency;
+        let contributions = privacy.unit.contributions();
         match self {
             Calibration::Tight => target.sensitivity_in(law.norm(), adjacency, contributions),
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
@@ -50,7 +51,8 @@ impl Calibration {
         privacy: &Privacy,
         price: Price,
     ) -> Result<Mechanism, Error> {
-        let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        let change = self.sensitivity(target, law, privacy)?;
+        let values = target.shape().values();
         let touched = privacy.touched(values);
         Ok(match (self, price) {
             (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {

@@ -73,11 +73,13 @@ impl Settings {
     /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
         let Some(over) = release.window_kind.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
-        let (law, target) = (release.noise.law(), &*release.function.target);
+        let law = release.noise.law();
+        let target = &*release.function.target;
         let Protected { adjacency, contributions } = self.protected();
         let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
         let values = self.privacy.touched(target.shape().values());
-        let (panes, horizon) = (self.panes_a_unit(release), release.window_kind.horizon());
+        let panes = self.panes_a_unit(release);
+        let horizon = release.window_kind.horizon();
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
         let price = if panes == 1 { release.payment.own() } else { release.payment.price() };
         Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))

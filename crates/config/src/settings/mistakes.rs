@@ -67,7 +67,8 @@ fn large(settings: &Settings) -> Option<String> {
 /// What a worker waits for, whatever it reads.
 fn future(settings: &Settings, now: Timestamp) -> Option<String> {
     let rules = &settings.windows;
-    let (origin, grid) = (rules.grid.origin(), rules.grid);
+    let origin = rules.grid.origin();
+    let grid = rules.grid;
     match (&settings.input, rules.end.filter(|end| *end > now)) {
         (Input::Files(_), Some(end)) => {
             let all = grid.count(origin, end);
@@ -146,8 +147,8 @@ mod tests {
 
     #[test]
     fn only_what_is_surely_a_mistake_is_suspected() {
-        let (records, users) =
-            (include_str!("../../../../config/files.toml"), include_str!("../../../../config/users.toml"));
+        let records = include_str!("../../../../config/files.toml");
+        let users = include_str!("../../../../config/users.toml");
         assert_eq!((of(records, &[]), of(users, &[])), (vec![], vec![]));
         let large = of(records, &[("epsilon = 1.0", "epsilon = 25.0")]);
         assert!(large.len() == 1 && large[0].starts_with("epsilon = 25 protects next to nothing"), "{large:?}");

@@ -42,7 +42,8 @@ pub fn read(
     let Coordinates::Cells(grid) = context.on else {
         return Err(document.fault(place.clone(), "needs a grid of cells", "use noise = \"laplace\" or \"gaussian\""));
     };
-    let (in_cube, place) = (context.parts(bandwidths.get_ref()), bandwidths.span());
+    let in_cube = context.parts(bandwidths.get_ref());
+    let place = bandwidths.span();
     let label = context.label.map(|label| labelled(label.get_ref()));
     let by = context.label.map(|label| table_label(&label.get_ref().label));
     let target = built(document, &place, CellTables::new(&in_cube, grid.spline, grid.steps(), by))?;

@@ -68,7 +68,8 @@ pub fn read(
         None => (text.span(), formula.and_then(Formula::proved)),
     };
     let target = built(document, &place, target)?;
-    let (text, clip) = (text.into_inner(), clip.map(Spanned::into_inner));
+    let text = text.into_inner();
+    let clip = clip.map(Spanned::into_inner);
     let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
     Ok(Function {
         meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
@@ -84,7 +85,8 @@ pub fn read(
 
 /// The bounds to which the contribution of a record is clipped; the target checks whether they are consistent.
 fn clip(document: &mut Document<'_>, table: Spanned<ClipTable>) -> Checked<Spanned<Clip>> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let sup = document.required(&place, "sup", written.sup, values::positive);
     let sum = document.required(&place, "sum", written.sum, values::positive);
     Ok(Spanned::new(place, Clip { sup: sup?.into_inner(), sum: sum?.into_inner() }))

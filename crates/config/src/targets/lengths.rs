@@ -25,14 +25,17 @@ pub fn lengths(
     context: &TargetContext<'_>,
     list: Spanned<Vec<Spanned<f64>>>,
 ) -> Checked<Spanned<Vec<f64>>> {
-    let (axes, count, list_place) = (context.axes.len(), list.get_ref().len(), list.span());
+    let axes = context.axes.len();
+    let count = list.get_ref().len();
+    let list_place = list.span();
     if count != axes {
         let what = format!("has {count} numbers for {axes} axes");
         return Err(document.fault(list_place, what, "write one number for each axis"));
     }
     let mut lengths = Vec::new();
     for (length, width) in list.into_inner().into_iter().zip(context.widths()) {
-        let (place, length) = (length.span(), length.into_inner());
+        let place = length.span();
+        let length = length.into_inner();
         lengths.push(match length > 0.0 && length <= width {
             true => Ok(length),
             false => {

@@ -46,7 +46,9 @@ pub fn read(
     let c = document.required(place, "c", written.c, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
     let (column, above) = label?;
-    let (written, c, max_records) = (score_of?.into_inner(), c?.into_inner(), max_records?.into_inner());
+    let written = score_of?.into_inner();
+    let c = c?.into_inner();
+    let max_records = max_records?.into_inner();
     let is_linear = matches!(written, ScoreTable::Linear);
     let degree = context.degree(document, place)?;
     let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree } };

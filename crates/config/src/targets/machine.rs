@@ -87,7 +87,9 @@ pub fn read(
         true => class(document, context, place).map(|(column, above)| (column, Err(above))),
         false => number(document, context, place).map(|(column, bounds)| (column, Ok(bounds))),
     };
-    let (kernel, c, records) = (kernel?, c?.into_inner(), max_records?.into_inner());
+    let kernel = kernel?;
+    let c = c?.into_inner();
+    let records = max_records?.into_inner();
     let landmarks = landmarks?;
     if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) = (&landmarks, kernel)
         && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
@@ -133,14 +135,16 @@ pub fn read(
 
 fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked<Kernel> {
     let mut bandwidth = |table: Spanned<Width>| {
-        let (place, written) = (table.span(), table.into_inner());
+        let place = table.span();
+        let written = table.into_inner();
         document.required(&place, "bandwidth", written.bandwidth, values::positive).map(Spanned::into_inner)
     };
     match written.into_inner() {
         KernelTable::Gaussian(table) => bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth }),
         KernelTable::Laplacian(table) => bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth }),
         KernelTable::Polynomial(table) => {
-            let (place, written) = (table.span(), table.into_inner());
+            let place = table.span();
+            let written = table.into_inner();
             let power = document.required(&place, "power", written.power, values::count)?;
             Ok(Kernel::Polynomial { power: power.into_inner() })
         }

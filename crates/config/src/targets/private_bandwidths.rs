@@ -30,7 +30,8 @@ pub fn read(
     context: &TargetContext<'_>,
     table: Spanned<Table>,
 ) -> Checked<PrivateBandwidths> {
-    let (place, written) = (table.span(), table.into_inner());
+    let place = table.span();
+    let written = table.into_inner();
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
     let candidates = document.required(&place, "candidates", written.candidates, several);
     let candidates = candidates?;

@@ -40,7 +40,9 @@ pub fn read(
     let gap = document.required(place, "gap", written.gap, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
     let (column, bounds) = label?;
-    let (bandwidth, gap, max_records) = (bandwidth?.into_inner(), gap?.into_inner(), max_records?.into_inner());
+    let bandwidth = bandwidth?.into_inner();
+    let gap = gap?.into_inner();
+    let max_records = max_records?.into_inner();
     let [axis] = context.axes else {
         let what = format!("has {} axes, this regression has one", context.axes.len());
         return Err(document.fault(place.clone(), what, "use [release.machine] for more"));

@@ -19,7 +19,8 @@ pub fn expected_number(
     target: Arc<dyn Target>,
     feature: Feature,
 ) -> Function {
-    let (middle, half) = ((bounds.min + bounds.max) / 2.0, (bounds.max - bounds.min) / 2.0);
+    let middle = (bounds.min + bounds.max) / 2.0;
+    let half = (bounds.max - bounds.min) / 2.0;
     let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
     Function {
         about: description::Target::Regression(about),

@@ -131,7 +131,8 @@ fn distance(a: &str, b: &str) -> usize {
         let mut next = vec![i + 1];
         let mut left = i + 1;
         for (y, pair) in b.iter().zip(row.windows(2)) {
-            let (diagonal, above) = (pair.first().copied().unwrap_or(0), pair.last().copied().unwrap_or(0));
+            let diagonal = pair.first().copied().unwrap_or(0);
+            let above = pair.last().copied().unwrap_or(0);
             left = (diagonal + usize::from(x != *y)).min(above + 1).min(left + 1);
             next.push(left);
         }

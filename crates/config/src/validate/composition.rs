@@ -138,7 +138,8 @@ fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
 /// The noise of every function that a window can have, in its first window.
 fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
     let calibration = draft.calibration();
-    let (law, price) = (draft.noise.law(), draft.payment.get_ref().own());
+    let law = draft.noise.law();
+    let price = draft.payment.get_ref().own();
     let functions = draft.functions();
     functions.iter().filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok()).collect()
 }

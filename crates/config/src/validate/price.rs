@@ -26,7 +26,8 @@ fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Rele
 }
 
 fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, release: &ReleaseDraft) -> Option<Price> {
-    let (total, limit) = (privacy.total, privacy.limit());
+    let total = privacy.total;
+    let limit = privacy.limit();
     let own = release.payment.get_ref().price();
     let price = release.choice_prices().fold(own, Price::with_pure);
     let sum = before.checked_add(price);

@@ -56,7 +56,8 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
     let least = deviation * deviation;
     let k = f64::from(degree);
     let coarseness = (k * deviation / 16.0).floor().max(1.0);
-    let (points, shift) = ((k / coarseness).floor() as u32, (coarseness - 1.0) / k);
+    let points = (k / coarseness).floor() as u32;
+    let shift = (coarseness - 1.0) / k;
     // The lattice looks the same from its other end, so x >= mu will do.
     let unit = Range { low: 0.0, high: 1.0 };
     let whole = vec![Range { low: -shift, high: 1.0 }, Range { low: 0.0, high: 0.25 }, unit];
@@ -64,7 +65,8 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
         let variance = Range { low: least + spread.low, high: least + spread.high };
         let height = (least / variance.low).sqrt();
         let growth = Range { low: step.low * step.low - spread.high, high: step.high * step.high - spread.low };
-        let (shift, growth) = (step.over(variance), growth.over(variance));
+        let shift = step.over(variance);
+        let growth = growth.over(variance);
         let term = |p: u32| {
             let y = f64::from(p) * coarseness / k;
             let z = Range { low: y - mean.high, high: y - mean.low };
@@ -77,7 +79,8 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
         // Further out exp is below e^-80 and q below 1e13: the margin covers them.
         let reach = (160.0 * variance.high).sqrt();
         let index = |y: f64| (y * k / coarseness).clamp(0.0, f64::from(points));
-        let (first, last) = (index(mean.low - reach).floor() as u32, index(mean.high + reach).ceil() as u32);
+        let first = index(mean.low - reach).floor() as u32;
+        let last = index(mean.high + reach).ceil() as u32;
         (first..=last).map(term).sum()
     };
     let sum = search(whole, |sides| {

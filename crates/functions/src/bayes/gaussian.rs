@@ -124,7 +124,8 @@ impl GaussianBayes {
         let count = *n as f64;
         let mut values = vec![count.min(MOST_COUNTED) * UNITS / self.peaks];
         for (axis, deviation) in sums.chunks_exact(2).zip(&self.deviations) {
-            let (sum, squares) = (i256::from_i128(axis[0]), i256::from_i128(axis[1]));
+            let sum = i256::from_i128(axis[0]);
+            let squares = i256::from_i128(axis[1]);
             let spread = i256::from_i128(*n).wrapping_mul(squares).wrapping_sub(sum.wrapping_mul(sum));
             let fine = f64::from(Place::FINE);
             let mean = axis[0] as f64 / count / fine;
@@ -265,7 +266,8 @@ mod tests {
     /// `exp(-j / 64)` as a whole number of 2^-300, to 2^-290.
     fn exponential(j: u32) -> BigUint {
         let one: BigUint = BigUint::from(1_u8) << 300_u32;
-        let (mut sum, mut term) = (one.clone(), one.clone());
+        let mut sum = one.clone();
+        let mut term = one.clone();
         for i in 1_u32.. {
             term = (term * j) / (64 * i);
             if term == BigUint::ZERO {

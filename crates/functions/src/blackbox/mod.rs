@@ -172,7 +172,8 @@ impl<F: Function> BlackBox<F> {
             let sum = change.sum.map_or(all, |sum| ((sum + 2.0 * error * n) / unit + n * rounding).ceil() as u64);
             [sup, sum.saturating_add(points as u64 + 1).min(all)]
         };
-        let (replaced, added) = (whole(replaced), added.map(whole));
+        let replaced = whole(replaced);
+        let added = added.map(whole);
         Ok(BlackBox { function, shape, most, range, unit, replaced, added, gamma: None })
     }
 

@@ -76,7 +76,8 @@ impl Formula {
 
     /// The most that the sum of `of` the values over the lattice can be; slopes of points on both sides of a record cancel.
     fn sum(&self, cell: &Cell, of: impl Fn(Slope) -> Slope) -> Result<f64, Unbounded> {
-        let (mut plain, mut middle) = (Interval::ZERO, Interval::ZERO);
+        let mut plain = Interval::ZERO;
+        let mut middle = Interval::ZERO;
         let mut slopes = [Interval::ZERO; SIDES];
         let centre = cell.map(|side| side.halved().0);
         for p in 0..self.points.len() {

@@ -183,7 +183,8 @@ impl Summand {
 
     /// `w + (v - w) room / excess`.
     fn scale(&self, vector: &mut [i64], room: u64, excess: u64) {
-        let (room, excess) = (i128::from(room), i128::from(excess.max(1)));
+        let room = i128::from(room);
+        let excess = i128::from(excess.max(1));
         for (v, range) in vector.iter_mut().zip(&self.points) {
             let w = nearest(range);
             *v = w + (i128::from(*v - w) * room / excess) as i64;

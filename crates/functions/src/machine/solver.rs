@@ -198,7 +198,8 @@ impl Problem {
 /// A stride that visits all of `n` places, no two near each other in a row.
 fn scatter(n: usize) -> usize {
     let coprime = |stride: usize| {
-        let (mut a, mut b) = (n, stride);
+        let mut a = n;
+        let mut b = stride;
         while b != 0 {
             (a, b) = (b, a % b);
         }
@@ -263,7 +264,8 @@ mod tests {
     #[test]
     fn a_certificate_is_at_least_the_distance_to_the_minimiser() {
         let n = 60;
-        let (space, labels) = (gram(n, 0.2), labels(n));
+        let space = gram(n, 0.2);
+        let labels = labels(n);
         for loss in LOSSES {
             let problem = Problem::new(loss, 20.0, n as u32, 1e-7, space.error());
             let near = problem.solve(&space, &labels);
@@ -278,7 +280,8 @@ mod tests {
     #[test]
     fn both_methods_and_both_spaces_agree() {
         let n = 300;
-        let (labels, places) = (labels(n), places(n));
+        let labels = labels(n);
+        let places = places(n);
         let affine = |i: usize| {
             [1.0, 2.0 * places[i][0] - 1.0, 2.0 * places[i][1] - 1.0].map(|t| (t / 3.0_f64.sqrt() * 0.999) as f32)
         };
@@ -304,7 +307,9 @@ mod tests {
     #[test]
     fn newtons_method_finds_what_the_others_find() {
         let n = 300;
-        let (places, space, labels) = (places(n), gram(n, 1.0), labels(n));
+        let places = places(n);
+        let space = gram(n, 1.0);
+        let labels = labels(n);
         let pairs = pairs(&places, 1.0);
         for loss in LOSSES {
             for c in [1.0, 50.0, 2_000.0] {
@@ -329,7 +334,8 @@ mod tests {
     #[test]
     fn what_newtons_method_did_not_finish_is_certified_as_far_off() {
         let n = 300;
-        let (places, labels) = (places(n), labels(n));
+        let places = places(n);
+        let labels = labels(n);
         let pairs = pairs(&places, 1.0);
         let problem = Problem::new(Loss::Hinge, 2_000.0, n as u32, 1e-3, pairs.error());
         let factor = Factor::of(&pairs, 1e-9).expect("a smooth kernel");

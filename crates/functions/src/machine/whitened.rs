@@ -131,7 +131,8 @@ impl Landmarks {
 /// `sqrt(1 + ||G - I||_F + w u ||T||_F^2)`, `G` what floats make of `T T'`, `w` more than the roundings of an inner product:
 /// each of them is off by at most `w u` times the norms of two rows.
 fn largest_singular(table: &[Vec<f64>]) -> f64 {
-    let (mut off, mut square) = (0.0, 0.0);
+    let mut off = 0.0;
+    let mut square = 0.0;
     for (i, row) in table.iter().enumerate() {
         off += table[..i].iter().map(|other| 2.0 * dot(row, other).powi(2)).sum::<f64>();
         let own = dot(row, row);

@@ -25,7 +25,8 @@ const EFFORT: usize = 1 << 26;
 impl Cosines {
     /// `t` frequencies on `m` cells, `t < m`.
     pub fn new(m: u32, t: u32, peak: u32) -> Self {
-        let (cells, peak) = (f64::from(m), f64::from(peak));
+        let cells = f64::from(m);
+        let peak = f64::from(peak);
         let kept = |frequency: f64| {
             let a = frequency * PI / (2.0 * cells);
             if a == 0.0 { 1.0 } else { (a.sin() / a).powi(3) }

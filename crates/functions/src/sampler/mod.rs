@@ -115,7 +115,8 @@ fn margin(rho: f64, samples: u32) -> f64 {
 
 /// `w <= -1` with `w exp(w) = z`, for `z` from `-1/e` to 0: `w exp(w)` falls from 0 to `-1/e` on the way from minus infinity.
 fn lambert_lower(z: f64) -> f64 {
-    let (mut low, mut high) = (-800.0_f64, -1.0_f64);
+    let mut low = -800.0_f64;
+    let mut high = -1.0_f64;
     for _ in 0..200 {
         let middle = (low + high) / 2.0;
         if middle * middle.exp() > z { low = middle } else { high = middle }
@@ -170,8 +171,10 @@ pub fn sample<R: Rng>(
             side.sort_unstable();
             values(&side)
         };
-        let (one, other) = (side(Some(draw(rng))), side(Some(draw(rng))));
-        let (replaced, without) = (distances(&one, &other), distances(&one, &side(None)));
+        let one = side(Some(draw(rng)));
+        let other = side(Some(draw(rng)));
+        let replaced = distances(&one, &other);
+        let without = distances(&one, &side(None));
         [0, 1].map(|norm| larger(replaced[norm], without[norm]))
     })
 }

@@ -144,7 +144,8 @@ impl<F: Function> KernelBlackBox<F> {
             return Err(Refused::Range { lo: 0.0, hi: longest }.into());
         }
         let mut points = Points::choose(kernel.clone(), axes, count)?;
-        let (mut stretch, mut part) = (points.stretch(), points.lost());
+        let mut stretch = points.stretch();
+        let mut part = points.lost();
         // The last points are those that floats hardly tell apart.
         while points.count() > 1 && !(stretch < 1.01 && part < 1e-3) {
             points = Points::choose(kernel.clone(), axes, points.count() - 1)?;
@@ -163,7 +164,8 @@ impl<F: Function> KernelBlackBox<F> {
         }
         // Rounding moves each coordinate of a difference by less than a unit.
         let whole = |change: f64| (length(change) / unit).ceil() as u128 + u128::from(root(points.count() as u128));
-        let (replaced, added) = (whole(replaced), added.map(whole));
+        let replaced = whole(replaced);
+        let added = added.map(whole);
         Ok(KernelBlackBox { function, points, most, longest, unit, replaced, added })
     }
 

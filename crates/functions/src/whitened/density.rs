@@ -118,9 +118,11 @@ impl KernelDensity {
             }
             Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)
         };
-        let (narrow, narrower) = (narrowed(1.0)?, narrowed(2.0)?);
+        let narrow = narrowed(1.0)?;
+        let narrower = narrowed(2.0)?;
         let points = Points::placed(PointKernel::Gaussian { precision: form.inverse() }, axes, placement)?;
-        let (count, cells) = (points.count(), nodes.cells());
+        let count = points.count();
+        let cells = nodes.cells();
         if count.saturating_mul(cells) > MOST_ENTRIES {
             return Err(Error::Table { points: count, cells, most: MOST_ENTRIES });
         }
@@ -348,7 +350,8 @@ mod tests {
             histogram.deposit(&density.nodes, density.nodes.place(&[x]));
             density.evaluate(&Accumulator::Histogram(histogram))
         };
-        let (near, far) = (side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0])), side(0.0));
+        let near = side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0]));
+        let far = side(0.0);
         let changes = near.revealed().iter().zip(far.revealed()).map(|(a, b)| (a - b) as f64);
         let found = changes.map(|z| z * z).sum::<f64>().sqrt();
         let claimed = density.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap() as f64;

@@ -146,7 +146,8 @@ impl Drafted {
 /// Does the same for all items, many at a time: a disk syncs many files in about the time of one.
 fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> Vec<O> {
     let all = |part: &[I]| part.iter().map(&act).collect::<Vec<O>>();
-    let (all, size) = (&all, items.len().div_ceil(AT_ONCE).max(1));
+    let all = &all;
+    let size = items.len().div_ceil(AT_ONCE).max(1);
     thread::scope(|scope| {
         let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || all(part)));
         let threads: Vec<_> = items.chunks(size).map(begin).collect();
@@ -211,7 +212,8 @@ pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(unlisted)?,
     };
-    let (own, mut found) = (safe(pipeline), Vec::new());
+    let own = safe(pipeline);
+    let mut found = Vec::new();
     for entry in entries {
         let entry = entry.map_err(unlisted)?;
         if entry.file_name() != *own && entry.file_type().map_err(unlisted)?.is_dir() {

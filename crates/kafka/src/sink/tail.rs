@@ -92,7 +92,8 @@ impl Tail {
             return Ok(lost);
         }
         let own = &ledger.genesis().ledger;
-        let (there, removed) = (self.newest(own), self.removed(own));
+        let there = self.newest(own);
+        let removed = self.removed(own);
         let known = |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
         let published = ledger.published_in(newest.sequence)?;
         lost.unknown = published.iter().filter(|message| known(message).is_none()).count();

@@ -79,7 +79,12 @@ impl Files {
             false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
         };
         let contents = files.iter().map(|file| contents(file, &columns, &params.declared)).collect::<Result<_, _>>()?;
-        let (declared, at, open, batches, finished, broken) = (params.declared, 0, None, 0, 0, BTreeMap::new());
+        let declared = params.declared;
+        let at = 0;
+        let open = None;
+        let batches = 0;
+        let finished = 0;
+        let broken = BTreeMap::new();
         let files = Files { columns, declared, files, passed_over, contents, at, open, batches, finished, broken };
         files.have_all_columns()?;
         files.are_different(path)?;

@@ -68,7 +68,8 @@ fn is_input(path: &Path) -> bool {
 fn table_of(folder: &Path) -> Option<(&'static str, PathBuf)> {
     let whole = folder.canonicalize().ok()?;
     whole.ancestors().find_map(|folder| {
-        let (delta, hudi) = (folder.join("_delta_log"), folder.join(".hoodie"));
+        let delta = folder.join("_delta_log");
+        let hudi = folder.join(".hoodie");
         let is_metadata = |entry: &PathBuf| entry.to_string_lossy().ends_with(".metadata.json");
         let iceberg = || {
             let entries = folder.join("metadata").read_dir().ok()?;
@@ -112,7 +113,9 @@ pub(super) fn equal(files: &[PathBuf]) -> io::Result<Vec<Equal<'_>>> {
 }
 
 fn digest(path: &Path) -> io::Result<[u8; 32]> {
-    let (mut file, mut hash, mut piece) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(hash.finalize().into()),

@@ -134,7 +134,8 @@ impl LineTable {
         let mut lines = Lines::new(file);
         if !is_csv {
             let reader = RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
-            let (reader, contents) = (Reader::Json(reader), Contents::Records);
+            let reader = Reader::Json(reader);
+            let contents = Contents::Records;
             return Ok(LineTable::new(lines, reader, columns, contents));
         }
         let header = lines.next_line().map_err(Broken::new)?.map(split).transpose()?;

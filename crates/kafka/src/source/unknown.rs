@@ -35,8 +35,10 @@ mod tests {
 
     #[test]
     fn a_topic_that_is_not_known_again_soon_is_gone() {
-        let (mut unknown, start) = (UnknownTopic::default(), Instant::now());
-        let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+        let mut unknown = UnknownTopic::default();
+        let start = Instant::now();
+        let topic = "in".to_owned();
+        let servers = "a:1".to_owned();
         let silent = Error::from(crate::Error::Unavailable { servers: servers.clone(), why: String::new() });
         let missing = Error::from(crate::Error::NoTopic { topic: topic.clone(), servers });
         let mut may_pass = |failure, second| unknown.may_pass(failure, start + Duration::from_secs(second));

@@ -158,7 +158,8 @@ impl Audit {
 /// Overlapping blocks of two ledgers: the losses of a unit in both compose, and no ledger tracks their sum.
 fn overlaps(mut blocks: Vec<(Span, String)>) -> Vec<String> {
     blocks.sort();
-    let (mut found, mut last) = (Vec::new(), None::<(Span, String)>);
+    let mut found = Vec::new();
+    let mut last = None::<(Span, String)>;
     for (block, id) in blocks {
         if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end) {
             found.push(format!(
@@ -191,7 +192,8 @@ impl LedgerMessages {
     /// Adds one message; returns what contradicts the others.
     fn add(&mut self, about: &Description) -> Vec<String> {
         let mut wrong = Vec::new();
-        let (sequence, privacy) = (about.ledger.sequence, &about.privacy);
+        let sequence = about.ledger.sequence;
+        let privacy = &about.privacy;
         self.messages += 1;
         if sequence >= self.in_words.0 {
             self.in_words = (sequence, privacy.in_words.clone());

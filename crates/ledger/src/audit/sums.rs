@@ -97,7 +97,8 @@ impl LedgerMessages {
         let share = |spent: &Price| spent.share_of(total);
         let worst = sums.spent.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1))).map(|(b, p)| (*b, *p))?;
         let newest = sums.spent.last_key_value().map(|(block, spent)| (*block, *spent))?;
-        let (first, (last, row)) = (self.rows.first_key_value()?.0, self.rows.last_key_value()?);
+        let first = self.rows.first_key_value()?.0;
+        let (last, row) = self.rows.last_key_value()?;
         Some(Statement {
             pipeline: pipeline.to_owned(),
             ledger: id.to_owned(),
@@ -134,7 +135,8 @@ fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, C
                 Some(claim) => {
                     claim.price = claim.price.and_then(|sum| sum.checked_add(*price));
                     if claim.spent != charge.spent {
-                        let (start, end) = (block.start, block.end);
+                        let start = block.start;
+                        let end = block.end;
                         wrong.push(format!(
                             "row {sequence}: its releases disagree on what the block {start} to {end} has spent"
                         ));

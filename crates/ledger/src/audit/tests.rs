@@ -34,7 +34,8 @@ fn message(sequence: u64, window: Span, of: (&str, &str), tenths: u64, blocks: &
 /// Two keys, hourly windows at 0.2, blocks of four hours.
 fn honest() -> Vec<Description> {
     let row = |n: i64| {
-        let (block, spent) = (hours(n / 4 * 4, n / 4 * 4 + 4), 2 * (n as u64 % 4 + 1));
+        let block = hours(n / 4 * 4, n / 4 * 4 + 4);
+        let spent = 2 * (n as u64 % 4 + 1);
         ["a", "b"].map(|key| message(n as u64 + 1, hours(n, n + 1), ("r", key), 2, &[(block, spent)]))
     };
     (0..8).flat_map(row).collect()

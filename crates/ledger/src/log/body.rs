@@ -181,7 +181,8 @@ pub(super) enum Opened {
 /// Decrypts and verifies a body.
 pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
     let Some(end) = whole.iter().position(|byte| *byte == b'\n') else { return Opened::Foreign };
-    let (line, sealed) = (whole.get(..end).unwrap_or_default(), whole.get(end + 1..).unwrap_or_default());
+    let line = whole.get(..end).unwrap_or_default();
+    let sealed = whole.get(end + 1..).unwrap_or_default();
     let Ok(clear) = serde_json::from_slice::<Clear>(line) else { return Opened::Foreign };
     let Some(secret) = key.open(line, sealed) else { return Opened::Closed(clear) };
     let content = match clear {
@@ -205,7 +206,8 @@ fn row(secret: &[u8]) -> Option<Body> {
     let count = u64::from_be_bytes(take(&mut rest)?.try_into().ok()?);
     let mut messages = Vec::new();
     for _ in 0..count {
-        let (key, headers) = (text(take(&mut rest)?)?, text(take(&mut rest)?)?);
+        let key = text(take(&mut rest)?)?;
+        let headers = text(take(&mut rest)?)?;
         messages.push(Sent { key, headers, bytes: take(&mut rest)?.to_vec() });
     }
     let body = Body { entry, messages: has_messages.then_some(messages), states: take_states(rest)? };
@@ -215,7 +217,9 @@ fn row(secret: &[u8]) -> Option<Body> {
 fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
     let mut rest = secret;
     let mut rest = take(&mut rest)?;
-    let (genesis, before, row) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
+    let genesis = take(&mut rest)?;
+    let before = take(&mut rest)?;
+    let row = take(&mut rest)?;
     let parts = [genesis, before, row, take(&mut rest)?];
     Snapshot::read(parts, from, take_states(rest)?)
 }
@@ -250,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_row_is_read_as_it_was_written_and_nothing_of_it_is_in_the_clear() {
-        let (key, body) = (Key::new(&[1; 32]), body(17));
+        let key = Key::new(&[1; 32]);
+        let body = body(17);
         let whole = seal_row(&key, &body, Some(Digest::of(b"before"))).unwrap();
         let read = opened(&key, &whole).unwrap();
         assert!(read.entry == body.entry && read.messages == body.messages && read.states == body.states);

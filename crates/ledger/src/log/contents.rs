@@ -222,7 +222,9 @@ impl Contents {
     ///
     /// The newest one that is not there.
     pub fn chain(&self, head: Head) -> Result<Chain, Head> {
-        let (mut rows, mut next, mut passed) = (Vec::new(), Some(head), HashSet::new());
+        let mut rows = Vec::new();
+        let mut next = Some(head);
+        let mut passed = HashSet::new();
         let mut base = None;
         while let Some(head) = next {
             passed.insert(head.digest);

@@ -21,7 +21,8 @@ pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
 pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
     let mut states = Vec::new();
     while !rest.is_empty() {
-        let (slot, salt) = (text(take(&mut rest)?)?, take(&mut rest)?.try_into().ok()?);
+        let slot = text(take(&mut rest)?)?;
+        let salt = take(&mut rest)?.try_into().ok()?;
         states.push(Noise { slot, salt, bytes: take(&mut rest)?.to_vec() });
     }
     Some(states)

@@ -47,7 +47,8 @@ impl LedgerLog {
     ///
     /// As for [`between`](Self::between).
     pub(crate) fn path(&self, head: Head, accepted: Head) -> Result<Result<Vec<Head>, Apart>, Error> {
-        let (mut rows, mut next) = (Vec::new(), accepted);
+        let mut rows = Vec::new();
+        let mut next = accepted;
         while next.sequence > head.sequence {
             let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
             let Some(known) = known else {

@@ -22,7 +22,8 @@ const MOST_OPEN: usize = 64;
 /// The records of a body, none of more than `largest` bytes.
 pub(super) fn split(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
     let parts: Vec<&[u8]> = whole.chunks(largest.saturating_sub(OVERHEAD).max(1)).collect();
-    let (id, count) = (Digest::of(whole), u32::try_from(parts.len()).unwrap_or(u32::MAX));
+    let id = Digest::of(whole);
+    let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let record =
         |(part, bytes): (u32, &&[u8])| [MAGIC, id.as_ref(), &part.to_be_bytes(), &count.to_be_bytes(), bytes].concat();
     (0..count).zip(&parts).map(record).collect()
@@ -52,7 +53,9 @@ impl Assembly {
         let (id, rest) = rest.split_first_chunk::<32>()?;
         let (part, rest) = rest.split_first_chunk::<4>()?;
         let (count, bytes) = rest.split_first_chunk::<4>()?;
-        let (id, part, count) = (Digest::from(*id), u32::from_be_bytes(*part), u32::from_be_bytes(*count));
+        let id = Digest::from(*id);
+        let part = u32::from_be_bytes(*part);
+        let count = u32::from_be_bytes(*count);
         if part >= count {
             return None;
         }
@@ -92,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_body_comes_together_in_any_order_of_its_pieces() {
-        let (one, other) = (split(&body(1), 200), split(&body(2), 200));
+        let one = split(&body(1), 200);
+        let other = split(&body(2), 200);
         assert!(one.len() > 5 && one.iter().all(|record| record.len() <= 200));
         assert_eq!(whole(one.clone()), [body(1)]);
         assert_eq!(whole(one.iter().rev().cloned()), [body(1)]);

@@ -107,7 +107,8 @@ impl LedgerLog {
         self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
         let plan = self.plan(params, accepted, now)?;
         settle_old_file(params)?;
-        let (mut outcome, mut read) = (Ok(()), Ok(()));
+        let mut outcome = Ok(());
+        let mut read = Ok(());
         let created = store::create(&params.path, |transaction| {
             transaction.execute("INSERT INTO kept VALUES (?1)", [i64::try_from(plan.pruned).unwrap_or(i64::MAX)])?;
             let mut builder = Builder::new(transaction, params, &plan, now);
@@ -138,7 +139,8 @@ impl LedgerLog {
     }
 
     fn plan(&self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Plan, Error> {
-        let (contents, name) = (self.contents(), self.name());
+        let contents = self.contents();
+        let name = self.name();
         let chain =
             contents.chain(*accepted).map_err(|Head { sequence, digest }| match contents.is_closed(&digest) {
                 true => Error::OtherKey { name, sequence },
@@ -195,7 +197,8 @@ struct Builder<'b> {
 impl<'b> Builder<'b> {
     fn new(transaction: &'b Transaction<'b>, params: &'b Params, plan: &'b Plan, now: Timestamp) -> Self {
         let places = plan.chain.rows.iter().enumerate().map(|(place, (head, _))| (head.digest, place)).collect();
-        let (waiting, failure) = (BTreeMap::new(), None);
+        let waiting = BTreeMap::new();
+        let failure = None;
         Builder { transaction, params, plan, now, places, waiting, written: 0, state: None, failure }
     }
 
@@ -272,7 +275,8 @@ impl<'b> Builder<'b> {
 
     /// Verifies a row as one that is appended, and writes it.
     fn write(&mut self, body: &Body) -> Result<(), crate::Error> {
-        let (entry, file) = (&body.entry, store::file_in(&self.params.path));
+        let entry = &body.entry;
+        let file = store::file_in(&self.params.path);
         let sqlite = |error| crate::Error::sqlite(&file, error);
         let damaged =
             |what: String| crate::Error::damaged(&file, format!("row {} of its log: {what}", entry.head.sequence));

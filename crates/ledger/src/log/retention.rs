@@ -33,7 +33,8 @@ impl LedgerLog {
             }
         }
         let mut newest = usable.into_values().rev();
-        let (newer, older) = (newest.next(), newest.next());
+        let newer = newest.next();
+        let older = newest.next();
         // Two of one row would not be two: where the row before is lost, there is none behind them.
         let base = older.or(newer);
         self.newer = newer.filter(|_| older.is_some());

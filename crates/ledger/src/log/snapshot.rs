@@ -78,7 +78,8 @@ impl Snapshot {
     /// Reads what [`parts`](Self::parts) has written; `None` unless it is what its row says.
     pub fn read([genesis, before, row, account]: [&[u8]; 4], from: Head, states: Vec<Noise>) -> Option<Self> {
         let entry = |bytes: &[u8]| Entry::parse(std::str::from_utf8(bytes).ok()?);
-        let (genesis, row) = (entry(genesis)?, entry(row)?);
+        let genesis = entry(genesis)?;
+        let row = entry(row)?;
         let (form, digest) = before.split_first()?;
         let form = match form {
             1 => Form::Whole,
@@ -142,7 +143,8 @@ mod tests {
         account.take(1, &row).unwrap();
         let before = first.link();
         let entry = Entry::new(Some(before), 1, &row, account.digest(first.head.digest)).unwrap();
-        let (from, gap) = (entry.head, Gap { sequence: 1, before, account });
+        let from = entry.head;
+        let gap = Gap { sequence: 1, before, account };
         let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
         Snapshot { genesis: first, row: entry, gap, from, states: vec![noise] }
     }

@@ -99,8 +99,15 @@ impl<F: FnMut(Whole)> Reader for Fold<'_, F> {
 impl LedgerLog {
     /// A log of which nothing was read yet.
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
-        let (contents, held) = (Contents::default(), BTreeMap::new());
-        let (settled, base, newer, trimmed, refusal, seen, marked) = (None, None, None, None, None, None, None);
+        let contents = Contents::default();
+        let held = BTreeMap::new();
+        let settled = None;
+        let base = None;
+        let newer = None;
+        let trimmed = None;
+        let refusal = None;
+        let seen = None;
+        let marked = None;
         let foreign = Foreign::default();
         LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked, foreign }
     }
@@ -151,7 +158,10 @@ impl LedgerLog {
     }
 
     fn read_each(&mut self, each: impl FnMut(Whole), told: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
-        let (contents, foreign, taken, expected) = (&mut self.contents, &mut self.foreign, 0, 0);
+        let contents = &mut self.contents;
+        let foreign = &mut self.foreign;
+        let taken = 0;
+        let expected = 0;
         let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each, taken, expected, told };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
@@ -218,7 +228,8 @@ impl LedgerLog {
                 self.base.iter().for_each(|base| self.contents.forget_to(base.row.sequence));
                 return Ok(());
             };
-            let (first, last) = (first.0, last.0);
+            let first = first.0;
+            let last = last.0;
             let records: Vec<Vec<u8>> =
                 missing.into_iter().flat_map(|(_, whole)| split(&whole, self.topic.largest())).collect();
             self.topic.append(&records)?;
@@ -240,7 +251,9 @@ impl LedgerLog {
 
     /// The first rows that are not in the log, encrypted.
     fn missing(&mut self, connection: &Connection, file: &Path) -> Result<Vec<(Head, Vec<u8>)>, crate::Error> {
-        let (mut missing, mut bytes, mut previous) = (Vec::new(), 0, self.settled);
+        let mut missing = Vec::new();
+        let mut bytes = 0;
+        let mut previous = self.settled;
         let after = previous.map_or(i64::MIN, |head| i64::try_from(head.sequence).unwrap_or(i64::MAX));
         let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
             let head = entry.head;

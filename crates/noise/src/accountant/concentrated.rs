@@ -18,10 +18,12 @@ pub fn epsilon_of(rho: Rho, delta: Delta) -> Option<Epsilon> {
     if delta == Delta::ZERO {
         return None;
     }
-    let (rho, surprise) = (rho.to_f64(), -libm::log(delta.to_f64()));
+    let rho = rho.to_f64();
+    let surprise = -libm::log(delta.to_f64());
     // y = a - 1. The slope is rho - (ln(1/delta) - ln a) / y^2, which changes its sign once.
     let is_falling = |y: f64| rho * y * y + libm::log1p(y) < surprise;
-    let (mut low, mut high) = (0.0, libm::sqrt(surprise / rho));
+    let mut low = 0.0;
+    let mut high = libm::sqrt(surprise / rho);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
         (low, high) = if is_falling(middle) { (middle, high) } else { (low, middle) };
@@ -39,7 +41,8 @@ pub fn rho_for(epsilon: Epsilon, delta: Delta) -> Rho {
 
 /// The largest rho that `is_within` accepts, where it accepts all up to some rho; one that it accepts in any case.
 pub(super) fn largest_rho(is_within: impl Fn(Rho) -> bool) -> Rho {
-    let (mut within, mut beyond) = (0, u64::MAX);
+    let mut within = 0;
+    let mut beyond = u64::MAX;
     while beyond - within > 1 {
         let middle = within.midpoint(beyond);
         (within, beyond) = if is_within(Rho::from_trillionths(middle)) { (middle, beyond) } else { (within, middle) };
@@ -61,7 +64,8 @@ mod tests {
 
     #[test]
     fn nothing_lost_needs_no_epsilon_and_no_delta_means_no_epsilon() {
-        let (rho, delta) = (Rho::from_trillionths(1), Delta::from_quintillionths(1));
+        let rho = Rho::from_trillionths(1);
+        let delta = Delta::from_quintillionths(1);
         assert_eq!(epsilon_of(Rho::ZERO, Delta::ZERO), Some(Epsilon::ZERO));
         assert_eq!(epsilon_of(rho, Delta::ZERO), None);
         assert_eq!(epsilon_of(Rho::from_trillionths(u64::MAX), delta), None);
@@ -73,7 +77,8 @@ mod tests {
     fn what_is_paid_for_needs_no_more_and_one_unit_more_would() {
         for epsilon in ["0.001", "0.3", "1", "12", "3000"] {
             for delta in ["0.01", "0.000001", "0.000000000000000001"] {
-                let (epsilon, delta): (Epsilon, Delta) = (epsilon.parse().unwrap(), delta.parse().unwrap());
+                let epsilon: Epsilon = epsilon.parse().unwrap();
+                let delta: Delta = delta.parse().unwrap();
                 let rho = rho_for(epsilon, delta);
                 assert!(epsilon_of(rho, delta).unwrap() <= epsilon, "{epsilon} {delta} {rho}");
                 let more = Rho::from_trillionths(rho.trillionths() + 1);

@@ -58,7 +58,8 @@ fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
     if is_falling(most) {
         return most;
     }
-    let (mut low, mut high) = (0.0, most);
+    let mut low = 0.0;
+    let mut high = most;
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
         (low, high) = if is_falling(middle) { (middle, high) } else { (low, middle) };
@@ -103,7 +104,8 @@ mod tests {
         // At 96 whole numbers would cost more than any delta: the total is that of any noise.
         for epsilon in ["0.01", "1", "7"] {
             for delta in ["0.01", "0.000001", "0.000000000001"] {
-                let (epsilon, delta): (Epsilon, Delta) = (epsilon.parse().unwrap(), delta.parse().unwrap());
+                let epsilon: Epsilon = epsilon.parse().unwrap();
+                let delta: Delta = delta.parse().unwrap();
                 let rho = rho_for(fine(), epsilon, delta);
                 assert!(rho > concentrated::rho_for(epsilon, delta));
                 assert!(delta_of(rho, fine(), epsilon) <= delta, "{epsilon} {delta} {rho}");
@@ -148,7 +150,8 @@ mod tests {
             assert!((of(epsilon) - expected).abs() < 1e-4, "{epsilon}: {}", of(epsilon));
         }
         // The least delta by the curve alone is that of any epsilon up to the one asked for: no coarser grid does better.
-        let (rho, drawn) = (Rho::from_trillionths(300_000_000_000), most());
+        let rho = Rho::from_trillionths(300_000_000_000);
+        let drawn = most();
         let mu = libm::sqrt(2.0 * rho.to_f64());
         let at = |epsilon: f64| curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * drawn.apart();
         let grid = (0..=7000).map(|i| at(f64::from(i) / 1000.0)).fold(1.0, f64::min);
@@ -160,7 +163,8 @@ mod tests {
     #[test]
     fn coarse_noise_and_many_values_cost_more() {
         let coarse = Drawn { values: 1, sigma: Scale::new(1 << 10).unwrap() };
-        let (rho, epsilon) = (Rho::from_trillionths(500_000_000_000), Epsilon::from_trillionths(1_000_000_000_000));
+        let rho = Rho::from_trillionths(500_000_000_000);
+        let epsilon = Epsilon::from_trillionths(1_000_000_000_000);
         let costs = |drawn: Drawn| delta_of(rho, drawn, epsilon).to_f64();
         let more = costs(coarse) - costs(fine());
         let expected = (1.0 + 1_f64.exp()) / 40.0 / f64::from(1 << 20);

@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn charging_only_the_block_a_window_starts_in_would_break_the_promise() {
-        let (windows, blocks) = (grid(0, 3), grid(0, 4));
+        let windows = grid(0, 3);
+        let blocks = grid(0, 4);
         let total = price(1, [1, 1]);
         let mut window = windows.span_of(Timestamp::from_micros(0));
         let mut releases = Vec::new();

@@ -36,7 +36,8 @@ impl Policy {
             Policy::Horizon { windows, .. } if n >= windows.get() => return None,
             Policy::Horizon { share, windows } => (share, share.map(|count| count / windows)),
             Policy::Decaying { share, half_after } => {
-                let (n, m) = (u128::from(n), u128::from(half_after.get()));
+                let n = u128::from(n);
+                let m = u128::from(half_after.get());
                 // Where it does not fit it is more than any share of 64 bits times `m`.
                 let divisor = (n + m).saturating_mul(n + m + 1);
                 (share, share.map(|count| whole(u128::from(count) * m / divisor)))
@@ -135,7 +136,8 @@ fn times_within(price: Price, total: Price) -> u64 {
 
 /// The first number from which on it is over.
 fn first(is_over: impl Fn(u64) -> bool) -> u64 {
-    let (mut least, mut most) = (0, u64::MAX);
+    let mut least = 0;
+    let mut most = u64::MAX;
     while least < most {
         let middle = least + (most - least) / 2;
         (least, most) = if is_over(middle) { (least, middle) } else { (middle + 1, most) };
@@ -169,7 +171,8 @@ mod tests {
         let at = Timestamp::from_micros;
         for (length, per, origin, begin) in [(1, 24, 0, 0), (3, 7, 2, -4), (7, 3, 1, 5), (4, 6, 0, 9), (5, 5, 3, 0)] {
             let grid = |length| Grid::new(at(origin), std::time::Duration::from_micros(length)).unwrap();
-            let (windows, blocks) = (grid(length), Blocks::from(grid(per)));
+            let windows = grid(length);
+            let blocks = Blocks::from(grid(per));
             let first = windows.first_from(at(begin));
             for blocks in [blocks, Blocks::Forever] {
                 let mut met: std::collections::BTreeMap<Span, u64> = std::collections::BTreeMap::new();

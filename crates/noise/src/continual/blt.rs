@@ -37,7 +37,8 @@ impl Blt {
     /// The one of the smallest mean square error over `horizon` panes. `None` where independent noise does as well.
     pub fn for_horizon(horizon: u64) -> Option<&'static Blt> {
         let panes = horizon.min(SETTLED / 4);
-        let (mut best, mut least) = (None, independent(panes));
+        let mut best = None;
+        let mut least = independent(panes);
         for blt in &SETS {
             let rows = blt.rows().take(usize::try_from(panes).unwrap_or(usize::MAX));
             let error = blt.norm_squared_f64() * rows.sum::<f64>();
@@ -88,13 +89,16 @@ impl Blt {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub(super) fn row(&self, panes: u64) -> f64 {
         let mut rows = self.rows().skip(panes.clamp(1, SETTLED) as usize - 1);
-        let (last, next) = (rows.next().unwrap_or(f64::NAN), rows.next().unwrap_or(f64::NAN));
+        let last = rows.next().unwrap_or(f64::NAN);
+        let next = rows.next().unwrap_or(f64::NAN);
         last + panes.saturating_sub(SETTLED) as f64 * (next - last)
     }
 
     /// The squared 2-norms of the rows of `A / C`, `A` the sums.
     fn rows(&self) -> impl Iterator<Item = f64> {
-        let (mut buffers, mut value, mut squared) = (vec![0.0; self.buffers()], 0.0, 0.0);
+        let mut buffers = vec![0.0; self.buffers()];
+        let mut value = 0.0;
+        let mut squared = 0.0;
         (0_u64..).map(move |step| {
             let parts = || self.parts().map(|(d, w)| (d as f64 / 16_777_216.0, w as f64 / 1024.0));
             let past: f64 = parts().zip(&buffers).map(|((_, w), buffer)| w * buffer).sum();

@@ -121,7 +121,8 @@ impl Correlation {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub(super) fn row(&self, panes: u64, over: Option<u32>) -> f64 {
         let since_begun = |row: &dyn Fn(u64) -> f64| {
-            let (finished, rest) = (panes / self.longest, panes % self.longest);
+            let finished = panes / self.longest;
+            let rest = panes % self.longest;
             let of_finished = if finished > 0 { finished as f64 * row(self.longest) } else { 0.0 };
             of_finished + if rest > 0 { row(rest) } else { 0.0 }
         };

@@ -74,12 +74,14 @@ impl State {
 
 /// The ring of all panes of a window after `step` steps, without the pane that the next step leaves out.
 fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
-    let (panes, kept) = (ring.len() as u64, ring.len().saturating_sub(1));
+    let panes = ring.len() as u64;
+    let kept = ring.len().saturating_sub(1);
     let mut left = vec![Vec::new(); kept];
     for back in 1..=kept as u64 {
         // Before the first pane there are zeros, wherever they stand.
         let pane = (step + panes * kept as u64) - back;
-        let (from, to) = ((pane % panes) as usize, (pane % kept as u64) as usize);
+        let from = (pane % panes) as usize;
+        let to = (pane % kept as u64) as usize;
         left[to].clone_from(&ring[from]);
     }
     left

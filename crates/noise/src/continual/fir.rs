@@ -77,7 +77,9 @@ fn rows(panes: usize, coefficients: &[i64]) -> Vec<f64> {
     let rest: Vec<f64> = coefficients[1..].iter().rev().map(|c| *c as f64 / f64::from(1_u32 << BITS)).collect();
     // Nothing before the first.
     let mut values = vec![0.0; rest.len()];
-    let (mut rows, mut squared, mut lately) = (Vec::new(), 0.0, 0.0);
+    let mut rows = Vec::new();
+    let mut squared = 0.0;
+    let mut lately = 0.0;
     for step in 0.. {
         let past: f64 = rest.iter().zip(&values[step..]).map(|(c, value)| c * value).sum();
         let value = f64::from(u8::from(step < panes)) - past;

@@ -95,7 +95,8 @@ impl Series {
             (WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian) => match Blt::for_horizon(horizon) {
                 None => plain(Correlation::independent(), price),
                 Some(blt) => {
-                    let (norm_squared, drift) = (blt.norm_squared(), blt.drift());
+                    let norm_squared = blt.norm_squared();
+                    let drift = blt.drift();
                     let spread = Spread { norm_squared, drift, least: horizon, most: LONGEST };
                     gaussian(&spread, &|longest| Correlation::blt(blt, longest))
                 }
@@ -214,7 +215,8 @@ impl Series {
 /// so many times its epsilon, and `rho` of that grows faster than its epsilon does: so the epsilon of a node is such that
 /// all of the panes in one node cost what the level is paid for them. Fewer panes cost less each.
 pub(super) fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
-    let (levels, panes) = (levels as u64, u64::from(panes.max(1)));
+    let levels = levels as u64;
+    let panes = u64::from(panes.max(1));
     let part = |epsilon: Epsilon, of: u64| Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / of));
     match price {
         Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => part(epsilon, levels),

@@ -31,7 +31,8 @@ impl Tree {
 
     /// The lowest over `horizon` panes.
     pub fn over(horizon: u64, branching: u64) -> Tree {
-        let (mut weights, mut capacity) = (vec![1_u64 << BITS], branching);
+        let mut weights = vec![1_u64 << BITS];
+        let mut capacity = branching;
         while capacity < horizon {
             // v = 1 / (1 + 1 / (b u)), u of the level below.
             let children = branching * weights[weights.len() - 1];
@@ -66,7 +67,8 @@ impl Tree {
         draw: &mut dyn FnMut() -> Vec<i128>,
     ) -> Vec<i128> {
         let mut node = draw();
-        let (mut change, mut whole) = (node.clone(), leaf + 1);
+        let mut change = node.clone();
+        let mut whole = leaf + 1;
         for (sum, above) in open.iter_mut().zip(1..) {
             sum.iter_mut().zip(&node).for_each(|(sum, noise)| *sum += noise);
             if !whole.is_multiple_of(self.branching) || above == self.levels() {
@@ -87,7 +89,8 @@ impl Tree {
     /// The variance of the noise of the sum over so many panes, of fresh noise of variance 1.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub(super) fn row(&self, panes: u64) -> f64 {
-        let (mut rest, mut variance) = (panes, 0.0);
+        let mut rest = panes;
+        let mut variance = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
             let nodes = if level + 1 == self.levels() { rest } else { rest % self.branching };
             variance += nodes as f64 * *weight as f64 / f64::from(1_u32 << BITS);
@@ -101,13 +104,15 @@ impl Tree {
     fn error(&self, horizon: u64) -> f64 {
         // The sum of `0, 1, ..., n - 1`.
         let triangle = |n: f64| n * (n - 1.0) / 2.0;
-        let (mut size, mut sum) = (1_u64, 0.0);
+        let mut size = 1_u64;
+        let mut sum = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
             let counted = horizon + 1;
             let period = size.saturating_mul(self.branching);
             let (periods, rest) =
                 if level + 1 == self.levels() { (0, counted) } else { (counted / period, counted % period) };
-            let (nodes, part) = (rest / size, rest % size);
+            let nodes = rest / size;
+            let part = rest % size;
             let in_all = (periods * size) as f64 * triangle(self.branching as f64)
                 + size as f64 * triangle(nodes as f64)
                 + (nodes * part) as f64;
@@ -132,7 +137,9 @@ mod tests {
 
     /// What each pane's noise is, of these fresh ones in the order of drawing, and the panes that each draw covers.
     fn run(tree: &Tree, panes: u64, fresh: &[i128]) -> (Vec<i128>, Vec<std::ops::Range<u64>>) {
-        let (mut open, mut covered, mut at) = (vec![vec![0]; tree.levels()], Vec::new(), 0);
+        let mut open = vec![vec![0]; tree.levels()];
+        let mut covered = Vec::new();
+        let mut at = 0;
         let mut noise = Vec::new();
         for pane in 0..panes {
             let mut size = 1;

@@ -81,7 +81,8 @@ impl Length {
         let last = self.last.as_ref().map(known);
         let root = |pairs: BigUint, last: BigUint| ((pairs << (5 + 64 * self.words)) + &last * &last).sqrt();
         self.lowest = self.scale * root(pairs.clone(), last.clone().unwrap_or_default());
-        let (pairs, last) = (pairs + self.pairs.len(), last.map(|last| last + 1_u32).unwrap_or_default());
+        let pairs = pairs + self.pairs.len();
+        let last = last.map(|last| last + 1_u32).unwrap_or_default();
         self.highest = self.scale * (root(pairs, last) + 1_u32);
     }
 
@@ -123,7 +124,8 @@ mod tests {
     #[test]
     fn a_rounding_in_doubt_is_settled_by_more_digits_of_the_same_number() {
         for seed in 0..2_000 {
-            let (coarse, fine) = (one(1 << 40, seed), one(1 << 100, seed));
+            let coarse = one(1 << 40, seed);
+            let fine = one(1 << 100, seed);
             let cut = (fine + (1 << 59)) >> 60;
             assert!(coarse.abs_diff(cut) <= 1, "{seed}: {coarse} {cut}");
             assert!(fine % (1 << 30) != 0);
@@ -132,10 +134,12 @@ mod tests {
 
     #[test]
     fn in_doubt_every_deviate_is_known_more_closely() {
-        let (mut quotients, mut generator) = (Quotients::new(), Generator::frozen([3; 32]));
+        let mut quotients = Quotients::new();
+        let mut generator = Generator::frozen([3; 32]);
         let mut length = Length::draw(1 << 100, 6, &mut quotients, &mut generator);
         assert_eq!((length.words, length.pairs.len(), length.last.is_some()), (1, 3, true));
-        let (lowest, highest) = (length.lowest.clone() << 64, length.highest.clone() << 64);
+        let lowest = length.lowest.clone() << 64;
+        let highest = length.highest.clone() << 64;
         assert!(length.times(Sixteenths::half_normal(&mut quotients, &mut generator), &mut generator) > 0);
         assert_eq!(length.words, 2);
         // The new bounds lie within the old, much closer together.

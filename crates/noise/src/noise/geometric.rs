@@ -98,7 +98,8 @@ pub(super) fn quotients(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64
 /// 64 independent bits, each 1 with probability `p / 2^192`: 64 uniform numbers compared with `p`, bit by bit from the
 /// top, until all are decided.
 fn bernoulli(generator: &mut Generator, p: &[u64; 3]) -> u64 {
-    let (mut below, mut undecided) = (0, u64::MAX);
+    let mut below = 0;
+    let mut undecided = u64::MAX;
     for limb in p {
         for bit in (0..64).rev() {
             let word = generator.word();
@@ -161,7 +162,8 @@ mod tests {
     /// `floor(2^384 exp(-1/16))`, to a few units, by its alternating series.
     fn exp_minus_sixteenth() -> BigUint {
         let one: BigUint = BigUint::from(1_u32) << 384;
-        let (mut sum, mut term) = (one.clone(), one);
+        let mut sum = one.clone();
+        let mut term = one;
         for n in 1_u32..=80 {
             term /= 16 * n;
             sum = if n % 2 == 1 { sum - &term } else { sum + &term };
@@ -200,7 +202,8 @@ mod tests {
         let mut farthest = BigUint::ZERO;
         for v in 1..4096 {
             let now = weight(v);
-            let (expected, found) = (&before * &odds, &now << 384);
+            let expected = &before * &odds;
+            let found = &now << 384;
             let error = if found > expected { &found - &expected } else { &expected - &found };
             // Relative error, in units of 2^-192.
             farthest = farthest.max((error << 192) / expected);
@@ -213,7 +216,8 @@ mod tests {
 
     /// What [`below`] decides, by rationals: the first 192 bits of the uniform against the fraction.
     fn below_in_rationals(words: [u64; 3], numerator: u64, denominator: u64) -> Option<bool> {
-        let (uniform, fraction) = (big(&words) * denominator, BigUint::from(numerator) << 192);
+        let uniform = big(&words) * denominator;
+        let fraction = BigUint::from(numerator) << 192;
         if uniform >= fraction {
             Some(false)
         } else if uniform + denominator <= fraction {

@@ -134,7 +134,8 @@ impl Exponent {
         loop {
             coin.extend(generator);
             x.extend(generator);
-            let (places, coin_places) = (64 * x.words(), 64 * coin.words());
+            let places = 64 * x.words();
+            let coin_places = 64 * coin.words();
             let exponent = |x: BigUint| {
                 let linear = ((BigUint::from(self.constant) << places) + self.linear * &x) << places;
                 (linear + self.square * &x * &x) << coin_places
@@ -284,7 +285,8 @@ mod tests {
     #[test]
     fn normals_from_coins_that_are_all_in_doubt_are_normal() {
         const DRAWS: u32 = 20_000;
-        let (mut quotients, mut generator) = (Quotients::new(), Generator::frozen([5; 32]));
+        let mut quotients = Quotients::new();
+        let mut generator = Generator::frozen([5; 32]);
         let in_doubt = |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {
             exponent.in_full(of, Fraction::uniform(generator), x, generator)
         };

@@ -137,7 +137,8 @@ mod tests {
             let mut all = Dense::new(PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }));
             for i in 0..60 {
                 let x = place(i);
-                let (by_near, by_all) = (near.offer(&[x]), all.offer(&[x]));
+                let by_near = near.offer(&[x]);
+                let by_all = all.offer(&[x]);
                 assert!((by_near.mean - by_all.mean).abs() < 1e-9, "{i}: {} {}", by_near.mean, by_all.mean);
                 assert!((by_near.rest / by_all.rest - 1.0).abs() < 1e-9, "{i}: {} {}", by_near.rest, by_all.rest);
                 // The rows: at most three entries count.
@@ -149,7 +150,8 @@ mod tests {
                 assert!((1.0..1.00001).contains(&by_near.reach.stretch), "{}", by_near.reach.stretch);
                 assert!((1.0..1.0001).contains(&by_all.reach.stretch), "{}", by_all.reach.stretch);
                 let coordinate = f64::from(i * i % 7) - 3.0;
-                let (a, b) = (near.take(by_near, coordinate), all.take(by_all, coordinate));
+                let a = near.take(by_near, coordinate);
+                let b = all.take(by_all, coordinate);
                 assert!((a - b).abs() < 1e-9, "{a} {b}");
             }
         }

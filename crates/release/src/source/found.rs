@@ -143,7 +143,8 @@ impl FoundColumns {
     ///
     /// If a needed column is there twice.
     pub fn of(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
-        let (mut found, mut projection) = (Vec::new(), BTreeSet::new());
+        let mut found = Vec::new();
+        let mut projection = BTreeSet::new();
         for (name, role) in roles(columns) {
             let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
             let first = named.next();
@@ -181,7 +182,8 @@ impl FoundColumns {
 
     /// Why a column is not read.
     pub fn fault(&self, column: &FoundColumn) -> Broken {
-        let (FoundColumn { name, role, kind }, known) = (column, &self.known);
+        let FoundColumn { name, role, kind } = column;
+        let known = &self.known;
         match kind {
             Some(kind) => Broken::new(format_args!("column '{name}' is {kind}, but {}", role.requirement())),
             None if known.is_empty() => Broken::new(format_args!("it has no column '{name}', and no other")),

@@ -59,7 +59,8 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
         integer(bytes, i128::from(waiting.record.label));
         natural(bytes, unit);
     }
-    let (mut sums, mut count) = (Vec::new(), 0);
+    let mut sums = Vec::new();
+    let mut count = 0;
     for (group, held) in open.groups.into_iter().enumerate() {
         let Held::Sum(sum) = held else { continue };
         let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else { continue };
@@ -126,7 +127,8 @@ fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>)
         let length = reader.count_or(LONGEST_UNIT)?;
         units.push(Unit { period, user: reader.take(length)?.to_vec() });
     }
-    let (mut open, mut micros) = (Open::new(rules, spec), 0_i128);
+    let mut open = Open::new(rules, spec);
+    let mut micros = 0_i128;
     for _ in 0..reader.count()? {
         micros = micros.checked_add(reader.integer()?)?;
         let time = Timestamp::from_micros(i64::try_from(micros).ok()?);

@@ -147,7 +147,9 @@ impl Windows {
             message: Some(message),
             latest: message.plus(self.rules.max_future_skew),
         };
-        let (mut memory, mut routed, mut behind) = (router.memory(), Vec::new(), 0);
+        let mut memory = router.memory();
+        let mut routed = Vec::new();
+        let mut behind = 0;
         for rows in chunks(batch) {
             router.route(batch, &rows, &mut memory, &mut routed, &mut RecordCounts::default());
             behind += routed.iter().filter(|routed| routed.window < next).count() as u64;

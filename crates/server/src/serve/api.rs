@@ -56,7 +56,8 @@ pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer
 
 pub async fn history(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = parse(request)?;
-    let (synopses, point) = (parameters.all(&state.feed)?, parameters.point()?);
+    let synopses = parameters.all(&state.feed)?;
+    let point = parameters.point()?;
     let table = compute(&state, move || over_time(&synopses, &point)).await?;
     formatted(&table, parameters.format)
 }

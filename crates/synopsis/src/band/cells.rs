@@ -213,7 +213,8 @@ impl Lattice {
             }),
             false => vec![0.0],
         };
-        let (own, points) = (self.factor[axis][axis], self.axes[axis].points());
+        let own = self.factor[axis][axis];
+        let points = self.axes[axis].points();
         let row = |u: f64, moved: f64| {
             let away = |p: &f64| own * p + moved - u;
             let first = nodes[axis].partition_point(|p| away(p) < -REACH);
@@ -269,7 +270,8 @@ impl Gram {
             (-form.max(0.0) / 2.0).exp()
         };
         let [a, b, c] = widths.map(|width| width as isize - 1);
-        let (mut near, mut far) = (Vec::new(), 0.0);
+        let mut near = Vec::new();
+        let mut far = 0.0;
         for apart in (0..=a).flat_map(|i| (-b..=b).flat_map(move |j| (-c..=c).map(move |k| [i, j, k]))) {
             if apart > [0, 0, 0] {
                 match value(&apart) {
@@ -291,7 +293,8 @@ impl Gram {
     fn products(&self, z: &[f64], apart: [isize; 3]) -> f64 {
         let [_, width, depth] = self.widths;
         let [first, second, third] = [0, 1, 2].map(|axis| {
-            let (width, apart) = (self.widths[axis], apart[axis]);
+            let width = self.widths[axis];
+            let apart = apart[axis];
             apart.min(0).unsigned_abs()..width - apart.max(0).unsigned_abs()
         });
         let starts = first.flat_map(|i| second.clone().map(move |j| (i * width + j) * depth + third.start));

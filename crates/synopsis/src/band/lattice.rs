@@ -67,7 +67,8 @@ impl Plan {
 
     /// As many draws as [`WORK`] allows, a function of the plan alone.
     pub fn draws(&self) -> u32 {
-        let (side, nodes) = (self.degree as usize + 1, self.weights_at_nodes.len());
+        let side = self.degree as usize + 1;
+        let nodes = self.weights_at_nodes.len();
         let refine = (self.order.saturating_sub(1) as usize) * self.dimensions * self.points() * side;
         let evaluate: usize = (1..=self.dimensions)
             .map(|axis| nodes.pow(axis as u32) * side.pow((self.dimensions - axis) as u32 + 1))
@@ -112,7 +113,8 @@ impl Plan {
 
     /// The sup over one row, of its values at nodes where `s` is `weights`.
     fn largest(&self, row: usize, values: &[f64], weights: &[f64]) -> Sup {
-        let (mut weighted, mut plain) = (0.0_f64, 0.0_f64);
+        let mut weighted = 0.0_f64;
+        let mut plain = 0.0_f64;
         for (value, weight) in values.iter().zip(weights) {
             plain = plain.max(value.abs());
             weighted = weighted.max((value * weight).abs());

@@ -159,7 +159,8 @@ impl Band {
                 sum + term
             })
         };
-        let (mut low, mut high) = (0.0, 100.0);
+        let mut low = 0.0;
+        let mut high = 100.0;
         while high - low > 1e-9 {
             let middle = (low + high) / 2.0;
             if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }

@@ -93,7 +93,8 @@ fn of_first(values: &[f64], rows: &Rows) -> Vec<f64> {
 }
 
 fn rows(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> Rows {
-    let (nodes, step) = (basis.nodes().swap_remove(axis), 1.0 / f64::from(basis.steps[axis]));
+    let nodes = basis.nodes().swap_remove(axis);
+    let step = 1.0 / f64::from(basis.steps[axis]);
     let variance = bandwidths[axis].powi(2) - basis.spline.variance() * step * step;
     let a_width = A_WIDTH.get(bandwidths.len() - 1).copied().unwrap_or(3.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]

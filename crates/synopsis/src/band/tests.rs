@@ -33,7 +33,8 @@ fn coverage((dimensions, degree, law, order): (usize, u32, NoiseDistribution, u3
     let band = band.scaled(&noise);
     let steps: u32 = if dimensions == 1 { 2_000 } else { 90 };
     let grid: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
-    let (operator, at_grid) = (Operator::new(dimensions, degree), Bases::at(degree, &grid));
+    let operator = Operator::new(dimensions, degree);
+    let at_grid = Bases::at(degree, &grid);
     let points = (0..dimensions).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
         points.into_iter().flat_map(|p| grid.iter().map(move |y| [p.clone(), vec![*y]].concat())).collect()
     });
@@ -76,7 +77,8 @@ fn the_width_is_within_10_percent_of_the_true_quantile() {
         .collect();
     fresh.sort_by(f64::total_cmp);
     // The nodes alone miss the sup by less than the correction, so this quantile is at most the true one.
-    let (least, width) = (fresh[19_000], band.half_width);
+    let least = fresh[19_000];
+    let width = band.half_width;
     assert!(width > least && width < 1.1 * least, "{width} against {least}");
 }
 

@@ -155,7 +155,8 @@ impl<K: Kind> FromStr for Amount<K> {
 
     /// Plain decimal, not negative, with no more places than the kind has.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (places, example) = (K::PLACES, K::EXAMPLE);
+        let places = K::PLACES;
+        let example = K::EXAMPLE;
         count(text, places).map(Self::from_units).ok_or_else(|| {
             format!("'{text}' is not a plain decimal number with at most {places} places, such as {example}")
         })

@@ -79,7 +79,8 @@ impl Interval {
 
     pub fn times(self, other: Self) -> Self {
         let corners = [(self.lo, other.lo), (self.lo, other.hi), (self.hi, other.lo), (self.hi, other.hi)];
-        let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut lo = f64::INFINITY;
+        let mut hi = f64::NEG_INFINITY;
         for (a, b) in corners {
             let product = a * b;
             let is_exact = a == 0.0 || b == 0.0;
@@ -123,7 +124,8 @@ impl Interval {
     }
 
     pub fn abs(self) -> Self {
-        let (lo, hi) = (self.lo, self.hi);
+        let lo = self.lo;
+        let hi = self.hi;
         let least = if lo <= 0.0 && hi >= 0.0 { 0.0 } else { lo.abs().min(hi.abs()) };
         Interval { lo: least, hi: self.magnitude(), ..self }
     }
@@ -138,7 +140,8 @@ impl Interval {
         if self.fault.is_none() && self.magnitude() > 1e6 {
             return Interval::UNIT;
         }
-        let (one, other) = (of(self.lo), of(self.hi));
+        let one = of(self.lo);
+        let other = of(self.hi);
         let lo = if crest(-FRAC_PI_2) { -1.0 } else { one.min(other) };
         let hi = if crest(FRAC_PI_2) { 1.0 } else { one.max(other) };
         Interval::around(lo, hi, 8).within(-1.0, 1.0, [&self, &self])
@@ -182,7 +185,8 @@ impl Interval {
     }
 
     fn larger(self, other: Self) -> Self {
-        let (lo, hi) = (self.lo.max(other.lo), self.hi.max(other.hi));
+        let lo = self.lo.max(other.lo);
+        let hi = self.hi.max(other.hi);
         Interval::new(lo, hi).within(f64::NEG_INFINITY, f64::INFINITY, [&self, &other])
     }
 }
@@ -263,7 +267,8 @@ impl Number for Slope {
     }
 
     fn binary(self, operation: Binary, other: Self) -> Self {
-        let (x, y) = (self.value, other.value);
+        let x = self.value;
+        let y = other.value;
         let one = Interval::point(1.0);
         match operation {
             Binary::Plus => self.join(other, x.plus(y), [one, one]),
@@ -368,7 +373,8 @@ mod tests {
                     cell.map(|side| (side.lo + side.width() * rng.random::<f64>()).min(side.hi))
                 };
                 for _ in 0..20 {
-                    let (one, other) = (anywhere(&mut rng), anywhere(&mut rng));
+                    let one = anywhere(&mut rng);
+                    let other = anywhere(&mut rng);
                     let values = [one, other].map(|at| tree.evaluate(&at));
                     for value in values {
                         assert!(

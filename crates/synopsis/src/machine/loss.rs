@@ -106,7 +106,8 @@ impl Loss {
             Loss::Squared => bounded(f64::INFINITY, label - rest, 1.0),
             Loss::Huber => bounded(c * STRAIGHT, label - rest, 1.0),
             Loss::Logistic => {
-                let (mut low, mut high) = (0.0, c);
+                let mut low = 0.0;
+                let mut high = c;
                 let mut b = c * sigmoid(-label * rest);
                 for _ in 0..40 {
                     let pull = sigmoid(-label * rest - diagonal * b);
@@ -221,7 +222,8 @@ mod tests {
     fn a_pull_is_the_slope_of_the_loss_and_no_steeper_than_its_curvature() {
         for loss in LOSSES {
             for step in -400..400 {
-                let (f, h) = (f64::from(step) * 0.01 + 0.0013, 1e-6);
+                let f = f64::from(step) * 0.01 + 0.0013;
+                let h = 1e-6;
                 for label in [1.0, -1.0] {
                     let slope = (loss.value(label, f + h) - loss.value(label, f - h)) / (2.0 * h);
                     assert!((loss.pull(label, f) + slope).abs() < 1e-4, "{loss:?} {f}");
@@ -259,8 +261,11 @@ mod tests {
                 let dot = |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
                 let within = |v: &[f64; 3], most: f64| v.map(|x| x * most / dot(v, v).sqrt().max(1.0));
                 let seen = |[z, other, f]: &[[f64; 3]; 3]| {
-                    let (z, other, f) = (within(z, 1.0), within(other, 1.0), within(f, reach));
-                    let (here, there) = (loss.pull(1.0, dot(&f, &z)), loss.pull(1.0, dot(&f, &other)));
+                    let z = within(z, 1.0);
+                    let other = within(other, 1.0);
+                    let f = within(f, reach);
+                    let here = loss.pull(1.0, dot(&f, &z));
+                    let there = loss.pull(1.0, dot(&f, &other));
                     z.iter().zip(other).map(|(z, other)| (here * z - there * other).powi(2)).sum::<f64>().sqrt()
                 };
                 let mut best = [[1.0, 0.0, 0.0], [-1.0, 0.1, 0.0], [0.0, 1.0, 0.0]];
@@ -274,7 +279,8 @@ mod tests {
                         best = moved.map(|v| within(&v, 1.0));
                     }
                 }
-                let (found, claimed) = (seen(&best), loss.exchange(c));
+                let found = seen(&best);
+                let claimed = loss.exchange(c);
                 println!("{loss:?} C = {c}: {found:.4} of {claimed:.4}, 2 M is {:.4}", 2.0 * loss.steepest(c));
                 assert!(found <= claimed && found > 0.99 * claimed, "{loss:?} {c}: {found} {claimed}");
             }

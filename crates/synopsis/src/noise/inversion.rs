@@ -16,7 +16,8 @@ pub(super) fn sinc(x: f64) -> f64 {
 
 /// The smallest `x`, up to 80, that is exceeded with probability at most 5 %.
 pub(super) fn quantile(exceeds: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (0.0, DEVIATIONS);
+    let mut low = 0.0;
+    let mut high = DEVIATIONS;
     while high - low > 1e-5 {
         let middle = (low + high) / 2.0;
         if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
@@ -49,7 +50,8 @@ impl Symmetric {
 /// The Gamma law of this shape as some hundred values with their probabilities.
 pub(super) fn gamma_law(shape: f64) -> Vec<(f64, f64)> {
     const PARTS: usize = 100;
-    let (low, high) = ((shape - 7.0 * shape.sqrt()).max(0.0), shape + 7.0 * shape.sqrt() + 20.0);
+    let low = (shape - 7.0 * shape.sqrt()).max(0.0);
+    let high = shape + 7.0 * shape.sqrt() + 20.0;
     let values = (0..PARTS).map(|k| low + (high - low) * (k as f64 + 0.5) / PARTS as f64);
     let mode = (shape - 1.0).max(f64::MIN_POSITIVE);
     let log = |r: f64| (shape - 1.0) * (r / mode).ln() - (r - mode);

@@ -101,7 +101,8 @@ impl Synopsis {
     ///
     /// As [`Synopsis::answer`].
     pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
-        let (about, moments) = (self.description(), self.values());
+        let about = self.description();
+        let moments = self.values();
         let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };
         let weights = self.weights(query)?;
         let noise_of = |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);

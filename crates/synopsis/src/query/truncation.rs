@@ -35,21 +35,26 @@ impl Truncation {
     ) -> Result<Self, Error> {
         let axes = domain.len();
         let steps = resolution(axes, t);
-        let (angles, half) = (even_angles(steps), FRAC_PI_2 / steps as f64);
+        let angles = even_angles(steps);
+        let half = FRAC_PI_2 / steps as f64;
         let polynomial = |derived: Option<usize>| {
             let tensor = Tensor { values: coefficients.to_vec(), widths: vec![t; axes] };
             let entry = |axis: usize, j: usize, m: usize| {
-                let (m, angle) = (m as f64, angles[j]);
+                let m = m as f64;
+                let angle = angles[j];
                 if derived == Some(axis) { -m * (m * angle).sin() } else { (m * angle).cos() }
             };
             tensor.turned(&vec![steps + 1; axes], entry).values
         };
-        let (values, slopes): (Vec<f64>, Vec<Vec<f64>>) =
-            (polynomial(None), (0..axes).map(|axis| polynomial(Some(axis))).collect());
+        let values: Vec<f64> = polynomial(None);
+        let slopes: Vec<Vec<f64>> = (0..axes).map(|axis| polynomial(Some(axis))).collect();
         let bend = bends(coefficients, t, axes);
         let widths = vec![steps + 1; axes];
-        let (mut seen, mut bound) = (0.0_f64, Some(0.0_f64));
-        let (mut at, mut sides, mut middle) = (vec![0; axes], vec![[0.0; 2]; axes], vec![0.0; axes]);
+        let mut seen = 0.0_f64;
+        let mut bound = Some(0.0_f64);
+        let mut at = vec![0; axes];
+        let mut sides = vec![[0.0; 2]; axes];
+        let mut middle = vec![0.0; axes];
         for (flat, value) in values.iter().enumerate() {
             place_of(flat, &widths, |axis, j| at[axis] = j);
             for (axis, j) in at.iter().enumerate() {
@@ -66,7 +71,8 @@ impl Truncation {
             bound = bound.and_then(|bound| {
                 let of_query = query.slopes(&sides)?;
                 let moved = |axis: usize| {
-                    let (width, angle) = ((domain[axis].max - domain[axis].min) / 2.0, angles[at[axis]]);
+                    let width = (domain[axis].max - domain[axis].min) / 2.0;
+                    let angle = angles[at[axis]];
                     // The derivative of the cosine, minus the sine, over the cell.
                     let ends = [angle - half, angle + half].map(|a| a.clamp(0.0, 2.0 * FRAC_PI_2));
                     let top =

@@ -17,14 +17,19 @@ impl Kernel<'_> {
     pub fn density_ratio(&self, point: &[f64], of: usize, over: usize) -> Result<Reading, Error> {
         let tables = self.tables;
         tables.classes()?;
-        let (of, over) = (tables.table(of)?, tables.table(over)?);
+        let of = tables.table(of)?;
+        let over = tables.table(over)?;
         if of == over {
             return Err(Error::OneClass);
         }
         let weights = self.basis.at(&unit_point(&tables.axes, point)?);
-        let (nodes, once, square) = (weights.len() as f64, weights.iter().sum::<f64>(), dot(&weights, &weights));
-        let (here, all) = (tables.sums(&weights), tables.sums(&vec![1.0; weights.len()]));
-        let ([a, b], [n, m]) = ([here[of], here[over]], [all[of], all[over]]);
+        let nodes = weights.len() as f64;
+        let once = weights.iter().sum::<f64>();
+        let square = dot(&weights, &weights);
+        let here = tables.sums(&weights);
+        let all = tables.sums(&vec![1.0; weights.len()]);
+        let [a, b] = [here[of], here[over]];
+        let [n, m] = [all[of], all[over]];
         // `a m - r b n` is moved by `m K - r b` in the first table and by `a - r n K` in the second.
         let variances = [m * m * square + a * a * nodes, (m * b + a * n) * once, b * b * nodes + n * n * square];
         let within = |q: f64| {

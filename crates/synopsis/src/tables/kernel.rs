@@ -119,7 +119,8 @@ impl Kernel<'_> {
     ///
     /// As [`Kernel::probability`].
     pub fn class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
-        let (point, tables) = (unit_point(&self.tables.axes, point)?, self.tables);
+        let point = unit_point(&self.tables.axes, point)?;
+        let tables = self.tables;
         tables.table(0)?;
         tables.fits(fit)?;
         let parts = self.parts(&point, fit);
@@ -151,7 +152,8 @@ impl Kernel<'_> {
     }
 
     pub(super) fn probability_at(&self, y: &[f64], table: usize, fit: Fit) -> Reading {
-        let (parts, within) = (self.parts(y, fit), self.tables.within);
+        let parts = self.parts(y, fit);
+        let within = self.tables.within;
         Reading {
             value: self.tables.probabilities(&parts)[table],
             pointwise: parts.interval(table, within.pointwise),

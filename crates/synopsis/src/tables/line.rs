@@ -23,7 +23,8 @@ impl Tables {
         let weights: Vec<f64> = kernels.iter().zip(away).map(|(kernel, d)| kernel * (1.0 - dot(&slope, d))).collect();
         let slopes: Vec<Vec<f64>> = firsts.iter().map(|first| solved(first)).collect();
         let squares: Vec<f64> = weights.iter().map(|weight| weight * weight).collect();
-        let (square, along) = (squares.iter().sum::<f64>(), first_moments(&squares, &vec![1.0; squares.len()], away));
+        let square = squares.iter().sum::<f64>();
+        let along = first_moments(&squares, &vec![1.0; squares.len()], away);
         let across = products(&squares, away);
         let of_pair = |(s, one): (usize, &Vec<f64>), (t, other): (usize, &Vec<f64>)| {
             let turned: Vec<f64> = across.iter().map(|row| dot(row, other)).collect();

@@ -11,7 +11,8 @@ impl Tables {
     /// A product is below 0 where a factor is. Of the noise it is told, to first order, what each factor's does beside the
     /// others, each as large as it and its own noise probably are, so that a factor near 0 does not hide the noise of the others.
     pub(super) fn naive(&self, along: &[Vec<f64>]) -> Parts {
-        let (nodes, axes) = (self.counts.len() as f64, along.len() as i32);
+        let nodes = self.counts.len() as f64;
+        let axes = along.len() as i32;
         let error = self.deviation * nodes.sqrt();
         let records = self.sums(&vec![1.0; self.counts.len()]);
         let factors: Vec<Vec<f64>> = along.iter().map(|kernels| self.sums(kernels)).collect();

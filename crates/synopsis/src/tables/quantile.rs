@@ -23,12 +23,14 @@ impl Tables {
         }
         let q = self.within.pointwise * (self.count() as f64).sqrt();
         let mut sums = Vec::new();
-        let (mut first, mut last) = (None, None);
+        let mut first = None;
+        let mut last = None;
         for step in 0..=STEPS {
             let below = self.below(0, f64::from(step) / f64::from(STEPS));
             let away: Vec<f64> = below.iter().map(|below| below - part).collect();
             sums.push(dot(&self.counts, &below));
-            let (apart, noise) = (dot(&self.counts, &away), q * dot(&away, &away).sqrt());
+            let apart = dot(&self.counts, &away);
+            let noise = q * dot(&away, &away).sqrt();
             // With many records all of the noise may lie between two places.
             if apart >= -noise {
                 first = first.or(Some(step));
@@ -50,7 +52,8 @@ impl Tables {
 fn reached(rising: &[f64], level: f64) -> Option<f64> {
     let last = rising.len().checked_sub(1)?;
     let step = rising.partition_point(|value| *value < level).min(last);
-    let (low, high) = (rising[step.saturating_sub(1)], rising[step]);
+    let low = rising[step.saturating_sub(1)];
+    let high = rising[step];
     let within = if high > low { ((level - low) / (high - low)).clamp(0.0, 1.0) } else { 1.0 };
     Some(if step == 0 { 0.0 } else { step as f64 - 1.0 + within })
 }

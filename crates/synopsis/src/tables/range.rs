@@ -24,12 +24,14 @@ impl Tables {
     /// If there are not as many intervals as axes, one is empty, or one reaches beyond the domain.
     pub fn range(&self, sides: &[[f64; 2]]) -> Result<Range<'_>, Error> {
         let [low, high] = [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
-        let (low, high) = (unit_point(&self.axes, &low)?, unit_point(&self.axes, &high)?);
+        let low = unit_point(&self.axes, &low)?;
+        let high = unit_point(&self.axes, &high)?;
         if low.iter().zip(&high).any(|(low, high)| low >= high) {
             return Err(Error::EmptyRange);
         }
         let weights = low.iter().zip(&high).enumerate().map(|(axis, (low, high))| {
-            let (low, high) = (self.below(axis, *low), self.below(axis, *high));
+            let low = self.below(axis, *low);
+            let high = self.below(axis, *high);
             high.into_iter().zip(low).map(|(high, low)| high - low).collect::<Vec<f64>>()
         });
         let weights = weights.fold(vec![1.0], |product, axis| {
@@ -45,7 +47,8 @@ impl Tables {
         let nodes = self.basis.nodes().swap_remove(axis);
         let of = |node: f64, x: f64| integral(self.basis.spline, (x - node) * f64::from(steps));
         let part = |node: f64| {
-            let (none, all) = (of(node, 0.0), of(node, 1.0));
+            let none = of(node, 0.0);
+            let all = of(node, 1.0);
             (of(node, x.clamp(0.0, 1.0)) - none) / (all - none)
         };
         nodes.into_iter().map(part).collect()
@@ -63,8 +66,10 @@ impl Range<'_> {
 
     /// The part of all records.
     pub fn share(&self) -> Estimate {
-        let (tables, g) = (self.tables, &self.weights);
-        let (part, all) = (dot(&tables.counts, g), tables.all());
+        let tables = self.tables;
+        let g = &self.weights;
+        let part = dot(&tables.counts, g);
+        let all = tables.all();
         let q = tables.within.pointwise * (tables.count() as f64).sqrt();
         let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64]);
         let interval = interval.map(|interval| interval.map(|share| share.clamp(0.0, 1.0)));

@@ -53,7 +53,8 @@ impl Parts {
 
     /// The deviation of the probability `p` of a table under noise of deviation 1, to first order; infinite without records.
     pub fn length(&self, table: usize, p: f64) -> f64 {
-        let ([c, b, a], whole) = (self.variances(table), self.whole());
+        let [c, b, a] = self.variances(table);
+        let whole = self.whole();
         if whole > 0.0 { (c - 2.0 * b * p + a * p * p).max(0.0).sqrt() / whole } else { f64::INFINITY }
     }
 
@@ -74,7 +75,8 @@ impl Parts {
 /// `None` where the noise may be all of the whole.
 pub(super) fn fieller(part: f64, whole: f64, q: f64, [c, b, a]: [f64; 3]) -> Option<Interval> {
     let square = q * q;
-    let (of_square, half) = (whole * whole - square * a, part * whole - square * b);
+    let of_square = whole * whole - square * a;
+    let half = part * whole - square * b;
     if of_square <= 0.0 || whole <= 0.0 {
         return None;
     }
@@ -108,7 +110,9 @@ mod tests {
     #[test]
     fn the_interval_is_the_set_that_the_noise_allows() {
         for (sums, square) in [([30.0, 70.0, 0.0], 25.0), ([2.0, 30.0, 8.0], 81.0), ([99.0, 1.0, 0.0], 64.0)] {
-            let (part, whole, q) = (sums[0], 100.0_f64.min(sums.iter().sum()), 1.0);
+            let part = sums[0];
+            let whole = 100.0_f64.min(sums.iter().sum());
+            let q = 1.0;
             let parts = Parts::of_weights(sums.to_vec(), square);
             let holds = |p: f64| (part - p * whole).powi(2) <= square * ((1.0 - p).powi(2) + 2.0 * p * p);
             let Interval { lower, upper } = parts.interval(0, q).unwrap();

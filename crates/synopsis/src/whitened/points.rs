@@ -415,7 +415,8 @@ mod tests {
                 let length = c.iter().map(|c| c * c).sum::<f64>().sqrt();
                 assert!(length <= norm * stretch + 1e-6, "{kernel:?}: {length} {norm}");
                 // The kernel's coefficients are the same function as the coordinates, and are off by the power function.
-                let (y, a) = (at(i + 3), points.coefficients(&c));
+                let y = at(i + 3);
+                let a = points.coefficients(&c);
                 let by_kernel: f64 = points.basis.points.iter().zip(&a).map(|(p, a)| a * kernel.value(&y, p)).sum();
                 let by_newton: f64 = points.coordinates(&y).iter().zip(&c).map(|(n, c)| n * c).sum();
                 assert!((by_kernel - by_newton).abs() < 1e-4, "{kernel:?}: {by_kernel} {by_newton}");

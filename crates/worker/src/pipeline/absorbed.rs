@@ -213,7 +213,8 @@ impl Absorbing<'_> {
         self.here.keep(&alone);
         alone.iter().for_each(|number| self.here.ask(&announcement, *number));
         self.absorbers.leave(alone.len());
-        let (collected, now) = (Collected::new(&announcement, self.absorbed.most), Instant::now());
+        let collected = Collected::new(&announcement, self.absorbed.most);
+        let now = Instant::now();
         self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
         Ok(())
     }
@@ -223,7 +224,8 @@ impl Absorbing<'_> {
         let partition = piece.partition;
         if let Some(past) = self.past.iter_mut().find(|round| round.collected.names(&piece)) {
             // It was released with what it had: this is the alarm, and there is nothing to read again.
-            let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+            let absorber = piece.absorber.clone();
+            let bytes = piece.bytes.len() as u64;
             let added = past.collected.add(piece);
             self.absorbers.count(absorber, bytes, added);
             match added {
@@ -237,7 +239,8 @@ impl Absorbing<'_> {
         let Some(round) = self.round.as_mut().filter(|round| round.collected.names(&piece)) else { return };
         let is_in_time = round.since.elapsed() < self.absorbed.deadline;
         let number = piece.number;
-        let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+        let absorber = piece.absorber.clone();
+        let bytes = piece.bytes.len() as u64;
         let added = round.collected.add(piece);
         // Each of its pieces finds no room: that is counted once.
         let counted = if added == Added::Full && number > 0 { Added::Nothing } else { added };
@@ -298,7 +301,8 @@ impl Absorbing<'_> {
         // The next window is not announced yet: nothing that was read belongs to it.
         self.closed.push_back((window.end, self.absorbed.topic.read_to()));
         let share = (self.windows.next() == Some(*window)).then(|| {
-            let (cutoff, ends) = (*cutoff, ends.clone());
+            let cutoff = *cutoff;
+            let ends = ends.clone();
             Share { part: self.windows.part(), ends, cutoff }
         });
         round.collected.close();

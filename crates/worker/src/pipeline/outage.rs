@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn an_outage_is_told_once_and_its_end_once() {
-        let (mut outage, start) = (Outage::default(), Instant::now());
+        let mut outage = Outage::default();
+        let start = Instant::now();
         let silence = "no answer";
         let after = |millis: u64| start + Duration::from_millis(millis);
         assert!(outage.works(start), "at first it is told at once");
@@ -114,7 +115,8 @@ mod tests {
 
     #[test]
     fn each_reason_of_an_outage_is_told_once() {
-        let (mut outage, start) = (Outage::default(), Instant::now());
+        let mut outage = Outage::default();
+        let start = Instant::now();
         assert!(outage.fails("no answer", start));
         assert!(!outage.works(start), "it has not worked for long");
         assert!(outage.fails("lost claims", start), "another reason is news");
@@ -126,7 +128,8 @@ mod tests {
 
     #[test]
     fn what_is_waited_for_now_is_told_every_minute() {
-        let (mut outage, start) = (Outage::default(), Instant::now());
+        let mut outage = Outage::default();
+        let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(outage.fails("no answer", start) && outage.fails("lost claims", after(5)));
         let told = (6..200).filter(|second| outage.fails("no answer", after(*second))).collect::<Vec<_>>();

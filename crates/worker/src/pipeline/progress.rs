@@ -86,11 +86,13 @@ impl Releasing<'_> {
         self.health.publishing.store(true, Relaxed);
         self.metrics.show_lost(None);
         self.show_strays();
-        let (now, has_published) = (Timestamp::now(), progress.published > 0);
+        let now = Timestamp::now();
+        let has_published = progress.published > 0;
         let is_unaccepted = progress.has_claimed || progress.is_waiting;
         match is_acting || is_unaccepted {
             true => {
-                let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
+                let next = progress.next_due.map(|due| self.by_worker(due));
+                let coming = self.coming();
                 self.health.delivered(has_published, next, is_unaccepted, coming, now);
             }
             // Who follows owes nothing.

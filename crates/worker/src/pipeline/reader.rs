@@ -229,14 +229,16 @@ mod tests {
 
         fn step(&mut self) -> Result<Option<Share>, source::Error> {
             self.failures -= 1;
-            let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+            let topic = "in".to_owned();
+            let servers = "a:1".to_owned();
             Err(kafka::Error::NoTopic { topic, servers }.into())
         }
     }
 
     #[test]
     fn a_topic_that_is_known_again_after_an_outage_is_read_on() {
-        let (outage, health) = (CommonOutage::default(), Health::default());
+        let outage = CommonOutage::default();
+        let health = Health::default();
         let seen = Seen::new(&outage, Arc::default(), &health, false);
         run(Late { failures: 3, seen }, None, &Stop::default()).unwrap();
     }

@@ -238,8 +238,8 @@ mod tests {
         let due = |window: Span| window.end.plus(Duration::from_secs(600));
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            let (health, (status, mut reports)) =
-                (Health::default(), PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
+            let health = Health::default();
+            let (status, mut reports) = PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
             status.show(tenths(10), &metrics, &health);
             // What is reported as the clock goes on.
             (minute..minute + 200)
@@ -292,7 +292,8 @@ mod tests {
     fn windows_are_reported_in_order_and_withheld_ones_too() {
         let at = Timestamp::from_micros;
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-        let (health, mut reports) = (Health::default(), PendingReports::default());
+        let health = Health::default();
+        let mut reports = PendingReports::default();
         for (window, outcome) in
             [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
         {

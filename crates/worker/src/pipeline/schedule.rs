@@ -12,7 +12,8 @@ use bernstream_synopsis::clock::Timestamp;
 impl Plan {
     /// Shows what the schedule says about the window that ended at `until`, or about the first one.
     pub(super) fn show(&self, until: Timestamp, ledger: &Ledger, metrics: &Metrics) {
-        let (first, backfill_until) = (ledger.genesis().first, ledger.genesis().backfill_until);
+        let first = ledger.genesis().first;
+        let backfill_until = ledger.genesis().backfill_until;
         let window = self.rules.grid.span_of(until.minus(Duration::from_micros(1)).max(first));
         // A share of an input's total ends with a block: what its newest block cannot pay for comes before that.
         let share_ends = ledger.until().filter(|share_ends| self.rules.end.is_none_or(|end| *share_ends < end));

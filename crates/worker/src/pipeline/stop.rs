@@ -93,7 +93,8 @@ mod tests {
     #[test]
     fn a_request_stops_all_that_is_below_and_nothing_above() {
         let top = Stop::default();
-        let (middle, beside) = (top.below(), top.below());
+        let middle = top.below();
+        let beside = top.below();
         let bottom = middle.below();
         middle.ask();
         assert_eq!([&top, &middle, &beside, &bottom].map(Stop::asked), [false, true, false, true]);

@@ -187,13 +187,15 @@ impl Absorbing {
         }
         let Announcement { window, first, backfill_until, .. } = **asked;
         let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
-        let (settings, past) = (asked.settings.clone(), asked.past.0.get(&number).copied().unwrap_or(0));
+        let settings = asked.settings.clone();
+        let past = asked.past.0.get(&number).copied().unwrap_or(0);
         partition.open = None;
         if let Err(error) = self.stretches.begin(number, windows.oldest_message(), past) {
             self.stretches.end(number);
             return Err(error);
         }
-        let (behind, closed) = (BTreeMap::new(), None);
+        let behind = BTreeMap::new();
+        let closed = None;
         let [newest, last] = [Timestamp::EARLIEST; 2];
         partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest, last });
         Ok(())

@@ -59,8 +59,13 @@ impl Collected {
     pub fn new(announcement: &Announcement, most: u64) -> Self {
         let partition = |partition: &i32| {
             let name = announcement.name(*partition)?;
-            let (digest, bytes, copies, absorber, come) = (None, None, BTreeMap::new(), String::new(), BTreeMap::new());
-            let (is_disputed, is_own) = (false, false);
+            let digest = None;
+            let bytes = None;
+            let copies = BTreeMap::new();
+            let absorber = String::new();
+            let come = BTreeMap::new();
+            let is_disputed = false;
+            let is_own = false;
             Some((*partition, Partition { name, digest, is_disputed, copies, bytes, is_own, come, absorber }))
         };
         Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect(), most }

@@ -14,7 +14,8 @@ pub(super) struct Deleting(SyncSender<Positions>);
 impl Deleting {
     pub fn start(broker: &Broker, name: &str) -> Self {
         let (sender, queue) = sync_channel::<Positions>(1);
-        let (broker, name) = (broker.clone(), name.to_owned());
+        let broker = broker.clone();
+        let name = name.to_owned();
         let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         thread::spawn(move || tracing::dispatcher::with_default(&log, || delete(&broker, &name, queue)));
         Deleting(sender)

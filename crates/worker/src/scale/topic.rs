@@ -126,7 +126,8 @@ impl ScaleTopic {
             list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let (outgoing, deleting) = (sending(params, broker), Deleting::start(broker, name));
+        let outgoing = sending(params, broker);
+        let deleting = Deleting::start(broker, name);
         Ok(ScaleTopic {
             keys,
             side,
@@ -255,7 +256,8 @@ impl ScaleTopic {
 
 /// An announcement that is to be answered. One that comes again is dropped before it is opened.
 fn announced(keys: &Keys, replays: &mut Replays, is_stale_told: &mut bool, payload: &[u8]) -> Option<Message> {
-    let (head, now) = (Head::of(payload)?, Timestamp::now());
+    let head = Head::of(payload)?;
+    let now = Timestamp::now();
     if !replays.could_be_new(&head, now) {
         let is_stale = !*is_stale_told && !is_fresh(&head, now);
         if is_stale && keys.opened(payload).is_some() {
@@ -275,7 +277,9 @@ fn announced(keys: &Keys, replays: &mut Replays, is_stale_told: &mut bool, paylo
 /// A thread that sends messages in order, so that nobody waits for brokers that are down.
 fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
     let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
-    let (broker, topic, is_for_operators) = (broker.clone(), params.topic.clone(), params.is_for_operators);
+    let broker = broker.clone();
+    let topic = params.topic.clone();
+    let is_for_operators = params.is_for_operators;
     let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
     thread::spawn(move || {
         tracing::dispatcher::with_default(&log, || {

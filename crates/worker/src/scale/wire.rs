@@ -55,7 +55,8 @@ impl Head {
         let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
         let (&ANNOUNCEMENT, rest) = clear.split_first()? else { return None };
         let (sent, id) = rest.split_first_chunk::<8>()?;
-        let (id, sent) = (String::from_utf8(id.to_vec()).ok()?, Timestamp::from_micros(i64::from_le_bytes(*sent)));
+        let id = String::from_utf8(id.to_vec()).ok()?;
+        let sent = Timestamp::from_micros(i64::from_le_bytes(*sent));
         Some(Head { id, sent })
     }
 
@@ -158,7 +159,9 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
     let compressed = zstd::encode_all(partial.bytes.as_slice(), 1).ok()?;
     // Even of nothing there is something to send: a frame of zstd is never empty.
     let chunks = compressed.chunks(PIECE);
-    let (copy, digest, of) = (random_id()?, digest(&partial.bytes), u32::try_from(chunks.len()).ok()?);
+    let copy = random_id()?;
+    let digest = digest(&partial.bytes);
+    let of = u32::try_from(chunks.len()).ok()?;
     let piece = |(number, bytes): (u32, &[u8])| Piece {
         name: partial.name.clone(),
         partition: partial.partition,

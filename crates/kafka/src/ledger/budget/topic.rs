@@ -139,7 +139,8 @@ impl BudgetTopic {
                 Some(held) => match (held.until, newest) {
                     (Some(until), Some(newest)) if newest.holder != *holder && newest.from <= until => {
                         let name = self.name().to_owned();
-                        let (generation, from) = (newest.holder.generation, newest.from);
+                        let generation = newest.holder.generation;
+                        let from = newest.from;
                         return Err(Error::TakenOver { name, generation, from });
                     }
                     (Some(until), _) => return Ok(until),

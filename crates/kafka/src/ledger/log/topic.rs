@@ -80,7 +80,8 @@ impl KafkaLog {
         let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
-        let (records, largest) = (params.records.clone(), largest - BATCH);
+        let records = params.records.clone();
+        let largest = largest - BATCH;
         Ok(KafkaLog { records, inspector, producer, largest, id: found.id, reading: None })
     }
 
@@ -184,7 +185,8 @@ impl Log for KafkaLog {
     }
 
     fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
-        let (broker, name) = (&self.records.broker, &self.records.topic);
+        let broker = &self.records.broker;
+        let name = &self.records.topic;
         // What was read is of the topic with this id, and offsets of another one say nothing.
         if self.id()? != self.id {
             return Err(self.anew());

@@ -157,7 +157,8 @@ impl KafkaWitness {
         let accepted = if place.is_some() { Some(claim) } else { fold(self.accepted, claim) };
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
-            let (identity, offset) = (self.identity.clone(), offset.unsigned_abs());
+            let identity = self.identity.clone();
+            let offset = offset.unsigned_abs();
             self.place = Some(Place { identity, offset, record, written: *written, remembered: None });
             self.accepted = accepted;
         }

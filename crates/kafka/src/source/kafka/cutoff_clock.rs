@@ -50,7 +50,11 @@ impl Brokers {
     pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp, schedule: ScheduleClock) -> Result<Self, Error> {
         let before = worker();
         let last = clock.ask()?;
-        let (ahead, off, has_begun, is_told, reminder) = (0, 0, false, false, Reminder::default());
+        let ahead = 0;
+        let off = 0;
+        let has_begun = false;
+        let is_told = false;
+        let reminder = Reminder::default();
         let mut brokers = Brokers { clock, worker, schedule, last, ahead, off, has_begun, is_told, reminder };
         brokers.compare(before);
         Ok(brokers)
@@ -70,7 +74,8 @@ impl Brokers {
 
     /// Compares the worker's clock, which showed `before` when the brokers were asked, with theirs.
     fn compare(&mut self, before: Timestamp) {
-        let (stamp, after) = (self.last.stamp, (self.worker)());
+        let stamp = self.last.stamp;
+        let after = (self.worker)();
         self.schedule.told(stamp, self.last.acknowledged);
         self.ahead = after.micros().saturating_sub(stamp.micros());
         // The record was stamped between the two.

@@ -97,7 +97,8 @@ impl EndOffsetTracker {
         stamped_by_broker: bool,
         clock: CutoffClock,
     ) -> Result<Self, Error> {
-        let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
+        let servers = inspector.broker.servers.clone();
+        let id = topic.id.clone();
         let state = State { connected: true, partitions: topic.partitions.clone(), ..State::default() };
         let shared = Arc::new((Mutex::new(state), Condvar::new()));
         let thread = TrackerThread {
@@ -175,7 +176,8 @@ impl EndOffsetTracker {
         if let Some(fault) = state.fault.take() {
             return Err(fault);
         }
-        let (had, has) = (then.len(), state.partitions.len());
+        let had = then.len();
+        let has = state.partitions.len();
         let why = || format!("the topic had {had} partitions and now has {has}");
         Ok((state.partitions != then).then(why))
     }
@@ -365,7 +367,8 @@ mod tests {
 
     #[test]
     fn brokers_that_refuse_are_not_brokers_that_cannot_be_reached() {
-        let (topic, servers) = ("in".to_owned(), "a:1".to_owned());
+        let topic = "in".to_owned();
+        let servers = "a:1".to_owned();
         let no_right = crate::Error::NoRight { topic: topic.clone(), servers: servers.clone(), right: Right::Read };
         let missing = crate::Error::NoTopic { topic, servers: servers.clone() };
         for error in [no_right, missing] {

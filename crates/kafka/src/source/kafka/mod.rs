@@ -153,8 +153,10 @@ impl Kafka {
         if found.broken.len() < 2 {
             return Event::Stuck { why };
         }
-        let (reasons, remedy) = (found.reasons(), found.remedy());
-        let (is_all, first) = (found.broken.len() as u64 == found.messages, why.in_full());
+        let reasons = found.reasons();
+        let remedy = found.remedy();
+        let is_all = found.broken.len() as u64 == found.messages;
+        let first = why.in_full();
         let in_full = match is_all {
             true => format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"),
             false => format!("{first}; of the next messages, {reasons}; {remedy}"),
@@ -306,7 +308,8 @@ impl Source for Kafka {
         // behind, or stood still, must not excuse a message that is gone.
         let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
-        let (mut partitions, past) = (BTreeMap::new(), self.past(since, recorded));
+        let mut partitions = BTreeMap::new();
+        let past = self.past(since, recorded);
         for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
             if let Some(end) = recorded.ends.0.get(&partition) {

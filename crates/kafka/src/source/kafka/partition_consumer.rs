@@ -217,7 +217,8 @@ impl PartitionConsumer {
 
     /// Pauses the partitions that are stuck or have reached `until`, and resumes the others.
     fn pause_and_resume(&mut self, topic: &str, until: Option<&Positions>) -> Result<(), KafkaError> {
-        let (mut pause, mut resume) = (TopicPartitionList::new(), TopicPartitionList::new());
+        let mut pause = TopicPartitionList::new();
+        let mut resume = TopicPartitionList::new();
         for (number, partition) in &mut self.partitions {
             let end = until.and_then(|until| until.0.get(number));
             let is_done = partition.stuck.is_some() || end.is_some_and(|end| partition.next >= *end);
@@ -285,7 +286,8 @@ impl Partition {
         arrow: &mut ArrowDecoder,
         records: Option<&mut Records>,
     ) -> Result<Option<Event>, Error> {
-        let (number, offset) = (message.partition(), message.offset());
+        let number = message.partition();
+        let offset = message.offset();
         if self.stuck.is_some() {
             return Ok(None);
         }
@@ -385,7 +387,8 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
             Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic).into() }))
         }
         RDKafkaErrorCode::TopicAuthorizationFailed => {
-            let (topic, servers) = (params.topic.clone(), params.broker.servers.clone());
+            let topic = params.topic.clone();
+            let servers = params.broker.servers.clone();
             Err(crate::Error::NoRight { topic, servers, right: Right::Read }.into())
         }
         _ => Ok(None),

@@ -55,7 +55,8 @@ pub fn sample(
 ) -> Result<Sample, Error> {
     let topic = topic::describe(&params.broker, &params.topic)?;
     let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-    let (mut oldest, mut newest) = (BTreeMap::new(), BTreeMap::new());
+    let mut oldest = BTreeMap::new();
+    let mut newest = BTreeMap::new();
     for partition in inspector.partitions(&topic.id, topic.partitions.iter().copied())? {
         let (low, high) = inspector.watermarks(partition)?;
         let from = low.max(high - i64::from(most.div_ceil(2)));
@@ -87,7 +88,8 @@ pub(super) fn following(
         let from = low.max(from);
         wanted.insert(partition, from..high.min(from.saturating_add(most)));
     }
-    let (mut take, mut told) = (|_: &Batch| {}, |_: u64| {});
+    let mut take = |_: &Batch| {};
+    let mut told = |_: u64| {};
     let mut trial = Trial::new(params, columns, &mut take, &mut told)?;
     trial.read(&wanted)?;
     Ok(trial.found)
@@ -152,7 +154,8 @@ impl<'a> Trial<'a> {
     fn read(&mut self, wanted: &BTreeMap<i32, Range<i64>>) -> Result<(), Error> {
         let params = self.params;
         let failed = |error: KafkaError| Error::from(params.broker.failed(&params.topic, &error));
-        let (mut list, mut ends) = (TopicPartitionList::new(), BTreeMap::new());
+        let mut list = TopicPartitionList::new();
+        let mut ends = BTreeMap::new();
         for (&partition, range) in wanted.iter().filter(|(_, range)| !range.is_empty()) {
             list.add_partition_offset(&params.topic, partition, Offset::Offset(range.start)).map_err(failed)?;
             ends.insert(partition, range.end);
@@ -176,7 +179,8 @@ impl<'a> Trial<'a> {
                     continue;
                 }
                 Some(Ok(message)) => {
-                    let (partition, offset) = (message.partition(), message.offset());
+                    let partition = message.partition();
+                    let offset = message.offset();
                     if let Some(end) = ends.get(&partition).copied() {
                         if offset < end {
                             self.try_one(&message);
@@ -200,7 +204,8 @@ impl<'a> Trial<'a> {
     }
 
     fn try_one(&mut self, message: &impl Message) {
-        let (partition, offset) = (message.partition(), message.offset());
+        let partition = message.partition();
+        let offset = message.offset();
         if self.params.skip.contains(&(partition, offset)) || self.params.lost_until(partition, offset).is_some() {
             return;
         }

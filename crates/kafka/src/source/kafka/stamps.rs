@@ -150,7 +150,9 @@ impl<'a> StampReader<'a> {
     fn at(&self, offsets: &BTreeMap<i32, i64>) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
         let Params { broker, topic, .. } = self.params;
         let failed = |error: KafkaError| broker.failed(topic, &error);
-        let (mut list, mut left, mut found) = (TopicPartitionList::new(), offsets.clone(), BTreeMap::new());
+        let mut list = TopicPartitionList::new();
+        let mut left = offsets.clone();
+        let mut found = BTreeMap::new();
         for (partition, offset) in offsets {
             list.add_partition_offset(topic, *partition, Offset::Offset(*offset)).map_err(failed)?;
         }
@@ -189,7 +191,9 @@ impl<'a> StampReader<'a> {
     ///
     /// If the partition does not answer.
     fn first_of_brokers(&self, partition: i32, from: i64, end: i64) -> Result<(i64, Option<Timestamp>), crate::Error> {
-        let (mut from, mut end, mut time) = (from, end, None);
+        let mut from = from;
+        let mut end = end;
+        let mut time = None;
         while from < end {
             let middle = from + (end - from) / 2;
             match self.at(&[(partition, middle)].into())?.remove(&partition) {

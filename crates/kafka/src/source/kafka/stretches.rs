@@ -112,7 +112,8 @@ impl Stretches {
 
     /// Where the next client begins; ends the present one.
     fn change(&mut self) -> &mut BTreeMap<i32, Partition> {
-        let (consumer, left) = (&mut self.consumer, &mut self.left);
+        let consumer = &mut self.consumer;
+        let left = &mut self.left;
         self.changed.get_or_insert_with(|| {
             let Some(mut old) = consumer.take() else { return BTreeMap::new() };
             left.extend(old.flush());

@@ -52,7 +52,8 @@ impl TopicInspector {
         } else {
             return Ok(partitions);
         };
-        let (topic, servers) = (self.topic.clone(), self.broker.servers.clone());
+        let topic = self.topic.clone();
+        let servers = self.broker.servers.clone();
         Err(crate::Error::Lagging { topic, servers, why }.into())
     }
 

@@ -82,7 +82,9 @@ pub(super) fn find(
 /// The offset behind the unreadable batch that has offset `from`: a fetch from anywhere in it gives all of it.
 fn end(params: &Params, partition: i32, from: i64, high: i64) -> Result<i64, Error> {
     // Batches are mostly short.
-    let (mut bad, mut good, mut step) = (from, high, 1);
+    let mut bad = from;
+    let mut good = high;
+    let mut step = 1;
     while bad + step < high {
         if probe(params, partition, bad + step)?.is_none() {
             good = bad + step;

@@ -42,7 +42,8 @@ impl CsvReader {
     pub fn read(&mut self, line: &[u8]) -> Result<&Row, Broken> {
         let fields = split(line)?;
         if fields.len() != self.nodes.len() {
-            let (found, wanted) = (fields.len(), self.nodes.len());
+            let found = fields.len();
+            let wanted = self.nodes.len();
             return Err(Broken::new(format_args!("it has {found} fields, the header has {wanted}")));
         }
         self.row.clear(self.tree.values, self.tree.len());

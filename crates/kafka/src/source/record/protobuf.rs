@@ -46,7 +46,8 @@ pub struct WireField {
 impl WireField {
     fn new(around: &[u32], field: &FieldDescriptor) -> Self {
         let numbers = [around, &[field.number()]].concat();
-        let (mut symbols, mut parts) = (BTreeMap::new(), BTreeMap::new());
+        let mut symbols = BTreeMap::new();
+        let mut parts = BTreeMap::new();
         match field.kind() {
             Kind::Enum(kind) => symbols = symbols_of(&kind),
             Kind::Message(message) if message.full_name() == TIMESTAMP => {
@@ -148,7 +149,8 @@ impl MessageType {
 
     /// The fields that a path leads through.
     fn fields(&self, path: &str) -> Option<Vec<FieldDescriptor>> {
-        let (mut message, mut found) = (Some(self.descriptor.clone()), Vec::new());
+        let mut message = Some(self.descriptor.clone());
+        let mut found = Vec::new();
         for step in steps(path) {
             let field = message.take()?.get_field_by_name(step)?;
             message = field.kind().as_message().cloned();
@@ -215,7 +217,8 @@ fn timestamp(message: &DynamicMessage) -> Option<String> {
         return None;
     }
     let part = |name| message.get_field_by_name(name).map(std::borrow::Cow::into_owned);
-    let (seconds, nanos) = (part("seconds")?.as_i64()?, part("nanos")?.as_i32()?);
+    let seconds = part("seconds")?.as_i64()?;
+    let nanos = part("nanos")?.as_i32()?;
     let micros = seconds
         .checked_mul(1_000_000)?
         .checked_add((0..1_000_000_000).contains(&nanos).then_some(i64::from(nanos / 1_000))?)?;

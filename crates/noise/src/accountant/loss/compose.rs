@@ -107,7 +107,8 @@ impl Composed {
         if below < self.lowest {
             return 1.0;
         }
-        let (mut sum, mut squares) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut squares = 0.0;
         let skipped = usize::try_from(below - self.lowest).unwrap_or(usize::MAX);
         for (i, mass) in (self.lowest..).zip(&self.masses).skip(skipped) {
             let over = place(i) - epsilon;
@@ -135,7 +136,8 @@ impl Composed {
 /// The tilted law of the sum modulo `length`, its first point at index 0, and the largest norm of a part.
 fn transform(losses: &[(Pmf, u64)], moments: &[f64], step: f64, tilt: f64, length: usize) -> Option<(Vec<f64>, f64)> {
     let mut planner = RealFftPlanner::<f64>::new();
-    let (forward, inverse) = (planner.plan_fft_forward(length), planner.plan_fft_inverse(length));
+    let forward = planner.plan_fft_forward(length);
+    let inverse = planner.plan_fft_inverse(length);
     let mut product = vec![Complex::new(1.0, 0.0); length / 2 + 1];
     let mut largest: f64 = 0.0;
     for ((pmf, count), moment) in losses.iter().zip(moments) {

@@ -174,7 +174,8 @@ fn laplace(t: f64, step: f64) -> Vec<f64> {
         upper[cell + 1] += leaves(cell + 1);
     }
     // The last cell ends at t: its density, and half of all mass at its end.
-    let (low, high) = ((above - 1) as f64 * step, above as f64 * step);
+    let low = (above - 1) as f64 * step;
+    let high = above as f64 * step;
     let part = ((t - low) / 2.0).max(0.0);
     let density = -libm::expm1(-part) / 2.0;
     let share = (libm::expm1(high - t + part) / libm::expm1(step)).min(1.0);
@@ -195,7 +196,8 @@ fn gaussian(mu: f64, step: f64) -> Pmf {
     let tail = |z: f64| libm::erfc(z.abs() * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
     let standard = |i: i64| (i as f64 * step - mean) / mu;
     let growth = |x: f64| if x == 0.0 { 1.0 } else { libm::expm1(x) / x };
-    let (grown, whole) = (libm::exp(step), libm::expm1(step));
+    let grown = libm::exp(step);
+    let whole = libm::expm1(step);
     let mut masses = vec![0.0; usize::try_from(highest - lowest + 1).unwrap_or(1)];
     let mut near = (standard(lowest), tail(standard(lowest)));
     masses[0] += near.1 * (1.0 + MARGIN);
@@ -249,7 +251,8 @@ mod tests {
             for step in [mu / 8.0, mu / 40.3] {
                 for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Gaussian(mu), Grid { step }), step) {
                     let tail = |x: f64| libm::erfc(x / 2_f64.sqrt()) / 2.0;
-                    let (near, far) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
+                    let near = epsilon / mu - mu / 2.0;
+                    let far = epsilon / mu + mu / 2.0;
                     let exact = tail(near) - if far < 35.0 { epsilon.exp() * tail(far) } else { 0.0 };
                     assert!(
                         found > exact * (1.0 - 1e-12) - 1e-14 || far > 30.0,

@@ -151,8 +151,10 @@ const LARGEST_TILT: f64 = 200.0;
 fn golden(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const RATIO: f64 = 0.618_033_988_749_894_9;
     let at = |x: f64| of(x.exp());
-    let (mut a, mut b) = (high - RATIO * (high - low), low + RATIO * (high - low));
-    let (mut at_a, mut at_b) = (at(a), at(b));
+    let mut a = high - RATIO * (high - low);
+    let mut b = low + RATIO * (high - low);
+    let mut at_a = at(a);
+    let mut at_b = at(b);
     for _ in 0..36 {
         if at_a < at_b {
             (high, b, at_b) = (b, a, at_a);
