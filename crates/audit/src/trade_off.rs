@@ -30,7 +30,7 @@ use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::description::{Entry, Privacy};
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline;
-use bernstream_worker::pipeline::{Plan, Quoted, Release, Released, Terms};
+use bernstream_worker::pipeline::{LedgerBeginning, Plan, Quoted, Release, Released, Terms};
 
 /// The first look, and how long it may take, however little time there is.
 const FIRST: u64 = 400;
@@ -108,7 +108,9 @@ impl<'a> Attack<'a> {
 
     fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
         let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
-        let quoted = plan.quoted(window, (first, first), |_| plan.total.zero()).ok_or(Error::Unpaid)?;
+        let quoted = plan
+            .quoted(window, LedgerBeginning { first_window: first, first_covered: first }, |_| plan.total.zero())
+            .ok_or(Error::Unpaid)?;
         let [with, without] = [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
         let terms = terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 use super::absorbers::Absorbers;
 use super::alone::Alone;
 use super::joining::Share;
+use super::loops::WindowsStart;
 use super::read_here::ReadHere;
 use super::reader::{Reader, Seen};
 use super::repeated::Repeated;
@@ -94,26 +95,30 @@ struct Round {
 
 impl<'a> Absorbing<'a> {
     pub fn new(
-        (absorbed, id, here): (Absorbed, String, ReadHere),
-        (windows, first, backfill_until): (Windows, Timestamp, Option<Timestamp>),
-        (recorded, accepted, metrics): (Recorded, Arc<AtomicI64>, Metrics),
+        absorbed: Absorbed,
+        id: String,
+        here: ReadHere,
+        start: &WindowsStart<'_>,
+        accepted: Arc<AtomicI64>,
+        metrics: Metrics,
         seen: Seen<'a>,
     ) -> Self {
+        let windows = start.windows();
         Absorbing {
             absorbed,
             id,
             here,
             coming: windows.needed().into(),
             windows,
-            first,
-            backfill_until,
+            first: start.first,
+            backfill_until: start.backfill_until,
             round: None,
             past: VecDeque::new(),
             alone: Alone::default(),
             closed: VecDeque::new(),
             accepted,
             absorbers: Absorbers::new(metrics),
-            recorded,
+            recorded: start.recorded.clone(),
             has_begun: false,
             broken: Repeated::default(),
             seen,

@@ -7,7 +7,8 @@ use std::thread;
 
 use tracing::Dispatch;
 
-use super::{Error, LEAD, Releasing, Stop};
+use super::releasing::Releasing;
+use super::{Error, LEAD, Stop};
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{MESSAGES, Published};

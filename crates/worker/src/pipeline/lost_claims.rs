@@ -2,9 +2,9 @@
 
 use tracing::{error, info, warn};
 
-use super::Releasing;
 use super::comparison::{Found, Told};
 use super::error::Error;
+use super::releasing::Releasing;
 use bernstream_kafka::sink::{Sink, deliver};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::plan::{Plan, Release, ReleaseVariant};
+use super::terms::{LedgerBeginning, QuotedRelease};
 use crate::metrics::Withheld;
 use bernstream_noise as mechanism;
 use bernstream_noise::Mechanism;
@@ -16,37 +17,33 @@ use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 impl Plan {
-    /// The price of each release in `window`, where `spans` are what they cover; `None` for a release that is over.
-    pub(super) fn prices(&self, window: Span, spans: &[Span], first: Timestamp) -> Vec<Option<Price>> {
-        let price = |(release, span): (&Release, &Span)| {
+    /// What each release covers in `window`, and costs there.
+    pub(super) fn quoted_releases(&self, window: Span, beginning: LedgerBeginning) -> Vec<QuotedRelease> {
+        let mut quoted = Vec::new();
+        for release in &self.releases {
+            let span = self.span_of(release, window, beginning.first_covered);
             // Of the overlapped blocks the first gives the largest number: policies never rise.
             let block = self.blocks.span_of(span.start);
-            release.price_schedule.price(number(self.rules.grid, block, first, window))
-        };
-        self.releases.iter().zip(spans).map(price).collect()
+            let number = number(self.rules.grid, block, beginning.first_window, window);
+            quoted.push(QuotedRelease { span, price: release.price_schedule.price(number) });
+        }
+        quoted
     }
 
-    /// What a window costs each block that one of its releases overlaps, where `spans` are what they cover; `None` if a
-    /// block cannot pay, or if every release is over.
-    pub(super) fn quote(
-        &self,
-        spans: &[Span],
-        prices: &[Option<Price>],
-        spent: impl Fn(Span) -> Price,
-    ) -> Option<Vec<Charged>> {
-        let of_releases = spans
-            .iter()
-            .zip(prices)
-            .filter_map(|(span, price)| Some((span, (*price)?)))
-            .flat_map(|(span, price)| self.blocks.spans_meeting(*span).map(move |block| (block, price)));
+    /// What a window costs each block that one of its releases overlaps; `None` if a block cannot pay, or if every release is over.
+    pub(super) fn quote(&self, releases: &[QuotedRelease], spent: impl Fn(Span) -> Price) -> Option<Vec<Charged>> {
+        let mut of_releases = Vec::new();
+        for release in releases {
+            let Some(price) = release.price else { continue };
+            of_releases.extend(self.blocks.spans_meeting(release.span).map(|block| (block, price)));
+        }
         let quoted = accountant::quote(of_releases, spent, self.limit).ok()?;
         (!quoted.is_empty()).then_some(quoted)
     }
 
-    /// Why a window was not paid for; `first` is the first window that a release covers, `began` the first of the ledger.
-    pub(super) fn why_withheld(&self, window: Span, first: Timestamp, began: Timestamp) -> Withheld {
-        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
-        let is_over = self.prices(window, &spans, began).iter().all(Option::is_none);
+    /// Why a window was not paid for.
+    pub(super) fn why_withheld(&self, window: Span, beginning: LedgerBeginning) -> Withheld {
+        let is_over = self.quoted_releases(window, beginning).iter().all(|release| release.price.is_none());
         if is_over { Withheld::Over } else { Withheld::Budget }
     }
 

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use tracing::{error, info, warn};
 
+use super::Error;
 use super::plan::Plan;
+use super::releasing::Releasing;
 use super::reports::{LedgerStatus, Outcome, PendingReports};
-use super::{Error, Releasing};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
 use bernstream_ledger::witness::Witness;
@@ -152,7 +153,7 @@ impl Releasing<'_> {
         self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
         let Plan { rules, publication, .. } = self.plan;
         let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
-        let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
+        let why = |window| self.plan.why_withheld(window, self.beginning);
         let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
         status.show(self.plan.total, &self.metrics, self.health);
         self.plan.show(status.closed_until, &self.ledger, &self.metrics);

@@ -22,12 +22,27 @@ pub struct Terms {
 /// What a window costs.
 #[derive(Clone, Debug)]
 pub struct Quoted {
-    /// What each release covers.
-    pub spans: Vec<Span>,
-    /// What each release costs; `None` for one that is over.
-    pub prices: Vec<Option<Price>>,
+    /// In the order of the plan.
+    pub releases: Vec<QuotedRelease>,
     /// What each block pays for all of them.
     pub charged: Vec<Charged>,
+}
+
+/// What one release covers in a window, and costs there.
+#[derive(Clone, Copy, Debug)]
+pub struct QuotedRelease {
+    pub span: Span,
+    /// `None` for a release that is over.
+    pub price: Option<Price>,
+}
+
+/// Where a ledger and its releases begin.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerBeginning {
+    /// Windows are numbered from here, whatever was changed since: the first of the ledger.
+    pub first_window: Timestamp,
+    /// No release covers a window before this one.
+    pub first_covered: Timestamp,
 }
 
 /// What leaves of one release and key, and what stays for the next window.
@@ -45,18 +60,11 @@ pub struct Released {
 }
 
 impl Plan {
-    /// What `window` costs, where no release covers a window before `first`, and the first of the ledger is `began`: windows
-    /// are numbered from there, whatever was changed since. `None` if a block cannot pay, or if every release is over.
-    pub fn quoted(
-        &self,
-        window: Span,
-        (first, began): (Timestamp, Timestamp),
-        spent: impl Fn(Span) -> Price,
-    ) -> Option<Quoted> {
-        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
-        let prices = self.prices(window, &spans, began);
-        let charged = self.quote(&spans, &prices, spent)?;
-        Some(Quoted { spans, prices, charged })
+    /// What `window` costs; `None` if a block cannot pay, or if every release is over.
+    pub fn quoted(&self, window: Span, beginning: LedgerBeginning, spent: impl Fn(Span) -> Price) -> Option<Quoted> {
+        let releases = self.quoted_releases(window, beginning);
+        let charged = self.quote(&releases, spent)?;
+        Some(Quoted { releases, charged })
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::{Error, LEAD, Releasing};
+use super::releasing::Releasing;
+use super::{Error, LEAD};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
 use bernstream_synopsis::clock::Timestamp;
@@ -49,7 +50,10 @@ impl Releasing<'_> {
     /// when reading began, and what was read of that is in the window.
     pub(super) fn may_reach(&self, window: Span) -> bool {
         let live_from = self.ledger.live_from();
-        self.plan.releases.iter().all(|release| self.plan.span_of(release, window, self.first).start >= live_from)
+        self.plan
+            .releases
+            .iter()
+            .all(|release| self.plan.span_of(release, window, self.beginning.first_covered).start >= live_from)
     }
 
     /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not

@@ -1,0 +1,236 @@
+//! The threads of a worker: its loops are made here, started and joined.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, ScopedJoinHandle};
+
+use tracing::Dispatch;
+
+use super::Reading;
+use super::absorbed::{Absorbed, Absorbing};
+use super::asked::Asked;
+use super::catch_up::CatchUp;
+use super::comparison::Comparison;
+use super::error::Error;
+use super::health::Health;
+use super::joining::{Handover, Joining};
+use super::outage::{CommonOutage, Outage};
+use super::plan::Plan;
+use super::read_here::{ReadHere, ReadingHere};
+use super::reader::{self, Seen, Unread};
+use super::releasing::Releasing;
+use super::reports::PendingReports;
+use super::stop::{Stop, StopGuard};
+use super::terms::LedgerBeginning;
+use crate::metrics::Metrics;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::source::Source;
+use bernstream_ledger::Ledger;
+use bernstream_ledger::witness::{Strays, Witness};
+use bernstream_noise as mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_release::window::Windows;
+use bernstream_synopsis::Recorded;
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+use bernstream_synopsis::grid::Span;
+
+/// How many windows wait between reading and releasing: a slow output slows reading instead of filling the memory.
+const WAITING: usize = 4;
+
+/// Everything that a worker needs; the command line provides it.
+pub struct Worker<'a> {
+    pub plan: &'a Plan,
+    /// Shares of one input, each read by a thread of its own: together all of it, and no partition twice.
+    pub readers: Vec<Box<dyn Source + Send + 'a>>,
+    pub ledger: Ledger,
+    pub witness: Box<dyn Witness + Send + 'a>,
+    pub sink: Box<dyn Sink + Send + 'a>,
+    /// The source of the noise: a fresh generator for each window.
+    pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    pub metrics: Metrics,
+    pub health: &'a Health,
+    pub stop: Stop,
+}
+
+impl<'a> Worker<'a> {
+    /// Runs until the grid ends and everything is published, until a stop is requested, or until something fails.
+    ///
+    /// # Errors
+    ///
+    /// The failure of either loop that retrying cannot mend.
+    pub fn run(self) -> Result<(), Error> {
+        self.run_with(None)
+    }
+
+    /// Runs as [`Worker::run`] does, but where others read: `absorbed` gets the windows from them, in place of the readers.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Worker::run`].
+    pub fn run_with(self, absorbed: Option<Absorbed>) -> Result<(), Error> {
+        let stop = self.stop.clone();
+        let outage = CommonOutage::default();
+        self.health.allow(self.plan.longest());
+        Loops::new(self, absorbed, &outage, &stop)?.run(&stop)
+    }
+}
+
+/// Where the windows of a worker begin, and what its ledger has of them.
+pub(super) struct WindowsStart<'a> {
+    plan: &'a Plan,
+    /// No release covers an earlier window.
+    pub first: Timestamp,
+    /// The window that closes next.
+    pub next: Span,
+    pub backfill_until: Option<Timestamp>,
+    pub recorded: Recorded,
+}
+
+impl<'a> WindowsStart<'a> {
+    fn new(plan: &'a Plan, ledger: &Ledger) -> Result<Self, Error> {
+        // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
+        let first = ledger.genesis().first.max(ledger.live_from());
+        let next = plan.rules.grid.span_of(ledger.next_window());
+        let backfill_until = ledger.genesis().backfill_until;
+        let mut start = WindowsStart { plan, first, next, backfill_until, recorded: Recorded::default() };
+        let cutoff = |window| plan.rules.cutoff(window, backfill_until);
+        start.recorded = ledger.recorded(start.windows().oldest_message(), cutoff)?;
+        Ok(start)
+    }
+
+    /// The windows of one reader, before it has read anything.
+    pub fn windows(&self) -> Windows {
+        let forms = self.plan.releases.iter().map(|release| release.form.clone()).collect();
+        Windows::new(self.plan.rules.clone(), forms, self.first, self.next, self.backfill_until)
+    }
+}
+
+/// A loop that reads, and where it hands over its share of each window.
+struct ReadingLoop<R> {
+    reader: R,
+    shares: Handover,
+}
+
+/// The loops of a worker, before they run.
+struct Loops<'a> {
+    releasing: Releasing<'a>,
+    readings: Vec<ReadingLoop<Reading<'a>>>,
+    absorbing: Option<ReadingLoop<Absorbing<'a>>>,
+    /// What reads the partitions that no absorber sends.
+    reading_here: Vec<ReadingHere<'a>>,
+    joining: Joining<'a>,
+}
+
+impl<'a> Loops<'a> {
+    fn new(
+        worker: Worker<'a>,
+        absorbed: Option<Absorbed>,
+        outage: &'a CommonOutage<Unread>,
+        stop: &'a Stop,
+    ) -> Result<Self, Error> {
+        let Worker { plan, readers, health, .. } = worker;
+        let metrics = worker.metrics.clone();
+        let start = WindowsStart::new(plan, &worker.ledger)?;
+        let clock = clock_of(&readers, absorbed.as_ref());
+        let accepted = Arc::new(AtomicI64::new(i64::MIN));
+        let mut joining = Joining::new(&plan.publication);
+        let threads = readers.len() + absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len() + 1);
+        let is_for_operators = metrics.operator.is_some();
+        let mut seen =
+            health.begin(&clock, threads).into_iter().map(|reader| Seen::new(outage, reader, health, is_for_operators));
+        let mut reading_here = Vec::new();
+        let mut absorbing = None;
+        if let Some(mut absorbed) = absorbed {
+            let own = std::mem::take(&mut absorbed.own);
+            let topic = own.first().map(|own| own.topic().to_owned());
+            let (here, queues) = ReadHere::new(own.len());
+            for ((own, queues), seen) in own.into_iter().zip(queues).zip(&mut seen) {
+                reading_here.push(ReadingHere::new(own, queues, metrics.clone(), seen));
+            }
+            if let (Some(topic), Some(seen)) = (topic, seen.next()) {
+                let accepted = Arc::clone(&accepted);
+                let reader = Absorbing::new(absorbed, topic, here, &start, accepted, metrics.clone(), seen);
+                absorbing = Some(ReadingLoop { reader, shares: joining.reader() });
+            }
+        }
+        let mut readings = Vec::new();
+        for (source, seen) in readers.into_iter().zip(seen) {
+            let reader = Reading {
+                source,
+                windows: start.windows(),
+                recorded: start.recorded.clone(),
+                must_rewind: true,
+                metrics: metrics.clone(),
+                seen,
+            };
+            readings.push(ReadingLoop { reader, shares: joining.reader() });
+        }
+        let releasing = Releasing {
+            plan,
+            clock,
+            beginning: LedgerBeginning { first_window: worker.ledger.genesis().first, first_covered: start.first },
+            ledger: worker.ledger,
+            witness: Asked { inner: worker.witness, health },
+            sink: Asked { inner: worker.sink, health },
+            generators: worker.generators,
+            outage: Outage::default(),
+            comparison: Comparison::default(),
+            strays: Strays::default(),
+            reports: PendingReports::default(),
+            coming: None,
+            next_due: None,
+            accepted_head: None,
+            catch_up: CatchUp::new(start.next.start),
+            held: None,
+            is_waiting: false,
+            is_acting: None,
+            accepted,
+            metrics,
+            health,
+            stop,
+        };
+        Ok(Loops { releasing, readings, absorbing, reading_here, joining })
+    }
+
+    /// Runs all loops until they have ended. One that fails stops the others.
+    fn run(self, stop: &Stop) -> Result<(), Error> {
+        let Loops { releasing, readings, absorbing, reading_here, joining } = self;
+        let (sender, receiver) = sync_channel(WAITING);
+        let log = &tracing::dispatcher::get_default(Dispatch::clone);
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            threads.push(scope.spawn(move || guarded(log, stop, || releasing.run(receiver))));
+            for ReadingLoop { reader, shares } in readings {
+                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, Some(shares), stop))));
+            }
+            if let Some(ReadingLoop { reader, shares }) = absorbing {
+                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, Some(shares), stop))));
+            }
+            for reader in reading_here {
+                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, None, stop))));
+            }
+            joining.run(&sender);
+            drop((joining, sender));
+            // All have ended before the first failure is returned.
+            let ends: Vec<Result<(), Error>> = threads.into_iter().map(end_of).collect();
+            ends.into_iter().collect()
+        })
+    }
+}
+
+/// The clock by which windows close: that of the input.
+fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
+    let reader = || readers.first().map(|source| source.clock());
+    absorbed.map(Absorbed::clock).or_else(reader).unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
+}
+
+fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
+    thread.join().unwrap_or(Err(Error::Panicked))
+}
+
+/// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
+fn guarded(log: &Dispatch, stop: &Stop, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let mut guard = StopGuard::new(stop);
+    tracing::dispatcher::with_default(log, work).inspect(|()| guard.disarm())
+}

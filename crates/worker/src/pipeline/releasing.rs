@@ -1,0 +1,215 @@
+//! The loop that turns closed windows into published synopses: what it does when.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use super::asked::Asked;
+use super::catch_up::CatchUp;
+use super::comparison::Comparison;
+use super::error::Error;
+use super::health::Health;
+use super::joining::Closed;
+use super::outage::Outage;
+use super::plan::Plan;
+use super::reports::PendingReports;
+use super::stop::Stop;
+use super::terms::LedgerBeginning;
+use super::{LEAD, POLL};
+use crate::metrics::Metrics;
+use bernstream_kafka::sink::Sink;
+use bernstream_kafka::sink::deliver;
+use bernstream_kafka::sink::deliver::{Ahead, Progress};
+use bernstream_ledger as ledger;
+use bernstream_ledger::witness::{Strays, Witness};
+use bernstream_ledger::{Head, Ledger};
+use bernstream_noise as mechanism;
+use bernstream_noise::noise::Generator;
+use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
+
+/// The pause before a transient failure is retried.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long windows are released one after another before they are claimed together.
+const LONGEST_BATCH: Duration = Duration::from_secs(1);
+
+/// From closed windows to published synopses.
+pub(super) struct Releasing<'a> {
+    pub(super) plan: &'a Plan,
+    /// The clock by which windows close.
+    pub(super) clock: ScheduleClock,
+    pub(super) beginning: LedgerBeginning,
+    pub(super) ledger: Ledger,
+    pub(super) witness: Asked<'a, dyn Witness + Send + 'a>,
+    pub(super) sink: Asked<'a, dyn Sink + Send + 'a>,
+    pub(super) generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    pub(super) outage: Outage<deliver::Reason>,
+    pub(super) comparison: Comparison,
+    /// Records that somebody else has written to the topics of the ledger.
+    pub(super) strays: Strays,
+    pub(super) reports: PendingReports,
+    /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
+    pub(super) coming: Option<(Timestamp, Option<Timestamp>)>,
+    /// When the next accepted message is due.
+    pub(super) next_due: Option<Timestamp>,
+    /// The newest row that the witness has accepted, as the last step read it.
+    pub(super) accepted_head: Option<Head>,
+    pub(super) catch_up: CatchUp,
+    pub(super) metrics: Metrics,
+    pub(super) health: &'a Health,
+    pub(super) stop: &'a Stop,
+    /// A closed window that waits for this worker's turn; the others wait behind it.
+    pub(super) held: Option<Closed>,
+    /// Claims are left to another instance for now.
+    pub(super) is_waiting: bool,
+    /// Whether the log says that this worker acts, or that it follows another one; nothing at first.
+    pub(super) is_acting: Option<bool>,
+    /// The witness has accepted every window before.
+    pub(super) accepted: Arc<AtomicI64>,
+}
+
+impl Releasing<'_> {
+    /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
+    pub(super) fn run(mut self, closed: Receiver<Closed>) -> Result<(), Error> {
+        let stop = self.stop;
+        self.recall()?;
+        // An earlier run may have paid for synopses that are not published yet.
+        let mut next_step = Instant::now();
+        let mut is_reading = true;
+        while !stop.asked() {
+            self.health.beat();
+            let pause = next_step.saturating_duration_since(Instant::now()).min(POLL);
+            // A ledger that the witness rejects must not pay for windows.
+            let received = if self.health.witnessed.load(Relaxed) && self.held.is_none() {
+                closed.recv_timeout(pause)
+            } else {
+                stop.wait(pause);
+                Err(RecvTimeoutError::Timeout)
+            };
+            match received {
+                Ok(next) => {
+                    self.held = Some(next);
+                    next_step = Instant::now();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // No window comes any more, and everything may be done already.
+                Err(RecvTimeoutError::Disconnected) if is_reading => {
+                    is_reading = false;
+                    next_step = Instant::now();
+                }
+                Err(RecvTimeoutError::Disconnected) => stop.wait(pause),
+            }
+            // Where workers share a log, each looks before it draws whether another one has drawn.
+            let may_release = self.held.is_some() && !self.ledger.is_shared() && self.comparison.agrees();
+            if may_release && self.release_all(&closed)? {
+                next_step = Instant::now();
+            }
+            self.report();
+            if Instant::now() < next_step {
+                continue;
+            }
+            match self.step() {
+                Ok(progress) => {
+                    self.delivered(&progress)?;
+                    let may_release = (self.ledger.is_shared() || self.held.is_some()) && self.comparison.agrees();
+                    let has_released = may_release && self.release_all(&closed)?;
+                    let is_all_claimed = !progress.has_claimed && !progress.is_waiting && !has_released;
+                    let is_done = is_all_claimed && progress.next_due.is_none() && self.held.is_none();
+                    if !is_reading && is_done && self.reports.is_empty() {
+                        break;
+                    }
+                    let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
+                    next_step = Instant::now() + pause;
+                }
+                Err(Error::Deliver(error)) if error.is_transient() => {
+                    self.comparison.begin_again();
+                    self.undelivered(&error);
+                    next_step = Instant::now() + RETRY;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if stop.asked() {
+            self.resign();
+        }
+        Ok(())
+    }
+
+    /// Publishes and claims what is due, and what is due within [`LEAD`] at its moment; before that compares the witness with what was
+    /// published, where that is to be done.
+    pub(super) fn step(&mut self) -> Result<Progress, Error> {
+        self.next_due = None;
+        self.look_at_output()?;
+        let now = self.clock.now();
+        let mut accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
+        if self.witness.remembered().is_some() && self.comparison.found.is_none() {
+            // It was cut since it agreed, and only its reader has seen that.
+            self.comparison.begin_again();
+            self.look_at_output()?;
+            accepted = deliver::read(&mut self.ledger, &mut self.witness, now)?;
+        }
+        self.compare(accepted.head())?;
+        self.accepted_head = accepted.head();
+        let stop = self.stop;
+        let clock = self.clock.clone();
+        let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
+        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
+        self.next_due = progress.next_due;
+        self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
+        Ok(progress)
+    }
+
+    /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. What is
+    /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Whether
+    /// there was anything to write.
+    pub(super) fn release_all(&mut self, closed: &Receiver<Closed>) -> Result<bool, Error> {
+        let started = Instant::now();
+        let mut has_written = false;
+        while !self.is_due_soon()
+            && let Some(next) = self.held.take().or_else(|| closed.try_recv().ok())
+        {
+            if self.ledger.is_shared() && next.window.span.start < self.ledger.next_window() {
+                continue;
+            }
+            if self.must_compare(next.publish_at) {
+                self.comparison.begin_again();
+                self.held = Some(next);
+                break;
+            }
+            if !self.ledger.may_draw(next.publish_at, self.clock.now())? {
+                self.held = Some(next);
+                break;
+            }
+            if let Some(first) = self.ledger.settle()? {
+                warn!(
+                    "this worker acts: its settings hold for windows from {first} on, and what was spent stays spent"
+                );
+                self.held = Some(next);
+                return Ok(true);
+            }
+            if self.ledger.is_shared() && !self.may_reach(next.window.span) {
+                return Err(Error::ReadsTooFar);
+            }
+            self.release(next)?;
+            has_written = true;
+            if started.elapsed() >= LONGEST_BATCH || !self.comparison.agrees() {
+                break;
+            }
+        }
+        Ok(has_written)
+    }
+
+    /// Writes to the ledger, which somebody may hold: the readiness probe sees how long it takes.
+    pub(super) fn write(
+        &mut self,
+        write: impl FnOnce(&mut Ledger) -> Result<(), ledger::Error>,
+    ) -> Result<(), ledger::Error> {
+        self.health.ask();
+        let written = write(&mut self.ledger);
+        self.health.rest();
+        written
+    }
+}
