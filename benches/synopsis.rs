@@ -1,4 +1,4 @@
-//! The cost of reading and evaluating synopses: `cargo bench --bench synopsis --no-default-features`.
+//! The cost of reading and evaluating synopses: `cargo bench --bench synopsis`.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Exact values, which the crate shows to nobody outside its mechanisms.
+//! Exact values, which the crate `noise` shows to nobody.
 
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;

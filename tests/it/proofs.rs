@@ -144,7 +144,8 @@ fn every_citation_leads_to_a_page_and_every_page_is_cited() {
 fn the_sources_that_a_proof_page_names_exist() {
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");
-        let named = text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("crates/"));
+        let named =
+            text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("crates/") || word.starts_with("src/"));
         for source in named {
             assert!(Path::new(source).exists(), "{}: {source}", page.display());
         }

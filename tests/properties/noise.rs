@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bernstream_noise::Exact;
 use bernstream_noise::calibrate::Scale;
@@ -410,43 +410,6 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
         let noisy = laplace.release(&exact, &mut Generator::frozen([seed; 32]));
         assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);
     }
-}
-
-/// The files of the program, tests apart, that contain these words.
-fn files_that_contain(words: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = ["src", "crates"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).to_vec();
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let text = fs::read_to_string(&path).unwrap();
-                let program = text.split("#[cfg(test)]").next().unwrap_or_default();
-                // Examples in the documentation are tests.
-                let mut program = program.lines().filter(|line| !line.trim_start().starts_with("//"));
-                if program.any(|line| line.contains(words)) {
-                    found.push(path);
-                }
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Whoever knows a seed can subtract the noise.
-#[test]
-fn nothing_but_tests_freezes_a_generator() {
-    // An audit reads streams that it makes up, and nothing of it is published.
-    let is_audit = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("crates/audit/src"));
-    for opening in ["frozen(", "replayed("] {
-        let mut used = files_that_contain(opening);
-        used.retain(|path| !is_audit(path));
-        assert_eq!(used.len(), 1, "{opening}: {used:?}");
-        assert!(used[0].ends_with("crates/noise/src/noise/generator.rs"), "where it is defined");
-    }
-    assert!(!files_that_contain("Generator::from_entropy").is_empty(), "the worker's are keyed by the system");
 }
 
 #[test]

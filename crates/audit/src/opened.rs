@@ -6,7 +6,7 @@ use bernstream_noise::calibrate::Scale;
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::NoiseDistribution;
 
-/// The values themselves. Nothing outside of `mechanism` can read them, but whoever freezes a generator can draw its noise again
+/// The values themselves. Nothing outside of `bernstream-noise` can read them, but whoever freezes a generator can draw its noise again
 /// and subtract it: an audit does so with records that nobody sent.
 pub(super) fn opened(exact: &Exact) -> Vec<i128> {
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);

@@ -262,6 +262,7 @@ pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::opened::opened;
     use bernstream_noise::order::{Remainder, TargetChange};
     use bernstream_synopsis::bernstein::Operator;
 
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn an_empty_window_is_all_zeros() {
         let density = Density::new(&[0.1, 0.2], 5).unwrap();
-        assert_eq!(density.intensity(&records(&density, &[])).revealed(), [0; 36]);
+        assert_eq!(opened(&density.intensity(&records(&density, &[]))), [0; 36]);
     }
 
     #[test]
@@ -310,10 +311,10 @@ mod tests {
             let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
             let full = Histogram { cells: vec![u64::MAX; density.cells()] };
             let most = i128::MAX >> density.shift();
-            for value in density.intensity(&full).revealed() {
-                assert!(*value > 1 << 60 && *value <= most);
+            for value in opened(&density.intensity(&full)) {
+                assert!(value > 1 << 60 && value <= most);
                 // One dimension does not reach 128 bits; more do.
-                assert!(axes == 1 || *value == most, "{axes} {value}");
+                assert!(axes == 1 || value == most, "{axes} {value}");
             }
         }
     }
@@ -335,7 +336,7 @@ mod tests {
             };
             let near = side((middle - 1) as f64 / f64::from(nodes.per_axis()[0]));
             let far = side(0.0);
-            let found: u128 = near.revealed().iter().zip(far.revealed()).map(|(a, b)| a.abs_diff(*b)).sum();
+            let found: u128 = opened(&near).into_iter().zip(opened(&far)).map(|(a, b)| a.abs_diff(b)).sum();
             let alone = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
             let claimed = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0;
             assert!(found <= u128::from(alone) && alone <= claimed, "{bandwidth}: {found} {alone} {claimed}");
@@ -371,7 +372,7 @@ mod tests {
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
         let density = Density::new(&[0.25; 3], 4).unwrap();
         let exact = density.intensity(&records(&density, &[&[0.5; 3]]));
-        let peak = exact.revealed()[exact.revealed().len() / 2] as f64 * density.unit();
+        let peak = opened(&exact)[opened(&exact).len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);
     }
@@ -388,7 +389,7 @@ mod tests {
             let density = Density::new(&[bandwidth], degree).unwrap();
             let spec = density.accumulator();
             let values = |places: &[f64]| {
-                density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))).revealed().to_vec()
+                opened(&density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))))
             };
             let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
             for (order, table) in [1, 2, 8, 32].into_iter().zip(remainders(degree, &[1, 2, 8, 32])) {

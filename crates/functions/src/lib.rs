@@ -13,6 +13,8 @@
 )]
 
 mod kernel;
+#[cfg(test)]
+mod opened;
 pub mod bayes;
 pub mod blackbox;
 pub mod cells;

@@ -198,11 +198,12 @@ impl Target for Regression {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::opened::opened;
 
     fn values(regression: &Regression, records: &[(f64, f64)]) -> Vec<f64> {
         let records = records.iter().map(|(x, label)| regression.accumulator().record(&[*x], *label));
         let exact = regression.evaluate(&regression.accumulator().filled(records));
-        exact.revealed().iter().map(|value| *value as f64 * regression.unit()).collect()
+        opened(&exact).iter().map(|value| *value as f64 * regression.unit()).collect()
     }
 
     /// `tests/data/regression.py` writes lines of a name, `b`, `k`, `g`, records, and lattice values.
@@ -249,7 +250,7 @@ mod tests {
         for records in [&[][..], &[(0.3, 1.0)], &[(0.3, 1.0), (0.3, -0.5), (0.3, 0.2)]] {
             assert_eq!(values(&regression, records), [0.0; 11]);
         }
-        assert_eq!(regression.evaluate(&Accumulator::Sums(vec![7])).revealed(), [0; 11]);
+        assert_eq!(opened(&regression.evaluate(&Accumulator::Sums(vec![7]))), [0; 11]);
     }
 
     #[test]

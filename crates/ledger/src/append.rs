@@ -47,8 +47,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed. After any other error the ledger
-    /// accepts no more writes.
+    /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`Error::Locked`] and
+    /// [`Error::Randomness`]. After any other error the ledger accepts no more writes.
     pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
         let Closing { window, publish_at, charges, ends, sealed, states } = closing;
         let messages = sealed.iter().map(Sealed::encoded).map(Message::of).collect();
@@ -115,9 +115,14 @@ impl Ledger {
                 // While nothing is published, nothing else drops what is too old to keep.
                 outbox::drop_old(transaction, entry.sequence()?, window.end.minus(keep_published))?;
             }
-            checkpoint.map_or(Ok(()), |checkpoint| checkpoint.insert(transaction))
+            if let Some(checkpoint) = checkpoint {
+                checkpoint.insert(transaction)?;
+            }
+            Ok(())
         })?;
-        (self.state.head, self.state.form, self.state.account) = (entry.head, entry.link().form, account);
+        self.state.head = entry.head;
+        self.state.form = entry.link().form;
+        self.state.account = account;
         Ok(())
     }
 

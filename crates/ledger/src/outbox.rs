@@ -1,4 +1,8 @@
 //! The messages of a ledger: which may be published, which have been, and which bytes are still kept.
+//!
+//! The life of a message: [`Ledger::pay`] stores it with its row. The witness accepts the row's claim; then [`Ledger::deliverable`] gives
+//! it out once it is due. When the sink has it durably, [`Ledger::mark_published`] notes the time. Its bytes are kept for a while, to be
+//! published again ([`Ledger::kept`]), and dropped in the order of their rows: one that is not published holds up all behind it.
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -28,15 +32,19 @@ const BYTES: usize = 1 << 22;
 /// The most rows whose messages are dropped at once.
 const DROPPED: i64 = 256;
 
-/// The row of the first message that is one too many to be dropped at once; one row may have more.
-const TOO_MANY: &str = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET 4096";
+/// The most messages that are dropped at once; one row may have more.
+const DROPPED_MESSAGES: i64 = 4096;
+
+/// The row of the first message that is one too many to be dropped at once.
+const TOO_MANY: &str = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET ?2";
 
 const KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place";
 
-/// A message that was paid for and that the witness has accepted. Only this module creates one, from what the database holds:
+/// A message that was paid for. Only this module creates one, from what the database holds, and gives out none whose row the witness
+/// has not accepted:
 ///
 /// ```compile_fail,E0451
 /// # fn unpaid(paid: bernstream_ledger::Paid, sealed: &bernstream_release::Sealed) {
@@ -317,11 +325,16 @@ impl Stored {
 /// Drops messages that were published before `keep_from`, in the order of their rows, of which `head` is the newest.
 pub(super) fn drop_old(transaction: &Transaction<'_>, head: i64, keep_from: Timestamp) -> rusqlite::Result<()> {
     let pruned = store::pruned(transaction)?;
-    let last = head.min(pruned.saturating_add(DROPPED));
-    let too_many = transaction.query_row(TOO_MANY, [pruned], |row| row.get::<_, i64>(0)).optional()?;
-    let last = too_many.map_or(last, |row| last.min((row - 1).max(pruned + 1)));
-    let kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| row.get::<_, i64>(0));
-    let last = kept.optional()?.map_or(last, |kept| kept - 1);
+    let mut last = head.min(pruned.saturating_add(DROPPED));
+    let too_many = transaction.query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| row.get::<_, i64>(0));
+    if let Some(row) = too_many.optional()? {
+        // One row at least, however many messages it has.
+        last = last.min((row - 1).max(pruned + 1));
+    }
+    let first_kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| row.get::<_, i64>(0));
+    if let Some(row) = first_kept.optional()? {
+        last = row - 1;
+    }
     if last > pruned {
         transaction.execute("DELETE FROM outbox WHERE sequence <= ?1", [last])?;
         transaction.execute("UPDATE kept SET pruned = ?1", [last])?;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Exact lattice values of one window and key, in grid units. Secret: this crate makes [`Noisy`](super::Noisy) values of them, and
-/// no other can read them.
+/// no other can read them, but by asking for distances, which one file may (`tests/it/layers.rs`).
 ///
 /// Functions make them, and cannot look at them again. This compiles:
 ///
@@ -31,7 +31,7 @@ use std::fmt;
 /// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
 /// let text = serde_json::to_string(&exact);
 /// ```
-/// Nor can they be compared, which would find them by trying:
+/// Nor can they be compared:
 ///
 /// ```compile_fail,E0369
 /// let exact = bernstream_noise::Exact::new(vec![1, 2, 3]);
@@ -67,12 +67,6 @@ impl Exact {
     }
 
     pub(super) fn reveal(&self) -> &[i128] {
-        &self.0
-    }
-
-    /// For unit tests of functions.
-    #[cfg(any(test, feature = "reveal"))]
-    pub fn revealed(&self) -> &[i128] {
         &self.0
     }
 }

@@ -15,14 +15,14 @@
 mod laplace;
 pub mod accountant;
 pub mod calibrate;
-pub mod calibrated;
+mod calibrated;
 pub mod concentrated;
 pub mod continual;
-pub mod error;
+mod error;
 pub mod exact;
 pub mod gaussian;
 pub mod noise;
-pub mod noisy;
+mod noisy;
 pub mod online;
 pub mod order;
 mod selection;

@@ -1,5 +1,5 @@
 //! What is chosen from the records themselves, privately and for a price of its own: a bandwidth; an order
-//! is in `order.rs` (`docs/proofs/choice.md`).
+//! is in `crates/noise/src/order.rs` (`docs/proofs/choice.md`).
 //!
 //! Everything that follows a choice may depend on it, as on anything released: prices add up (sequential composition, also
 //! where what comes later depends on what came before). Each choice comes before the release that it is for, from one
@@ -7,11 +7,11 @@
 
 use crate::marginals::{BINS, Marginals};
 use crate::window::accumulator::Accumulator;
+use bernstream_noise::Error;
 use bernstream_noise::Exact;
-use bernstream_noise::calibrated::Mechanism;
-use bernstream_noise::error::Error;
+use bernstream_noise::Mechanism;
+use bernstream_noise::Noisy;
 use bernstream_noise::noise::Generator;
-use bernstream_noise::noisy::Noisy;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Epsilon;
 

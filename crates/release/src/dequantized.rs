@@ -2,7 +2,7 @@
 
 use super::scaling::ValueScaling;
 use super::target::Target;
-use bernstream_noise::noisy::Noisy;
+use bernstream_noise::Noisy;
 use bernstream_synopsis::shape::Basis;
 
 /// Noisy values in natural units, as a synopsis has them. Only [`Dequantized::of`] makes them, and a message takes them:

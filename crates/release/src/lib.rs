@@ -1,6 +1,6 @@
 //! From records to exact sums: batches of records, windows that hold them, and what every function is.
 //!
-//! A record is mapped into the public domain and capped before it touches any state; sums are integers. What a function makes of
+//! A record is mapped into the public domain, and capped before it is summed; sums are integers. What a function makes of
 //! them is [`bernstream_noise::Exact`]; what was drawn around that is sealed here ([`Sealed`]), and only then leaves.
 #![cfg_attr(
     not(test),

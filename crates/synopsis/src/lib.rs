@@ -1,5 +1,5 @@
-//! What is published: messages, their evaluation, bands and readings. No file, socket or clock, and no noise but that of bands,
-//! which is drawn from fixed seeds.
+//! What is published: messages, their evaluation, bands and readings. No file or socket, no clock but in `clock.rs`, and no
+//! noise but that of bands, which is drawn from fixed seeds.
 //!
 //! A synopsis carries noisy values of a function on a lattice, and what they mean. Anyone can evaluate it anywhere, at
 //! any order, forever: that costs no privacy.

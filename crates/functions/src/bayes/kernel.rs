@@ -237,6 +237,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::opened::opened;
 
     /// Histograms of all axes with the same total, or with full cells where `is_full`.
     fn class(target: &KernelBayes, is_full: bool, rng: &mut ChaCha20Rng) -> Vec<Histogram> {
@@ -315,7 +316,7 @@ mod tests {
                 let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
                 let [before, after] =
                     [before, after].map(|axes| target.evaluate(&Accumulator::Marginals([empty.clone(), axes])));
-                let changes = || before.revealed().iter().zip(after.revealed()).map(|(a, b)| a.abs_diff(*b));
+                let changes = || opened(&before).into_iter().zip(opened(&after)).map(|(a, b)| a.abs_diff(b));
                 let found: u128 = changes().sum();
                 nearest = nearest.max(found as f64 / sum as f64);
                 assert!(found <= sum && changes().max() <= Some(sup), "{widths:?}: {found} {sum}");

@@ -280,6 +280,7 @@ fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::opened::opened;
     use bernstream_synopsis::histogram::Histogram;
 
     fn squared(a: &[i32], b: &[i32]) -> f64 {
@@ -329,7 +330,7 @@ mod tests {
             let density = KernelDensity::diagonal(bandwidths, 20).unwrap();
             let mut full = Histogram::new(&density.nodes);
             full.cells.fill(u64::MAX);
-            let first = density.evaluate(&Accumulator::Histogram(full)).revealed()[0];
+            let first = opened(&density.evaluate(&Accumulator::Histogram(full)))[0];
             let column: i128 =
                 density.table.iter().step_by(density.points.count()).map(|entry| i128::from(*entry)).sum();
             assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
@@ -352,7 +353,7 @@ mod tests {
         };
         let near = side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0]));
         let far = side(0.0);
-        let changes = near.revealed().iter().zip(far.revealed()).map(|(a, b)| (a - b) as f64);
+        let changes = opened(&near).into_iter().zip(opened(&far)).map(|(a, b)| (a - b) as f64);
         let found = changes.map(|z| z * z).sum::<f64>().sqrt();
         let claimed = density.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap() as f64;
         assert!(found <= claimed && found > 0.97 * claimed, "{found} {claimed}");

@@ -12,7 +12,7 @@ use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 /// How much discrete noise was, or will at most be, drawn: so many values, no noise finer than `sigma` grid units.
 ///
 /// The curve is that of the continuous law. One discrete value is within `1 / 40 sigma^2` of the continuous one, rounded,
-/// in total variation (`mechanism/gaussian.rs`), which costs
+/// in total variation (`gaussian.rs`), which costs
 /// `(1 + exp(epsilon)) / 40 sigma^2` of delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {

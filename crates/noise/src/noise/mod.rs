@@ -3,8 +3,8 @@
 //! Noise made from a float uniform betrays the value that it hides in its low bits (`[Mir12]`). So everything here is an
 //! integer drawn from ChaCha20 words, and every comparison with a probability is exact but for the constants in `geometric.rs`.
 //!
-//! A new distribution is a sampler in a file of its own, a row in `law.rs` and an arm of the functions here; what a client may know
-//! of it is in `synopsis/noise.rs`.
+//! A new distribution is a sampler in a file of its own, a row in `crates/synopsis/src/law.rs` and an arm of the functions here; what a client may know
+//! of it is in `crates/synopsis/src/noise`.
 
 pub mod ball;
 pub mod cube;
