@@ -9,6 +9,7 @@ use clap::Args;
 use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
+use crate::cli::missing_topic::MissingTopic;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
@@ -63,6 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         info!("serving http://{address}/healthz and /readyz");
     }
     let mut reminder = Reminder::default();
+    let mut missing = MissingTopic::at_start();
     while !stop.asked() {
         let identity = Identity { member: arguments.member.clone(), reads: reads(&settings, &arguments.configuration) };
         let forms = settings.forms();
@@ -74,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 info!("waiting for the announcements of a worker");
                 absorber.run(&|| stop.asked())?;
             }
-            Err(error) if error.is_transient() => {
+            Err(error) if missing.may_return(error.is_missing()) || error.is_transient() => {
                 if reminder.is_due(Instant::now()) {
                     warn!("{error}; trying again");
                 }

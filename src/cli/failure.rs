@@ -93,9 +93,12 @@ impl From<pipeline::Error> for Failure {
             Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
             Error::Deliver(deliver::Error::Witness(error)) => error.into(),
             Error::Deliver(deliver::Error::Sink { error, .. }) => error.into(),
-            Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::ReadsTooFar | Error::Panicked => {
-                Failure::Other(text)
-            }
+            Error::Mechanism(_)
+            | Error::Continual(_)
+            | Error::Synopsis(_)
+            | Error::ReadsTooFar
+            | Error::Thread(_)
+            | Error::Panicked => Failure::Other(text),
         }
     }
 }

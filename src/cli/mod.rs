@@ -23,6 +23,7 @@ mod foreseen;
 mod held;
 mod left;
 pub mod ledger;
+mod missing_topic;
 mod newest;
 mod newest_schema;
 pub mod components;

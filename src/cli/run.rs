@@ -15,9 +15,10 @@ use tracing::{error, info, warn};
 use crate::cli::components::{Components, Process};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
+use crate::cli::missing_topic::MissingTopic;
 use crate::cli::progress::counting;
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::cli::watch::{Missed, Watch};
+use crate::cli::watch::Watch;
 use crate::cli::{absorb, held, newest_schema, resources, settings};
 use bernstream_config::{Input, Release, Settings};
 use bernstream_kafka::sink::Output;
@@ -190,7 +191,7 @@ fn go(
     let _until_the_end = front.answer(&metrics, &health)?;
     // What ends this worker ends no other one that comes after it.
     let stop = &stop.below();
-    let first = match open(settings, process, &metrics, stop)? {
+    let first = match open(settings, process, &metrics, stop, MissingTopic::at_start())? {
         Opened::Parts(parts) => *parts,
         Opened::OtherChoices => return Ok(Ended::OtherChoices),
         Opened::Stopped => return Ok(Ended::Done),
@@ -213,7 +214,7 @@ fn go(
                     warn!("{error}");
                 }
                 stop.wait(RETRY);
-                parts = match open(settings, process, &metrics, stop)? {
+                parts = match open(settings, process, &metrics, stop, MissingTopic::later())? {
                     Opened::Parts(parts) => Some(*parts),
                     Opened::OtherChoices => return Ok(Ended::OtherChoices),
                     Opened::Stopped => None,
@@ -251,9 +252,14 @@ enum Opened {
 }
 
 /// Opens everything, once it can be reached, and once another worker has claimed again what only that one has.
-fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) -> Result<Opened, Failure> {
+fn open(
+    settings: &Settings,
+    process: &Process,
+    metrics: &Metrics,
+    stop: &Stop,
+    mut missing: MissingTopic,
+) -> Result<Opened, Failure> {
     let mut outage = Outage::default();
-    let mut missed = Missed::default();
     let mut lost_since = None;
     loop {
         let error =
@@ -268,7 +274,8 @@ fn open(settings: &Settings, process: &Process, metrics: &Metrics, stop: &Stop) 
         }
         let is_awaited =
             may_be_elsewhere && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
-        if missed.again(error.is_missing) || !(error.is_transient || error.is_missing || is_awaited) {
+        let may_return = missing.may_return(error.is_missing);
+        if !(error.is_transient || may_return || is_awaited) {
             return Err(error.failure);
         }
         if stop.asked() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 
@@ -18,7 +18,7 @@ use bernstream_kafka::sink::Output;
 use bernstream_kafka::source;
 use bernstream_kafka::topic;
 use bernstream_kafka::topic::Topic;
-use bernstream_kafka::{Broker, Error};
+use bernstream_kafka::{Broker, Error, UnknownTopic};
 use bernstream_ledger::budget;
 use bernstream_worker::pipeline::Stop;
 
@@ -82,7 +82,7 @@ struct Watched {
     check: Condition,
     /// Why a worker ends whose topic is gone, and where it was created again.
     gone: Box<dyn Fn(Gone) -> Failure + Send>,
-    missed: Missed,
+    unknown: UnknownTopic,
     last: Option<Topic>,
 }
 
@@ -110,7 +110,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 };
                 source::Error::Recreated { topic: topic.clone(), why: why.to_owned().into() }.into()
             }),
-            missed: Missed::default(),
+            unknown: UnknownTopic::default(),
             last: None,
         });
         if !input.trust_producer_time {
@@ -123,7 +123,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 name: input.clock.clone(),
                 check: Box::new(move |topic| Ok(broker_clock::check(&name, topic)?)),
                 gone: Box::new(move |_| Error::ClockGone { topic: clock.clone(), servers: servers.clone() }.into()),
-                missed: Missed::default(),
+                unknown: UnknownTopic::default(),
                 last: None,
             });
         }
@@ -140,7 +140,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 Gone::Deleted => sink::Error::Deleted { topic: topic.clone() }.into(),
                 Gone::Recreated => sink::Error::Recreated { topic: topic.clone() }.into(),
             }),
-            missed: Missed::default(),
+            unknown: UnknownTopic::default(),
             last: None,
         });
         let params = witness.clone();
@@ -151,7 +151,7 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             name: witness.topic.clone(),
             check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
             gone: Box::new(move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into()),
-            missed: Missed::default(),
+            unknown: UnknownTopic::default(),
             last: None,
         });
     }
@@ -166,24 +166,12 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
                 Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
             }),
-            missed: Missed::default(),
+            unknown: UnknownTopic::default(),
             last: None,
         });
     }
     topics.retain(|topic| !topic.broker.is_mock);
     topics
-}
-
-/// Whether something was missing when it was last looked for. Brokers that have just started may not know all topics yet: only the second
-/// time in a row it counts.
-#[derive(Debug, Default)]
-pub(super) struct Missed(bool);
-
-impl Missed {
-    /// Whether it `is_missing` for the second time.
-    pub fn again(&mut self, is_missing: bool) -> bool {
-        std::mem::replace(&mut self.0, is_missing) && is_missing
-    }
 }
 
 impl Watched {
@@ -192,19 +180,21 @@ impl Watched {
     /// If the worker must end.
     fn look(&mut self) -> Result<(), Failure> {
         let found = topic::describe(&self.broker, &self.name);
-        self.compare(found)
+        self.compare(found, Instant::now())
     }
 
     /// # Errors
     ///
     /// If the worker must end. A cluster that does not answer is told elsewhere.
-    fn compare(&mut self, found: Result<Topic, Error>) -> Result<(), Failure> {
+    fn compare(&mut self, found: Result<Topic, Error>, now: Instant) -> Result<(), Failure> {
         let topic = match found {
             Ok(topic) => topic,
-            Err(error) if self.missed.again(error.is_missing()) => return Err((self.gone)(Gone::Deleted)),
+            Err(error) if error.is_missing() && !self.unknown.may_return(now) => {
+                return Err((self.gone)(Gone::Deleted));
+            }
             Err(_) => return Ok(()),
         };
-        self.missed.again(false);
+        self.unknown.is_known();
         if self.last.as_ref().is_some_and(|last| last.id != topic.id) {
             return Err((self.gone)(Gone::Recreated));
         }
@@ -251,33 +241,30 @@ mod tests {
     use bernstream_kafka::right::Right;
 
     #[test]
-    fn only_the_second_time_in_a_row_something_is_missing() {
-        let mut missed = Missed::default();
-        let looks = [true, false, true, true].map(|is_missing| missed.again(is_missing));
-        assert_eq!(looks, [false, false, false, true]);
-    }
-
-    #[test]
-    fn a_topic_is_deleted_where_it_is_missing_twice_in_a_row_and_brokers_that_do_not_answer_say_nothing() {
+    fn a_topic_is_deleted_where_it_is_missing_for_half_a_minute_and_brokers_that_do_not_answer_say_nothing() {
         let mut watched = Watched {
             role: "input",
             broker: Broker::plain("none"),
             name: "in".to_owned(),
             check: Box::new(|_| Ok(())),
             gone: Box::new(|gone| Failure::Other(format!("{gone:?}"))),
-            missed: Missed::default(),
+            unknown: UnknownTopic::default(),
             last: None,
         };
         let topic_name = "in".to_owned();
         let servers = "none".to_owned();
         let missing = || Err(Error::NoTopic { topic: topic_name.clone(), servers: servers.clone() });
         let silent = || Err(Error::Unavailable { servers: servers.clone(), why: String::new() });
-        for found in [Ok(topic(1, &[])), missing(), Ok(topic(1, &[])), missing(), silent(), silent(), missing()] {
-            watched.compare(found).unwrap();
-        }
-        assert_eq!(watched.compare(missing()).unwrap_err().to_string(), "Deleted");
+        let start = Instant::now();
+        let mut look = |second, found| watched.compare(found, start + Duration::from_secs(second));
+        look(0, Ok(topic(1, &[]))).unwrap();
+        look(15, missing()).unwrap();
+        look(30, Ok(topic(1, &[]))).unwrap();
+        look(45, missing()).unwrap();
+        look(60, silent()).unwrap();
+        assert_eq!(look(75, missing()).unwrap_err().to_string(), "Deleted");
         let other = Topic { id: "two".to_owned(), ..topic(1, &[]) };
-        assert_eq!(watched.compare(Ok(other)).unwrap_err().to_string(), "Recreated");
+        assert_eq!(look(90, Ok(other)).unwrap_err().to_string(), "Recreated");
     }
 
     fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {

@@ -12,8 +12,8 @@ use crate::harness::setup::Setup;
 
 /// The thread that asks for the ends of the input.
 const ASKS: &str = "end offsets";
-/// Those without a name of their own, among them the readers.
-const READS: &str = "bernstream";
+/// A thread that reads records.
+const READS: &str = "reader";
 
 /// Starts a worker whose wall clock is `clock`, and some of whose threads `hang`.
 fn start(clock: &Clock, hang: &Hang, setup: &Setup) -> Child {
@@ -59,7 +59,8 @@ fn a_client_that_never_answers_is_told_and_the_input_is_opened_again_with_anothe
     worker.wait_ready(&setup, true);
     let begun = Instant::now();
     hang.begin(ASKS);
-    assert!(worker.wait_ready(&setup, false).contains("reading the input"));
+    let wait_unready = || worker.get("/readyz").1.contains("reading the input").then_some(());
+    setup.wait_for("the input", wait_unready);
     setup.wait_for("the end of patience", || {
         assert_eq!(worker.get("/healthz").0, 200, "the worker mends it by itself");
         setup.read_log().contains("for minutes it has told neither an answer nor an error").then_some(())

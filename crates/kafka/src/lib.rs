@@ -18,6 +18,7 @@
 mod connection_failure;
 mod metadata_client;
 mod topic_id;
+mod unknown_topic;
 pub mod addresses;
 pub mod broker;
 pub mod broker_clock;
@@ -41,3 +42,4 @@ pub use self::broker::Broker;
 pub use self::error::Error;
 pub use self::error_context::ErrorContext;
 pub use self::metadata_client::MetadataClient;
+pub use self::unknown_topic::UnknownTopic;

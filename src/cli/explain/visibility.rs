@@ -137,8 +137,8 @@ pub(super) fn without_verdict(release: &Release) -> &'static str {
                 each candidate, written into the file by itself, with what you expect.";
     }
     if release.is_sum_of_panes() {
-        return "Whether anything will be seen is not told: from one sum to the next its records grow, and its noise. Compare the error above, \
-                and by how much it grows (Sums, below), with what you expect of a whole sum.";
+        return "Whether anything will be seen is not told: records and noise of a sum grow until it covers all its windows. Compare the error \
+                above, and by how much it grows (Sums, below), with what you expect of a whole sum.";
     }
     match &release.function.about {
         Target::Cells(_) if release.auto.is_none() => {
@@ -155,14 +155,14 @@ pub(super) fn without_verdict(release: &Release) -> &'static str {
         }
         Target::Moments(_) => {
             "Whether anything will be seen is not told: how large a moment is depends on where the records are. Compare the error above with \
-             the number of records that you expect, which is the first moment and the largest that any can be."
+             the number of records that you expect, which is the first moment: others are at most as large, and mostly far smaller."
         }
         Target::Sum(_) => {
             "Whether anything will be seen is not told: how large the sum is depends on the records. Compare the error above with the sum that \
              you expect."
         }
         Target::Regression(_) | Target::Classifier(_) | Target::Probability(_) => {
-            "Whether anything will be seen is not told: what is fitted is drawn towards nothing, and how much of its range is left depends on \
+            "Whether anything will be seen is not told: what is fitted is drawn towards the middle of its range, and how much of its range is left depends on \
              the records. Compare the error above with the differences that matter to you."
         }
     }

@@ -264,6 +264,15 @@ impl Error {
         }
     }
 
+    /// Whether it says that a topic is missing, which after an outage may pass.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Error::Ledger(error) => error.is_missing(),
+            Error::Witness(error) => error.is_missing(),
+            Error::Sink { error, .. } => error.is_missing(),
+        }
+    }
+
     /// What the step published before it failed.
     pub fn published(&self) -> usize {
         if let Error::Sink { published, .. } = self { *published } else { 0 }

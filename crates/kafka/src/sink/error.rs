@@ -40,6 +40,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it says that the output topic is missing.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Error::Broker(error) => error.is_missing(),
+            Error::Deleted { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -8,7 +8,6 @@ pub mod lines;
 pub mod record;
 pub mod registry;
 pub mod told;
-mod unknown;
 
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ pub use self::error::Error;
 pub use bernstream_synopsis::positions::{Positions, Recorded};
 
 pub use self::told::Told;
-pub use self::unknown::UnknownTopic;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// What a source returns.

@@ -26,6 +26,8 @@ pub enum Error {
          no window is withheld"
     )]
     ReadsTooFar,
+    #[error("a thread cannot be started: {0}; let this user run more threads")]
+    Thread(std::io::Error),
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
     Panicked,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use tracing::Dispatch;
 
@@ -24,6 +24,7 @@ use super::reports::PendingReports;
 use super::stop::{Stop, StopGuard};
 use super::terms::LedgerBeginning;
 use crate::metrics::Metrics;
+use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::source::Source;
 use bernstream_ledger::Ledger;
@@ -34,6 +35,9 @@ use bernstream_release::window::Windows;
 use bernstream_synopsis::Recorded;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::grid::Span;
+
+/// The name of the threads that read.
+const READER: &str = "reader";
 
 /// How many windows wait between reading and releasing: a slow output slows reading instead of filling the memory.
 const WAITING: usize = 4;
@@ -175,6 +179,7 @@ impl<'a> Loops<'a> {
             sink: Asked { inner: worker.sink, health },
             generators: worker.generators,
             outage: Outage::default(),
+            unknown_topic: UnknownTopic::default(),
             comparison: Comparison::default(),
             strays: Strays::default(),
             reports: PendingReports::default(),
@@ -200,15 +205,20 @@ impl<'a> Loops<'a> {
         let log = &tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let mut threads = Vec::new();
-            threads.push(scope.spawn(move || guarded(log, stop, || releasing.run(receiver))));
+            threads.push(spawn(scope, "release", stop, move || guarded(log, stop, || releasing.run(receiver)))?);
             for ReadingLoop { reader, shares } in readings {
-                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, Some(shares), stop))));
+                threads.push(spawn(scope, READER, stop, move || {
+                    guarded(log, stop, || reader::run(reader, Some(shares), stop))
+                })?);
             }
             if let Some(ReadingLoop { reader, shares }) = absorbing {
-                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, Some(shares), stop))));
+                threads.push(spawn(scope, READER, stop, move || {
+                    guarded(log, stop, || reader::run(reader, Some(shares), stop))
+                })?);
             }
             for reader in reading_here {
-                threads.push(scope.spawn(move || guarded(log, stop, || reader::run(reader, None, stop))));
+                threads
+                    .push(spawn(scope, READER, stop, move || guarded(log, stop, || reader::run(reader, None, stop)))?);
             }
             joining.run(&sender);
             drop((joining, sender));
@@ -223,6 +233,19 @@ impl<'a> Loops<'a> {
 fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
     let reader = || readers.first().map(|source| source.clock());
     absorbed.map(Absorbed::clock).or_else(reader).unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
+}
+
+/// Starts a thread; where it cannot be started, the others stop.
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    stop: &Stop,
+    work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<(), Error>>, Error> {
+    Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(|error| {
+        stop.ask();
+        Error::Thread(error)
+    })
 }
 
 fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {

@@ -29,6 +29,11 @@ impl Releasing<'_> {
         }
         match lost {
             Some(_) => error!("nothing is published: {why}"),
+            None if why.is_missing() => {
+                warn!(
+                    "cannot publish now: brokers do not know a topic of output or ledger, as for a moment after an outage; trying again"
+                );
+            }
             None => warn!("cannot publish now: {why}; trying again with the same bytes"),
         }
     }

@@ -14,8 +14,9 @@ use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
 use bernstream_kafka as kafka;
+use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source;
-use bernstream_kafka::source::{Told, UnknownTopic};
+use bernstream_kafka::source::Told;
 use bernstream_synopsis::clock::Reminder;
 
 /// The pause before a transient failure is retried.
@@ -57,7 +58,7 @@ pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, sto
                 }
             }
             (Ok(_), _) => {}
-            (Err(error), _) if unknown.may_pass(&error, Instant::now()) => {
+            (Err(error), _) if error.is_transient() || error.is_missing() && unknown.may_return(Instant::now()) => {
                 reader.seen().fails(Unread::of(&error), &format!("cannot read the input: {error}; trying again"));
                 stop.wait(RETRY);
             }

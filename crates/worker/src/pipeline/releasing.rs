@@ -21,6 +21,7 @@ use super::stop::Stop;
 use super::terms::LedgerBeginning;
 use super::{LEAD, POLL};
 use crate::metrics::Metrics;
+use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::{Ahead, Progress};
@@ -47,6 +48,8 @@ pub(super) struct Releasing<'a> {
     pub(super) sink: Asked<'a, dyn Sink + Send + 'a>,
     pub(super) generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     pub(super) outage: Outage<deliver::Reason>,
+    /// A topic of ledger or output.
+    pub(super) unknown_topic: UnknownTopic,
     pub(super) comparison: Comparison,
     /// Records that somebody else has written to the topics of the ledger.
     pub(super) strays: Strays,
@@ -113,6 +116,7 @@ impl Releasing<'_> {
             }
             match self.step() {
                 Ok(progress) => {
+                    self.unknown_topic.is_known();
                     self.delivered(&progress)?;
                     let may_release = (self.ledger.is_shared() || self.held.is_some()) && self.comparison.agrees();
                     let has_released = may_release && self.release_all(&closed)?;
@@ -124,7 +128,9 @@ impl Releasing<'_> {
                     let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
                     next_step = Instant::now() + pause;
                 }
-                Err(Error::Deliver(error)) if error.is_transient() => {
+                Err(Error::Deliver(error))
+                    if error.is_transient() || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
+                {
                     self.comparison.begin_again();
                     self.undelivered(&error);
                     next_step = Instant::now() + RETRY;

@@ -13,9 +13,10 @@ use super::membership::Membership;
 use super::pulse::Pulse;
 use super::topic::ScaleTopic;
 use super::wire::{Keys, Message};
+use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::Stretches;
-use bernstream_kafka::source::{Error, Told, UnknownTopic};
+use bernstream_kafka::source::{Error, Told};
 use bernstream_release::source::Columns;
 use bernstream_release::window::{Form, Rules, VERSION};
 
@@ -143,7 +144,9 @@ impl Absorber {
                     warn!("{why}; partition {partition} is left to the worker");
                     self.absorbing.give_up(partition);
                 }
-                Err(failure) if unknown.may_pass(&failure, Instant::now()) => {
+                Err(failure)
+                    if failure.is_transient() || failure.is_missing() && unknown.may_return(Instant::now()) =>
+                {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");
                     }
