@@ -9,10 +9,19 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn plans(c: &mut Criterion) {
     let scale = Scale::new(1 << 40).expect("a scale");
-    let laplace = Class::Laplace { change: Sensitivity(110_000_000_000), scale };
+    let laplace = Class::Laplace {
+        change: Sensitivity(110_000_000_000),
+        scale,
+    };
     let pure = Class::Pure(Epsilon::from_trillionths(50_000_000_000));
-    let drawn = Drawn { values: 1000, sigma: scale };
-    let gaussian = Class::Gaussian { rho: Rho::from_trillionths(5_000_000_000), drawn };
+    let drawn = Drawn {
+        values: 1000,
+        sigma: scale,
+    };
+    let gaussian = Class::Gaussian {
+        rho: Rho::from_trillionths(5_000_000_000),
+        drawn,
+    };
     let epsilon = Epsilon::from_trillionths(1_000_000_000_000);
     let delta = Delta::from_quintillionths(1_000_000_000_000);
 
@@ -20,11 +29,17 @@ fn plans(c: &mut Criterion) {
     group.sample_size(10);
     for count in [10, 1000, 100_000] {
         let one = Plan::new([(laplace, count)]);
-        group.bench_function(BenchmarkId::new("epsilon, Laplace", count), |b| b.iter(|| one.epsilon(delta)));
+        group.bench_function(BenchmarkId::new("epsilon, Laplace", count), |b| {
+            b.iter(|| one.epsilon(delta))
+        });
         let mixed = Plan::new([(laplace, count), (pure, count), (gaussian, count)]);
-        group.bench_function(BenchmarkId::new("epsilon, three classes", count), |b| b.iter(|| mixed.epsilon(delta)));
+        group.bench_function(BenchmarkId::new("epsilon, three classes", count), |b| {
+            b.iter(|| mixed.epsilon(delta))
+        });
     }
-    group.bench_function("longest horizon", |b| b.iter(|| longest(&[(laplace, 1)], epsilon, delta)));
+    group.bench_function("longest horizon", |b| {
+        b.iter(|| longest(&[(laplace, 1)], epsilon, delta))
+    });
     group.finish();
 }
 

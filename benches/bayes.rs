@@ -15,8 +15,14 @@ const RECORDS: usize = 100_000;
 fn targets(axes: usize, degree: u32) -> [(&'static str, Box<dyn Target>); 2] {
     let widths = &[0.1; 3][..axes];
     [
-        ("kernel", Box::new(KernelBayes::new(widths, degree).expect("a target"))),
-        ("gaussian", Box::new(GaussianBayes::new(widths, degree).expect("a target"))),
+        (
+            "kernel",
+            Box::new(KernelBayes::new(widths, degree).expect("a target")),
+        ),
+        (
+            "gaussian",
+            Box::new(GaussianBayes::new(widths, degree).expect("a target")),
+        ),
     ]
 }
 
@@ -37,7 +43,11 @@ fn arrivals(c: &mut Criterion) {
             let mut group = c.benchmark_group(format!("records, {name}"));
             group.throughput(Throughput::Elements(RECORDS as u64));
             group.bench_function(BenchmarkId::new("l", axes), |b| {
-                b.iter(|| target.accumulator().filled(black_box(&records).iter().copied()));
+                b.iter(|| {
+                    target
+                        .accumulator()
+                        .filled(black_box(&records).iter().copied())
+                });
             });
             group.finish();
         }
@@ -45,7 +55,15 @@ fn arrivals(c: &mut Criterion) {
 }
 
 fn cutoffs(c: &mut Criterion) {
-    for (axes, degree) in [(1, 20), (1, 200), (2, 20), (2, 99), (3, 10), (3, 20), (3, 50)] {
+    for (axes, degree) in [
+        (1, 20),
+        (1, 200),
+        (2, 20),
+        (2, 99),
+        (3, 10),
+        (3, 20),
+        (3, 50),
+    ] {
         for (name, target) in targets(axes, degree) {
             let state = target.accumulator().filled(records(&*target));
             c.bench_function(&format!("cutoff, {name}, {axes}-D, k = {degree}"), |b| {

@@ -18,23 +18,38 @@ fn panes(c: &mut Criterion) {
     let mut generator = Generator::frozen([1; 32]);
     let mut group = c.benchmark_group("continual");
     group.throughput(Throughput::Elements(VALUES as u64));
-    for (law, price) in [(NoiseDistribution::DiscreteGaussian, rho), (NoiseDistribution::DiscreteLaplace, pure)] {
-        let plain = Mechanism::calibrated(law, Sensitivity(1 << 30), VALUES, price).expect("a price that pays");
-        group.bench_function(BenchmarkId::new("one release", law), |b| b.iter(|| plain.release(&pane, &mut generator)));
+    for (law, price) in [
+        (NoiseDistribution::DiscreteGaussian, rho),
+        (NoiseDistribution::DiscreteLaplace, pure),
+    ] {
+        let plain = Mechanism::calibrated(law, Sensitivity(1 << 30), VALUES, price)
+            .expect("a price that pays");
+        group.bench_function(BenchmarkId::new("one release", law), |b| {
+            b.iter(|| plain.release(&pane, &mut generator))
+        });
         for (name, over) in [
             ("cumulative", WindowKind::Cumulative),
             ("24 panes", WindowKind::Hopping { panes: 24 }),
             ("128 panes", WindowKind::Hopping { panes: 128 }),
         ] {
-            let series = Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
+            let series =
+                Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
             let series = series.expect("a price that pays");
             let mut state = series.begin(VALUES);
             group.bench_function(BenchmarkId::new(name, law), |b| {
                 b.iter(|| series.step(&pane, &mut state, &mut generator));
             });
-            group.bench_function(BenchmarkId::new(format!("{name}, state written and read"), law), |b| {
-                b.iter(|| bernstream_noise::continual::State::from_bytes(&series, &state.to_bytes(&series)));
-            });
+            group.bench_function(
+                BenchmarkId::new(format!("{name}, state written and read"), law),
+                |b| {
+                    b.iter(|| {
+                        bernstream_noise::continual::State::from_bytes(
+                            &series,
+                            &state.to_bytes(&series),
+                        )
+                    });
+                },
+            );
         }
     }
     group.finish();

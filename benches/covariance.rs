@@ -9,7 +9,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 /// The same bandwidth on all axes, and the same correlation between all pairs.
 fn matrix(axes: usize, b: f64, correlation: f64) -> Vec<Vec<f64>> {
     let entry = |i, j| b * b * if i == j { 1.0 } else { correlation };
-    (0..axes).map(|i| (0..axes).map(|j| entry(i, j)).collect()).collect()
+    (0..axes)
+        .map(|i| (0..axes).map(|j| entry(i, j)).collect())
+        .collect()
 }
 
 fn cutoffs(c: &mut Criterion) {
@@ -25,8 +27,12 @@ fn cutoffs(c: &mut Criterion) {
         let h = matrix(axes, b, correlation);
         let density = CovarianceDensity::new(&h, degree).expect("a density");
         let empty = density.accumulator().empty();
-        c.bench_function(&format!("cutoff, {case}"), |b| b.iter(|| density.evaluate(black_box(&empty))));
-        c.bench_function(&format!("set up, {case}"), |b| b.iter(|| CovarianceDensity::new(black_box(&h), degree)));
+        c.bench_function(&format!("cutoff, {case}"), |b| {
+            b.iter(|| density.evaluate(black_box(&empty)))
+        });
+        c.bench_function(&format!("set up, {case}"), |b| {
+            b.iter(|| CovarianceDensity::new(black_box(&h), degree))
+        });
     }
 }
 

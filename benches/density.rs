@@ -12,7 +12,9 @@ const RECORDS: usize = 100_000;
 
 fn columns(axes: usize) -> Vec<Vec<f64>> {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    (0..axes).map(|_| (0..RECORDS).map(|_| rng.random()).collect()).collect()
+    (0..axes)
+        .map(|_| (0..RECORDS).map(|_| rng.random()).collect())
+        .collect()
 }
 
 fn deposits(c: &mut Criterion) {
@@ -21,7 +23,12 @@ fn deposits(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("deposit, {axes}-D"));
         group.throughput(Throughput::Elements(RECORDS as u64));
         group.bench_function("only sum the columns", |b| {
-            b.iter(|| black_box(&columns).iter().map(|column| column.iter().sum::<f64>()).sum::<f64>());
+            b.iter(|| {
+                black_box(&columns)
+                    .iter()
+                    .map(|column| column.iter().sum::<f64>())
+                    .sum::<f64>()
+            });
         });
         for degree in [20, 50, 200] {
             let density = Density::new(&[0.05, 0.05][..axes], degree).expect("a density");
@@ -44,12 +51,16 @@ fn deposits(c: &mut Criterion) {
 }
 
 fn cutoffs(c: &mut Criterion) {
-    for (name, bandwidths, degree) in
-        [("1-D, k = 200", &[0.05][..], 200), ("2-D, k = 99", &[0.05; 2], 99), ("3-D, k = 20", &[0.1; 3], 20)]
-    {
+    for (name, bandwidths, degree) in [
+        ("1-D, k = 200", &[0.05][..], 200),
+        ("2-D, k = 99", &[0.05; 2], 99),
+        ("3-D, k = 20", &[0.1; 3], 20),
+    ] {
         let density = Density::new(bandwidths, degree).expect("a density");
         let histogram = Histogram::new(density.nodes());
-        c.bench_function(&format!("evaluate, {name}"), |b| b.iter(|| density.intensity(black_box(&histogram))));
+        c.bench_function(&format!("evaluate, {name}"), |b| {
+            b.iter(|| density.intensity(black_box(&histogram)))
+        });
     }
 }
 

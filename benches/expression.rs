@@ -11,18 +11,33 @@ const KERNEL: &str = "exp(-((x - at.x)/0.1)^2/2)";
 const KERNEL_2D: &str = "exp(-(((x - at.x)/0.2)^2 + ((y - at.y)/0.2)^2)/2)";
 
 fn formula(text: &str, axes: usize, degree: u32) -> Formula {
-    let axes: Vec<Variable> =
-        ["x", "y"].into_iter().take(axes).map(|name| Variable { name: name.into(), min: 0.0, max: 1.0 }).collect();
+    let axes: Vec<Variable> = ["x", "y"]
+        .into_iter()
+        .take(axes)
+        .map(|name| Variable {
+            name: name.into(),
+            min: 0.0,
+            max: 1.0,
+        })
+        .collect();
     Formula::new(text, &axes, None, degree).expect("a formula")
 }
 
 fn records(c: &mut Criterion) {
     let mut group = c.benchmark_group("a record");
-    for (text, axes, degree) in
-        [(KERNEL, 1, 20), (KERNEL, 1, 200), (KERNEL, 1, 2_000), (KERNEL_2D, 2, 20), (KERNEL_2D, 2, 127)]
-    {
-        let target = formula(text, axes, degree).clipped(1.0, 1e6).expect("a target");
-        let AccumulatorSpec::Sums(feature) = target.accumulator() else { unreachable!("an expression keeps sums") };
+    for (text, axes, degree) in [
+        (KERNEL, 1, 20),
+        (KERNEL, 1, 200),
+        (KERNEL, 1, 2_000),
+        (KERNEL_2D, 2, 20),
+        (KERNEL_2D, 2, 127),
+    ] {
+        let target = formula(text, axes, degree)
+            .clipped(1.0, 1e6)
+            .expect("a target");
+        let AccumulatorSpec::Sums(feature) = target.accumulator() else {
+            unreachable!("an expression keeps sums")
+        };
         let mut sums = vec![0; feature.count()];
         let record = Record::new(&[0.3, 0.7], 0.0);
         group.bench_function(BenchmarkId::new(format!("{axes}-D, N"), sums.len()), |b| {

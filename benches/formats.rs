@@ -11,7 +11,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use arrow_ipc::writer::StreamWriter;
 use bernstream_kafka::source::kafka::{Kafka, OnBadMessage, Params};
 use bernstream_kafka::source::record::avro::{Schema, Schemas};
@@ -26,7 +28,9 @@ use bernstream_synopsis::clock::Timestamp;
 use harness::kafka;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
-use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+use prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+};
 use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -47,8 +51,8 @@ struct Case {
 }
 
 fn main() {
-    let messages: usize =
-        env::var("BERNSTREAM_BENCH_MESSAGES").map_or(1_000_000, |text| text.parse().expect("a number"));
+    let messages: usize = env::var("BERNSTREAM_BENCH_MESSAGES")
+        .map_or(1_000_000, |text| text.parse().expect("a number"));
     for case in cases() {
         in_memory(&case);
     }
@@ -72,7 +76,11 @@ fn columns() -> Columns {
 }
 
 fn cases() -> Vec<Case> {
-    let declared = Declared { time: TimeFormat::Microseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) };
+    let declared = Declared {
+        time: TimeFormat::Microseconds,
+        key: Some(IdType::Text),
+        unit: Some(IdType::Integer),
+    };
     let records = |name, form, encode: fn(i64) -> Vec<u8>| Case {
         name,
         format: Format::Records { form, declared },
@@ -81,12 +89,17 @@ fn cases() -> Vec<Case> {
     };
     let schema = r#"{"type": "record", "name": "Row", "fields": [{"name": "time", "type": "long"}, {"name": "note", "type": "string"},
         {"name": "key", "type": "string"}, {"name": "user", "type": "long"}, {"name": "value", "type": "double"}]}"#;
-    let schemas = Schemas(BTreeMap::from([(7, Schema::parse(schema).expect("a schema"))]));
+    let schemas = Schemas(BTreeMap::from([(
+        7,
+        Schema::parse(schema).expect("a schema"),
+    )]));
     let kind = MessageType::parse(descriptor(), "Row").expect("a message type");
     let arrow = |name, rows: usize| Case {
         name,
         format: Format::Arrow,
-        messages: (0..RECORDS / rows).map(|at| arrow((at * rows) as i64, rows as i64)).collect(),
+        messages: (0..RECORDS / rows)
+            .map(|at| arrow((at * rows) as i64, rows as i64))
+            .collect(),
         rows,
     };
     vec![
@@ -113,7 +126,11 @@ fn in_memory(case: &Case) {
                     black_box(gather.push(0, offset as i64, None, row));
                 }
             }
-            println!("{}: {:.0} ns a row in memory", case.name, each(start.elapsed()));
+            println!(
+                "{}: {:.0} ns a row in memory",
+                case.name,
+                each(start.elapsed())
+            );
         }
         Format::Arrow => {
             let mut decoder = ArrowDecoder::new(columns.clone());
@@ -132,7 +149,10 @@ fn in_memory(case: &Case) {
                 }
             }
             let read = each(start.elapsed());
-            println!("{}: {kept:.0} ns a row in memory; {read:.0} where the schema of each message is read", case.name);
+            println!(
+                "{}: {kept:.0} ns a row in memory; {read:.0} where the schema of each message is read",
+                case.name
+            );
         }
     }
 }
@@ -162,32 +182,48 @@ fn send(servers: &str, topic: &str, case: &Case, messages: usize) {
     config.set("linger.ms", "50").set("compression.type", "lz4");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     for (at, payload) in (0..messages).zip(case.messages.iter().cycle()) {
-        let mut record = BaseRecord::<(), _>::to(topic).partition(at as i32 % PARTITIONS).payload(payload);
+        let mut record = BaseRecord::<(), _>::to(topic)
+            .partition(at as i32 % PARTITIONS)
+            .payload(payload);
         while let Err((error, unsent)) = producer.send(record) {
-            assert!(matches!(error, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)
+                ),
+                "{error}"
+            );
             record = unsent;
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    producer.flush(Duration::from_secs(120)).expect("the broker takes it");
+    producer
+        .flush(Duration::from_secs(120))
+        .expect("the broker takes it");
 }
 
 /// Only consumes: what the client itself costs.
 fn consume(servers: &str, topic: &str, messages: usize) -> Duration {
     let consumer: BaseConsumer = {
         let mut config = kafka::at(servers).client_config().expect("settings");
-        config.set("group.id", "bench").set("fetch.queue.backoff.ms", "10");
+        config
+            .set("group.id", "bench")
+            .set("fetch.queue.backoff.ms", "10");
         config.create().expect("a consumer")
     };
     let mut list = TopicPartitionList::new();
     for partition in 0..PARTITIONS {
-        list.add_partition_offset(topic, partition, Offset::Beginning).expect("an offset");
+        list.add_partition_offset(topic, partition, Offset::Beginning)
+            .expect("an offset");
     }
     consumer.assign(&list).expect("it is assigned");
     let start = Instant::now();
     let mut bytes = 0;
     for _ in 0..messages {
-        let message = consumer.poll(Duration::from_secs(60)).expect("a message").expect("it is readable");
+        let message = consumer
+            .poll(Duration::from_secs(60))
+            .expect("a message")
+            .expect("it is readable");
         bytes += message.payload().map_or(0, <[u8]>::len);
     }
     black_box(bytes);
@@ -210,7 +246,9 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
     };
     let mut source = Kafka::open(params, columns(), Timestamp::now).expect("it opens");
     let start = Instant::now();
-    source.rewind(Timestamp::from_micros(0), &Recorded::default()).expect("it goes back");
+    source
+        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .expect("it goes back");
     let mut rows = 0;
     while rows < messages * case.rows {
         match source.next(None, Duration::from_secs(1)).expect("it reads") {
@@ -257,15 +295,36 @@ fn avro(at: i64) -> Vec<u8> {
     let long = |number: i64| varint((number << 1) as u64);
     let text = |text: &str| [long(text.len() as i64), text.as_bytes().to_vec()].concat();
     let value = value(at).to_le_bytes().to_vec();
-    [vec![0, 0, 0, 0, 7], long(time(at)), text("nothing"), text(key(at)), long(at), value].concat()
+    [
+        vec![0, 0, 0, 0, 7],
+        long(time(at)),
+        text("nothing"),
+        text(key(at)),
+        long(at),
+        value,
+    ]
+    .concat()
 }
 
 fn protobuf(at: i64) -> Vec<u8> {
     let number = |field: u64, number: i64| [varint(field << 3), varint(number as u64)].concat();
-    let text =
-        |field: u64, text: &str| [varint(field << 3 | 2), vec![text.len() as u8], text.as_bytes().to_vec()].concat();
+    let text = |field: u64, text: &str| {
+        [
+            varint(field << 3 | 2),
+            vec![text.len() as u8],
+            text.as_bytes().to_vec(),
+        ]
+        .concat()
+    };
     let value = [varint(5 << 3 | 1), value(at).to_le_bytes().to_vec()].concat();
-    [number(1, time(at)), text(2, "nothing"), text(3, key(at)), number(4, at), value].concat()
+    [
+        number(1, time(at)),
+        text(2, "nothing"),
+        text(3, key(at)),
+        number(4, at),
+        value,
+    ]
+    .concat()
 }
 
 fn descriptor() -> Vec<u8> {
@@ -301,11 +360,29 @@ fn arrow(from: i64, rows: i64) -> Vec<u8> {
     let columns: [(&str, ArrayRef); 4] = [
         (
             "time",
-            Arc::new(rows.clone().map(|at| Some(time(at))).collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+            Arc::new(
+                rows.clone()
+                    .map(|at| Some(time(at)))
+                    .collect::<TimestampMicrosecondArray>()
+                    .with_timezone("UTC"),
+            ),
         ),
-        ("key", Arc::new(rows.clone().map(|at| Some(key(at))).collect::<StringArray>())),
-        ("user", Arc::new(rows.clone().map(Some).collect::<Int64Array>())),
-        ("value", Arc::new(rows.map(|at| Some(value(at))).collect::<Float64Array>())),
+        (
+            "key",
+            Arc::new(
+                rows.clone()
+                    .map(|at| Some(key(at)))
+                    .collect::<StringArray>(),
+            ),
+        ),
+        (
+            "user",
+            Arc::new(rows.clone().map(Some).collect::<Int64Array>()),
+        ),
+        (
+            "value",
+            Arc::new(rows.map(|at| Some(value(at))).collect::<Float64Array>()),
+        ),
     ];
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");

@@ -45,7 +45,10 @@ fn main() {
     for releases in numbers("BERNSTREAM_BENCH_RELEASES", &[1, 100]) {
         for keys in numbers("BERNSTREAM_BENCH_KEYS", &[100, 1000, 10_000]) {
             if keys * releases > MOST.max(keys) {
-                println!("{keys} keys, {releases} releases: left out, {} synopses a window", keys * releases);
+                println!(
+                    "{keys} keys, {releases} releases: left out, {} synopses a window",
+                    keys * releases
+                );
                 continue;
             }
             for broker in iter::once(None).chain(servers.as_deref().map(Some)) {
@@ -56,8 +59,12 @@ fn main() {
 }
 
 fn numbers(name: &str, otherwise: &[usize]) -> Vec<usize> {
-    let Ok(text) = env::var(name) else { return otherwise.to_vec() };
-    text.split(',').map(|number| number.trim().parse().expect("a number")).collect()
+    let Ok(text) = env::var(name) else {
+        return otherwise.to_vec();
+    };
+    text.split(',')
+        .map(|number| number.trim().parse().expect("a number"))
+        .collect()
 }
 
 /// The times of a worker.
@@ -78,7 +85,11 @@ struct Timed {
 impl Sink for Timed {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         self.inner.publish(paid)?;
-        self.times.lock().expect("one thread publishes").published.push((Instant::now(), paid.len()));
+        self.times
+            .lock()
+            .expect("one thread publishes")
+            .published
+            .push((Instant::now(), paid.len()));
         Ok(())
     }
 
@@ -93,13 +104,27 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     let text = configuration(broker, folder.path(), releases);
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    settings.output.create_missing(&mut Vec::new()).expect("the output");
-    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    settings
+        .output
+        .create_missing(&mut Vec::new())
+        .expect("the output");
+    let from = StartMode::From {
+        from: Timestamp::parse(ORIGIN).expect("a time"),
+        backfill_until: None,
+    };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let genesis =
+        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
-    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), true)
+        .expect("a plan");
+    let Components {
+        readers,
+        ledger,
+        witness,
+        sink,
+    } = Components::open(&settings).expect("the components open");
     let health = Health::default();
     let times = Arc::new(Mutex::new(Times::default()));
     let worker = Worker {
@@ -107,11 +132,18 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
         readers,
         ledger,
         witness,
-        sink: Box::new(Timed { inner: sink, times: times.clone() }),
+        sink: Box::new(Timed {
+            inner: sink,
+            times: times.clone(),
+        }),
         generators: Box::new({
             let times = times.clone();
             move || {
-                times.lock().expect("one thread draws").drawn.push(Instant::now());
+                times
+                    .lock()
+                    .expect("one thread draws")
+                    .drawn
+                    .push(Instant::now());
                 Generator::from_entropy()
             }
         }),
@@ -122,12 +154,17 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     let started = Instant::now();
     worker.run().expect("it works to the end of the grid");
     let ended = Instant::now();
-    let Times { drawn, published } = Arc::into_inner(times).expect("it has ended").into_inner().expect("it has ended");
+    let Times { drawn, published } = Arc::into_inner(times)
+        .expect("it has ended")
+        .into_inner()
+        .expect("it has ended");
     let cutoff = *drawn.first().expect("a window was drawn for");
     let since = |moment: Instant| moment.duration_since(cutoff).as_secs_f64();
     let synopses: usize = published.iter().map(|(_, count)| count).sum();
     assert_eq!(synopses, keys * releases * WINDOWS as usize);
-    let size = fs::metadata(settings.ledger.path.join("ledger.sqlite")).expect("the ledger").len();
+    let size = fs::metadata(settings.ledger.path.join("ledger.sqlite"))
+        .expect("the ledger")
+        .len();
     println!(
         "{keys} keys, {releases} releases to {}: {synopses} synopses; read in {:.2}; drawn for the last window {:.2}, first \
          published {:.2}, last {:.2}, ended {:.2}; {:.0} us a synopsis; the ledger has {} bytes a synopsis",
@@ -153,13 +190,16 @@ fn write_input(folder: &Path, keys: usize) {
     let mut random = ChaCha20Rng::seed_from_u64(1);
     let origin = Timestamp::parse(ORIGIN).expect("a time").micros();
     let mut batch = |rows: usize| {
-        let times: Vec<i64> = (0..rows).map(|_| origin + random.random_range(0..WINDOWS * 60_000_000)).collect();
+        let times: Vec<i64> = (0..rows)
+            .map(|_| origin + random.random_range(0..WINDOWS * 60_000_000))
+            .collect();
         let values = (0..rows).map(|_| random.random_range(-5.0..105.0));
         let values: ArrayRef = Arc::new(Float64Array::from_iter_values(values));
         let names = (0..rows).map(|_| key(random.random_range(0..keys)));
         let names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
         let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"));
-        RecordBatch::try_from_iter([("time", times), ("x", values), ("key", names)]).expect("columns of one length")
+        RecordBatch::try_from_iter([("time", times), ("x", values), ("key", names)])
+            .expect("columns of one length")
     };
     let first = batch(1000);
     let file = File::create(folder.join("input.arrows")).expect("a file");
@@ -189,8 +229,14 @@ fn configuration(broker: Option<&str>, folder: &Path, releases: usize) -> String
         )
     };
     let releases_text: String = (0..releases).map(release).collect();
-    let output = if broker.is_some() { output } else { format!("[output]\n{output}") };
-    let end = Timestamp::parse(ORIGIN).expect("a time").plus(Duration::from_secs(60 * WINDOWS.unsigned_abs()));
+    let output = if broker.is_some() {
+        output
+    } else {
+        format!("[output]\n{output}")
+    };
+    let end = Timestamp::parse(ORIGIN)
+        .expect("a time")
+        .plus(Duration::from_secs(60 * WINDOWS.unsigned_abs()));
     format!(
         r#"
 pipeline = "bench"

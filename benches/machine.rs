@@ -26,33 +26,54 @@ fn records(n: u32) -> Vec<([f64; 2], f64)> {
     let mut record = || {
         let x = [rng.random::<f64>(), rng.random()];
         let inside = (x[0] - 0.5).powi(2) + (x[1] - 0.5).powi(2) < 0.12;
-        (x, if inside != rng.random_bool(0.1) { 1.0 } else { -1.0 })
+        (
+            x,
+            if inside != rng.random_bool(0.1) {
+                1.0
+            } else {
+                -1.0
+            },
+        )
     };
     (0..n).map(|_| record()).collect()
 }
 
 fn machine(loss: Loss, c: f64, n: u32, landmarks: Option<u32>) -> Machine {
-    let settings = Settings { kernel: KERNEL, loss, c, records: n, dimensions: 2, degree: 20, landmarks };
+    let settings = Settings {
+        kernel: KERNEL,
+        loss,
+        c,
+        records: n,
+        dimensions: 2,
+        degree: 20,
+        landmarks,
+    };
     Machine::new(settings).expect("a machine")
 }
 
 fn state(machine: &Machine, records: &[([f64; 2], f64)]) -> Accumulator {
-    machine.accumulator().filled(records.iter().map(|(x, label)| Record::new(x, *label)))
+    machine
+        .accumulator()
+        .filled(records.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
 fn cutoffs(c: &mut Criterion) {
     let mut group = c.benchmark_group("cutoff, C = 10");
     group.sample_size(10);
-    for (name, landmarks, sizes) in
-        [("exact", None, &[500, 1_000, 2_000, 5_000][..]), ("landmarks 10", Some(10), &[5_000, 20_000, 100_000])]
-    {
+    for (name, landmarks, sizes) in [
+        ("exact", None, &[500, 1_000, 2_000, 5_000][..]),
+        ("landmarks 10", Some(10), &[5_000, 20_000, 100_000]),
+    ] {
         for n in sizes {
             for loss in [Loss::Hinge, Loss::Logistic] {
                 let machine = machine(loss, 10.0, *n, landmarks);
                 let state = state(&machine, &records(*n));
-                group.bench_function(BenchmarkId::new(format!("{name}, {loss:?}").to_lowercase(), n), |b| {
-                    b.iter(|| black_box(machine.evaluate(&state)));
-                });
+                group.bench_function(
+                    BenchmarkId::new(format!("{name}, {loss:?}").to_lowercase(), n),
+                    |b| {
+                        b.iter(|| black_box(machine.evaluate(&state)));
+                    },
+                );
             }
         }
     }
@@ -63,7 +84,9 @@ fn plans(c: &mut Criterion) {
     let mut group = c.benchmark_group("plan, 441 lattice points");
     group.sample_size(10);
     for (name, landmarks) in [("exact", None), ("landmarks 10", Some(10))] {
-        group.bench_function(name, |b| b.iter(|| machine(Loss::Hinge, 10.0, 5_000, landmarks)));
+        group.bench_function(name, |b| {
+            b.iter(|| machine(Loss::Hinge, 10.0, 5_000, landmarks))
+        });
     }
     group.finish();
 }
@@ -89,7 +112,12 @@ for _ in range(3):
     best = min(best, time.perf_counter() - start)
 print(f'{best * 1e3:.1f} ms, {len(model.support_)} support vectors')
 ";
-    for (n, c) in [(1_000, 10.0), (5_000, 10.0), (5_000, 500.0), (5_000, 5_000.0)] {
+    for (n, c) in [
+        (1_000, 10.0),
+        (5_000, 10.0),
+        (5_000, 500.0),
+        (5_000, 5_000.0),
+    ] {
         let records = records(n);
         let machine = machine(Loss::Hinge, c, n, None);
         let state = state(&machine, &records);
@@ -103,12 +131,16 @@ print(f'{best * 1e3:.1f} ms, {len(model.support_)} support vectors')
         for (x, label) in &records {
             let _ = writeln!(table, "{},{},{label}", x[0], x[1]);
         }
-        let path = std::env::temp_dir().join(format!("bernstream-machine-{}.csv", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("bernstream-machine-{}.csv", std::process::id()));
         let written = std::fs::write(&path, table);
         let output = Command::new("python3")
             .args(["-c", script])
             .arg(&path)
-            .args([(c / f64::from(n)).to_string(), machine.tolerance().to_string()])
+            .args([
+                (c / f64::from(n)).to_string(),
+                machine.tolerance().to_string(),
+            ])
             .output();
         let theirs = match (written, output) {
             (Ok(()), Ok(output)) if output.status.success() => {
@@ -117,7 +149,10 @@ print(f'{best * 1e3:.1f} ms, {len(model.support_)} support vectors')
             _ => "no python3: no comparison".to_string(),
         };
         let _ = std::fs::remove_file(&path);
-        println!("{n} records, C = {c}: {:.1} ms; LIBSVM: {theirs}", ours * 1e3);
+        println!(
+            "{n} records, C = {c}: {:.1} ms; LIBSVM: {theirs}",
+            ours * 1e3
+        );
     }
 }
 

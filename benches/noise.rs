@@ -1,7 +1,9 @@
 //! The cost of an exact draw, compared with its random words alone.
 
 use bernstream_noise::calibrate::Scale;
-use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_noise::noise::{
+    DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall,
+};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const DRAWS: usize = 10_000;
@@ -32,9 +34,12 @@ fn draws(c: &mut Criterion) {
     for (units, coordinates) in [(1 << 40, 32), (1 << 40, 141), (Scale::LARGEST, 141)] {
         group.throughput(Throughput::Elements(coordinates as u64));
         let ball = RoundedBall::new(Scale::new(units).expect("a scale"));
-        group.bench_function(BenchmarkId::new(format!("scale {units}, coordinates"), coordinates), |b| {
-            b.iter(|| ball.fill(&mut generator, &mut values[..coordinates]));
-        });
+        group.bench_function(
+            BenchmarkId::new(format!("scale {units}, coordinates"), coordinates),
+            |b| {
+                b.iter(|| ball.fill(&mut generator, &mut values[..coordinates]));
+            },
+        );
     }
     group.finish();
 

@@ -12,7 +12,14 @@ use criterion::{Criterion, criterion_group, criterion_main};
 fn synopsis(dimensions: usize, degree: u32) -> Synopsis {
     let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
     about.degree = degree;
-    about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }; dimensions];
+    about.domain = vec![
+        Axis {
+            column: "x".to_owned(),
+            min: 0.0,
+            max: 1.0
+        };
+        dimensions
+    ];
     let points = about.shape().values();
     Synopsis::new(about, (0..points).map(|i| (i as f64).sin()).collect()).unwrap()
 }
@@ -26,15 +33,22 @@ fn benchmarks(criterion: &mut Criterion) {
             bencher.iter(|| evaluator.evaluate(black_box(&point)).unwrap());
         });
         let operator = Operator::new(dimensions, degree);
-        criterion.bench_function(&format!("coefficients h=200/{dimensions}-D k={degree}"), |bencher| {
-            bencher.iter(|| operator.coefficients(black_box(synopsis.values()), 200));
-        });
+        criterion.bench_function(
+            &format!("coefficients h=200/{dimensions}-D k={degree}"),
+            |bencher| {
+                bencher.iter(|| operator.coefficients(black_box(synopsis.values()), 200));
+            },
+        );
         let bytes = synopsis.encode().unwrap().bytes;
         criterion.bench_function(&format!("open/{dimensions}-D k={degree}"), |bencher| {
             bencher.iter(|| Synopsis::open(black_box(&bytes)).unwrap());
         });
     }
-    let line = Shape { dimensions: 1, degree: 40, basis: Basis::Bernstein };
+    let line = Shape {
+        dimensions: 1,
+        degree: 40,
+        basis: Basis::Bernstein,
+    };
     criterion.bench_function("band/1-D k=40 h=2", |bencher| {
         bencher.iter(|| Band::simulate(&line, NoiseDistribution::DiscreteLaplace, 2))
     });

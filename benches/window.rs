@@ -22,7 +22,11 @@ const ROWS: usize = 10_000;
 
 fn batch(axes: usize) -> Batch {
     let mut random = ChaCha20Rng::seed_from_u64(1);
-    let values = |random: &mut ChaCha20Rng| (0..ROWS).map(|_| random.random_range(-5.0..105.0)).collect::<Vec<f64>>();
+    let values = |random: &mut ChaCha20Rng| {
+        (0..ROWS)
+            .map(|_| random.random_range(-5.0..105.0))
+            .collect::<Vec<f64>>()
+    };
     Batch {
         partition: 0,
         offset: 0,
@@ -30,7 +34,9 @@ fn batch(axes: usize) -> Batch {
         times: Int64Array::from_iter_values((0..ROWS).map(|_| random.random_range(0..60_000_000))),
         keys: None,
         units: None,
-        values: (0..axes).map(|_| Float64Array::from(values(&mut random))).collect(),
+        values: (0..axes)
+            .map(|_| Float64Array::from(values(&mut random)))
+            .collect(),
         found: None,
     }
 }
@@ -47,8 +53,18 @@ fn rules() -> Rules {
 }
 
 fn form(axes: usize, spec: AccumulatorSpec) -> Form {
-    let axis = Axis { min: 0.0, max: 100.0, outside: Outside::Clamp };
-    Form { axes: vec![axis; axes], label: None, columns: (0..axes).collect(), accumulator: spec, panes: 1 }
+    let axis = Axis {
+        min: 0.0,
+        max: 100.0,
+        outside: Outside::Clamp,
+    };
+    Form {
+        axes: vec![axis; axes],
+        label: None,
+        columns: (0..axes).collect(),
+        accumulator: spec,
+        panes: 1,
+    }
 }
 
 fn absorb(criterion: &mut Criterion) {
@@ -58,8 +74,16 @@ fn absorb(criterion: &mut Criterion) {
         let batch = batch(axes);
         group.bench_function(BenchmarkId::new("columns only read", axes), |b| {
             b.iter(|| {
-                let times: i64 = batch.times.values().iter().fold(0, |sum, time| sum.wrapping_add(*time));
-                let values: f64 = batch.values.iter().flat_map(|column| column.values().iter()).sum();
+                let times: i64 = batch
+                    .times
+                    .values()
+                    .iter()
+                    .fold(0, |sum, time| sum.wrapping_add(*time));
+                let values: f64 = batch
+                    .values
+                    .iter()
+                    .flat_map(|column| column.values().iter())
+                    .sum();
                 black_box((times, values))
             });
         });
@@ -67,10 +91,19 @@ fn absorb(criterion: &mut Criterion) {
             let density = Density::new(&vec![0.05; axes], degree).expect("a density");
             let rules = rules();
             let first = rules.grid.span_of(Timestamp::from_micros(0));
-            let mut windows = Windows::new(rules, vec![form(axes, density.accumulator())], first.start, first, None);
-            group.bench_function(BenchmarkId::new(format!("absorbed, k = {degree}"), axes), |b| {
-                b.iter(|| black_box(windows.absorb(&batch)));
-            });
+            let mut windows = Windows::new(
+                rules,
+                vec![form(axes, density.accumulator())],
+                first.start,
+                first,
+                None,
+            );
+            group.bench_function(
+                BenchmarkId::new(format!("absorbed, k = {degree}"), axes),
+                |b| {
+                    b.iter(|| black_box(windows.absorb(&batch)));
+                },
+            );
         }
     }
     group.finish();
@@ -83,18 +116,37 @@ fn join(criterion: &mut Criterion) {
     const MESSAGES: usize = 40;
     let density = Density::new(&[0.05], 20).expect("a density");
     let keys: Vec<String> = (0..KEYS).map(|key| format!("key {key}")).collect();
-    let rules = Rules { keys: Some(keys.clone()), ..rules() };
+    let rules = Rules {
+        keys: Some(keys.clone()),
+        ..rules()
+    };
     let first = rules.grid.span_of(Timestamp::from_micros(0));
-    let open = || Windows::new(rules.clone(), vec![form(1, density.accumulator())], first.start, first, None);
+    let open = || {
+        Windows::new(
+            rules.clone(),
+            vec![form(1, density.accumulator())],
+            first.start,
+            first,
+            None,
+        )
+    };
     let mut random = ChaCha20Rng::seed_from_u64(2);
     let mut bytes = Vec::new();
     for _ in 0..PARTITIONS {
         let mut windows = open();
         for _ in 0..MESSAGES {
-            let chosen: BinaryArray = (0..ROWS).map(|_| Some(keys[random.random_range(0..KEYS)].as_bytes())).collect();
-            let values = (0..ROWS).map(|_| random.random_range(0.0..100.0)).collect::<Vec<f64>>();
+            let chosen: BinaryArray = (0..ROWS)
+                .map(|_| Some(keys[random.random_range(0..KEYS)].as_bytes()))
+                .collect();
+            let values = (0..ROWS)
+                .map(|_| random.random_range(0.0..100.0))
+                .collect::<Vec<f64>>();
             let values = vec![Float64Array::from(values)];
-            windows.absorb(&Batch { keys: Some(chosen.into()), values, ..batch(0) });
+            windows.absorb(&Batch {
+                keys: Some(chosen.into()),
+                values,
+                ..batch(0)
+            });
         }
         bytes.push(windows.part().encoded());
     }
@@ -112,7 +164,12 @@ fn join(criterion: &mut Criterion) {
     };
     let partial = |(partition, bytes): (i32, &Vec<u8>)| {
         let name = announcement.name(partition).expect("announced");
-        pieces(&Partial { name, partition, bytes: bytes.clone() }).expect("pieces")
+        pieces(&Partial {
+            name,
+            partition,
+            bytes: bytes.clone(),
+        })
+        .expect("pieces")
     };
     let sent: Vec<Piece> = (0..).zip(&bytes).flat_map(partial).collect();
     let cells = PARTITIONS as usize * KEYS * density.cells();
@@ -120,12 +177,15 @@ fn join(criterion: &mut Criterion) {
     let compressed: usize = sent.iter().map(|piece| piece.bytes.len()).sum();
     println!("{cells} cells in {PARTITIONS} partials: {length} bytes, compressed {compressed}");
     let mut group = criterion.benchmark_group("a cell of a partial");
-    group.throughput(Throughput::Elements(cells as u64)).sample_size(20);
+    group
+        .throughput(Throughput::Elements(cells as u64))
+        .sample_size(20);
     group.bench_function("unpacked and compared with its digest", |b| {
         b.iter_batched(
             || (Collected::new(&announcement, 1 << 30), sent.clone()),
             |(mut collected, sent)| {
-                sent.into_iter().for_each(|piece| _ = black_box(collected.add(piece)));
+                sent.into_iter()
+                    .for_each(|piece| _ = black_box(collected.add(piece)));
                 assert_eq!(collected.missing().count(), 0);
                 collected
             },

@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components;
@@ -84,7 +86,11 @@ fn cases(is_all: bool) -> Vec<(Content, Vec<(Function, u32)>)> {
         for keys in [0, 2, 1000] {
             for rows in [1000, 20_000] {
                 // A regression has its label in the second column.
-                let others: &[Function] = if axes == 2 { &[Regression, Moments] } else { &[Moments] };
+                let others: &[Function] = if axes == 2 {
+                    &[Regression, Moments]
+                } else {
+                    &[Moments]
+                };
                 let functions = match (keys, rows) {
                     _ if is_all => [&[Density], others].concat(),
                     (0, 1000) => [&[Density], others].concat(),
@@ -92,7 +98,9 @@ fn cases(is_all: bool) -> Vec<(Content, Vec<(Function, u32)>)> {
                     (0, _) if axes == 1 => vec![Density],
                     _ => continue,
                 };
-                let runs = functions.into_iter().flat_map(|function| [1, 2].map(|readers| (function, readers)));
+                let runs = functions
+                    .into_iter()
+                    .flat_map(|function| [1, 2].map(|readers| (function, readers)));
                 cases.push((Content { axes, keys, rows }, runs.collect()));
             }
         }
@@ -105,7 +113,10 @@ fn main() {
     let Ok(servers) = env::var("BERNSTREAM_TEST_KAFKA") else {
         return println!("SKIPPED the worker: set BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start)");
     };
-    let rows = env::var("BERNSTREAM_BENCH_ROWS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000_000);
+    let rows = env::var("BERNSTREAM_BENCH_ROWS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_000_000);
     let only = env::var("BERNSTREAM_BENCH_ONLY").unwrap_or_default();
     let is_all = env::var("BERNSTREAM_BENCH_ALL").is_ok();
     println!(
@@ -116,8 +127,11 @@ fn main() {
     );
     println!("|---|---|---|---|");
     for (content, runs) in cases(is_all) {
-        let named: Vec<_> =
-            runs.into_iter().map(|run| (run, name(content, run))).filter(|(_, name)| name.contains(&only)).collect();
+        let named: Vec<_> = runs
+            .into_iter()
+            .map(|run| (run, name(content, run)))
+            .filter(|(_, name)| name.contains(&only))
+            .collect();
         if !named.is_empty() {
             compare(&servers, content, &named, rows);
         }
@@ -125,12 +139,17 @@ fn main() {
 }
 
 fn name(Content { axes, keys, rows }: Content, (function, readers): (Function, u32)) -> String {
-    format!("{axes}-D, {keys} keys, {rows} rows a message, {}, {readers} readers", function.name())
+    format!(
+        "{axes}-D, {keys} keys, {rows} rows a message, {}, {readers} readers",
+        function.name()
+    )
 }
 
 fn compare(servers: &str, content: Content, runs: &[((Function, u32), String)], rows: usize) {
-    let settings =
-        [("message.timestamp.type", "LogAppendTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let settings = [
+        ("message.timestamp.type", "LogAppendTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(servers, "bench", PARTITIONS, &settings);
     let messages = rows.div_ceil(content.rows);
     send(servers, &topic, content, messages);
@@ -146,9 +165,19 @@ fn compare(servers: &str, content: Content, runs: &[((Function, u32), String)], 
         let published = &worked[1];
         let over = |spent: &Spent| {
             let part = 100.0 * bare.wall / spent.wall;
-            format!("{:.3} ({part:.0} %), {:+.1}", spent.wall, cpu(spent) - cpu(bare))
+            format!(
+                "{:.3} ({part:.0} %), {:+.1}",
+                spent.wall,
+                cpu(spent) - cpu(bare)
+            )
         };
-        println!("| {name} | {:.3}, {:.1} | {} | {} |", bare.wall, cpu(bare), over(first), over(published));
+        println!(
+            "| {name} | {:.3}, {:.1} | {} | {} |",
+            bare.wall,
+            cpu(bare),
+            over(first),
+            over(published)
+        );
     }
     drop_topic(servers, &topic);
 }
@@ -165,10 +194,18 @@ fn best(mut round: impl FnMut() -> Vec<Spent>) -> Vec<Spent> {
     let mut best = round();
     for _ in 1..ROUNDS {
         for (best, spent) in best.iter_mut().zip(round()) {
-            *best = Spent { wall: best.wall.min(spent.wall), cpu: best.cpu + spent.cpu };
+            *best = Spent {
+                wall: best.wall.min(spent.wall),
+                cpu: best.cpu + spent.cpu,
+            };
         }
     }
-    best.into_iter().map(|spent| Spent { cpu: spent.cpu / f64::from(ROUNDS), ..spent }).collect()
+    best.into_iter()
+        .map(|spent| Spent {
+            cpu: spent.cpu / f64::from(ROUNDS),
+            ..spent
+        })
+        .collect()
 }
 
 /// When something began.
@@ -180,11 +217,17 @@ struct Start {
 
 impl Start {
     fn now() -> Self {
-        Start { wall: Instant::now(), cpu: cpu() }
+        Start {
+            wall: Instant::now(),
+            cpu: cpu(),
+        }
     }
 
     fn spent(self) -> Spent {
-        Spent { wall: self.wall.elapsed().as_secs_f64(), cpu: cpu() - self.cpu }
+        Spent {
+            wall: self.wall.elapsed().as_secs_f64(),
+            cpu: cpu() - self.cpu,
+        }
     }
 }
 
@@ -193,7 +236,11 @@ fn cpu() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name of the program, in parentheses, can have spaces.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    let ticks = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / TICKS
 }
 
@@ -201,9 +248,13 @@ fn message(Content { axes, keys, rows }: Content, random: &mut ChaCha20Rng) -> V
     let origin = Timestamp::parse(ORIGIN).expect("a time").micros();
     // Event times follow the stream: a window takes many consecutive messages.
     let minute = origin + 60_000_000 * random.random_range(0..MINUTES);
-    let times: Vec<i64> = (0..rows).map(|_| minute + random.random_range(0..60_000_000)).collect();
-    let mut columns: Vec<(&str, ArrayRef)> =
-        vec![("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")))];
+    let times: Vec<i64> = (0..rows)
+        .map(|_| minute + random.random_range(0..60_000_000))
+        .collect();
+    let mut columns: Vec<(&str, ArrayRef)> = vec![(
+        "time",
+        Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+    )];
     for name in &["x", "y"][..axes] {
         let values = (0..rows).map(|_| random.random_range(-5.0..105.0));
         columns.push((name, Arc::new(Float64Array::from_iter_values(values))));
@@ -226,17 +277,30 @@ fn send(servers: &str, topic: &str, content: Content, messages: usize) {
     let mut random = ChaCha20Rng::seed_from_u64(1);
     let payloads: Vec<_> = (0..64).map(|_| message(content, &mut random)).collect();
     let mut config = kafka::at(servers).client_config().expect("settings");
-    config.set("enable.idempotence", "true").set("batch.size", "900000").set("linger.ms", "20");
+    config
+        .set("enable.idempotence", "true")
+        .set("batch.size", "900000")
+        .set("linger.ms", "20");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     for (number, payload) in payloads.iter().cycle().take(messages).enumerate() {
-        let mut record = BaseRecord::<(), _>::to(topic).partition(number as i32 % PARTITIONS).payload(payload);
+        let mut record = BaseRecord::<(), _>::to(topic)
+            .partition(number as i32 % PARTITIONS)
+            .payload(payload);
         while let Err((error, back)) = producer.send(record) {
-            assert!(matches!(error, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)
+                ),
+                "{error}"
+            );
             thread::sleep(Duration::from_millis(5));
             record = back;
         }
     }
-    producer.flush(Duration::from_secs(60)).expect("the broker takes it");
+    producer
+        .flush(Duration::from_secs(60))
+        .expect("the broker takes it");
 }
 
 /// Consumes and decodes every message and does nothing with it; the consumer has the settings of the worker's.
@@ -255,13 +319,19 @@ fn bare(servers: &str, topic: &str, rows: usize) -> Spent {
         .expect("a consumer");
     let mut list = TopicPartitionList::new();
     for partition in 0..PARTITIONS {
-        list.add_partition_offset(topic, partition, Offset::Offset(0)).expect("a partition");
+        list.add_partition_offset(topic, partition, Offset::Offset(0))
+            .expect("a partition");
     }
     consumer.assign(&list).expect("assigned");
     let mut seen = 0;
     while seen < rows {
-        let message = consumer.poll(Duration::from_secs(10)).expect("in time").expect("no error");
-        let reader = StreamReader::try_new(Cursor::new(message.payload().expect("a payload")), None).expect("a stream");
+        let message = consumer
+            .poll(Duration::from_secs(10))
+            .expect("in time")
+            .expect("no error");
+        let reader =
+            StreamReader::try_new(Cursor::new(message.payload().expect("a payload")), None)
+                .expect("a stream");
         for batch in reader {
             seen += black_box(batch.expect("a batch")).num_rows();
         }
@@ -278,11 +348,22 @@ fn configuration(
 ) -> String {
     let key = match content.keys {
         0 => String::new(),
-        keys => format!("key = {{ column = \"key\", values = {:?} }}", (0..keys).map(key).collect::<Vec<_>>()),
+        keys => format!(
+            "key = {{ column = \"key\", values = {:?} }}",
+            (0..keys).map(key).collect::<Vec<_>>()
+        ),
     };
     let axis = |name| format!(r#"{{ column = "{name}", min = 0, max = 100, outside = "clamp" }}"#);
-    let axes = if function == Function::Regression { 1 } else { content.axes };
-    let domain = ["x", "y"][..axes].iter().map(axis).collect::<Vec<_>>().join(", ");
+    let axes = if function == Function::Regression {
+        1
+    } else {
+        content.axes
+    };
+    let domain = ["x", "y"][..axes]
+        .iter()
+        .map(axis)
+        .collect::<Vec<_>>()
+        .join(", ");
     let bandwidths = ["5", "5"][..axes].join(", ");
     let lattice = format!("degree = {degree}\norder = 1");
     let function = match function {
@@ -290,7 +371,9 @@ fn configuration(
         Function::Moments => "[release.moments]\nfrequencies = 6".to_owned(),
         Function::Regression => {
             let label = axis(&"y");
-            format!("{lattice}\nlabel = {label}\n[release.regression]\nbandwidth = 5\ngap = 0.5\nmax_records = 10000")
+            format!(
+                "{lattice}\nlabel = {label}\n[release.regression]\nbandwidth = 5\ngap = 0.5\nmax_records = 10000"
+            )
         }
     };
     format!(
@@ -339,16 +422,32 @@ fn worker(
     sent: Timestamp,
 ) -> Vec<Spent> {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = configuration((servers, topic), folder.path(), content, (function, readers), 20);
+    let text = configuration(
+        (servers, topic),
+        folder.path(),
+        content,
+        (function, readers),
+        20,
+    );
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: Some(sent) };
+    let from = StartMode::From {
+        from: Timestamp::parse(ORIGIN).expect("a time"),
+        backfill_until: Some(sent),
+    };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let genesis =
+        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
-    let Components { readers: shares, ledger, witness, sink } =
-        Components::open(&settings).expect("the components open");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), true)
+        .expect("a plan");
+    let Components {
+        readers: shares,
+        ledger,
+        witness,
+        sink,
+    } = Components::open(&settings).expect("the components open");
     let health = Health::default();
     let started = Start::now();
     let first = Arc::new(Mutex::new(None));
@@ -361,7 +460,10 @@ fn worker(
         generators: Box::new({
             let first = first.clone();
             move || {
-                first.lock().expect("one thread draws").get_or_insert_with(|| started.spent());
+                first
+                    .lock()
+                    .expect("one thread draws")
+                    .get_or_insert_with(|| started.spent());
                 Generator::from_entropy()
             }
         }),
@@ -371,31 +473,67 @@ fn worker(
     };
     worker.run().expect("it works to the end of the grid");
     let ended = started.spent();
-    let first = first.lock().expect("it has ended").expect("a window was drawn for");
+    let first = first
+        .lock()
+        .expect("it has ended")
+        .expect("a window was drawn for");
     vec![first, ended]
 }
 
 fn drop_topic(servers: &str, topic: &str) {
-    let admin: AdminClient<DefaultClientContext> =
-        kafka::at(servers).client_config().expect("settings").create().expect("a client");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let admin: AdminClient<DefaultClientContext> = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let dropped = runtime.block_on(admin.delete_topics(&[topic], &AdminOptions::new()));
-    assert!(dropped.is_ok_and(|topics| topics.iter().all(Result::is_ok)), "the topic is dropped");
+    assert!(
+        dropped.is_ok_and(|topics| topics.iter().all(Result::is_ok)),
+        "the topic is dropped"
+    );
 }
 
 /// A closed window of 10^4 lattice points: evaluate, draw, describe, seal.
 fn sealing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let content = Content { axes: 2, keys: 0, rows: 10_000 };
-    let text = configuration(("localhost:9", "topic"), folder.path(), content, (Function::Density, 1), 99);
+    let content = Content {
+        axes: 2,
+        keys: 0,
+        rows: 10_000,
+    };
+    let text = configuration(
+        ("localhost:9", "topic"),
+        folder.path(),
+        content,
+        (Function::Density, 1),
+        99,
+    );
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), true)
+        .expect("a plan");
     let variant = plan.releases[0].variants.first();
     let mut random = ChaCha20Rng::seed_from_u64(2);
-    let first = plan.rules.grid.span_of(Timestamp::parse(ORIGIN).expect("a time"));
-    let mut windows = Windows::new(plan.rules.clone(), vec![plan.releases[0].form.clone()], first.start, first, None);
-    let mut values = || (0..10_000).map(|_| random.random_range(-5.0..105.0)).collect::<Vec<f64>>();
+    let first = plan
+        .rules
+        .grid
+        .span_of(Timestamp::parse(ORIGIN).expect("a time"));
+    let mut windows = Windows::new(
+        plan.rules.clone(),
+        vec![plan.releases[0].form.clone()],
+        first.start,
+        first,
+        None,
+    );
+    let mut values = || {
+        (0..10_000)
+            .map(|_| random.random_range(-5.0..105.0))
+            .collect::<Vec<f64>>()
+    };
     windows.absorb(&Batch {
         partition: 0,
         offset: 0,
@@ -411,14 +549,21 @@ fn sealing() {
         .map(|seed| {
             let started = Instant::now();
             let exact = variant.target.evaluate(&window.forms[0][0].accumulator);
-            let noisy = variant.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
-            let synopsis =
-                Synopsis::new(plan.releases[0].description().clone(), variant.dequantize(&noisy).into_values())
-                    .expect("a synopsis");
+            let noisy = variant
+                .mechanism
+                .release(&exact, &mut Generator::frozen([seed; 32]));
+            let synopsis = Synopsis::new(
+                plan.releases[0].description().clone(),
+                variant.dequantize(&noisy).into_values(),
+            )
+            .expect("a synopsis");
             black_box(synopsis.encode().expect("sealed"));
             started.elapsed()
         })
         .collect();
     times.sort();
-    println!("cut to sealed, 2-D, k = 99 (10^4 points): {:?} in the middle, {:?} at most", times[25], times[49]);
+    println!(
+        "cut to sealed, 2-D, k = 99 (10^4 points): {:?} in the middle, {:?} at most",
+        times[25], times[49]
+    );
 }

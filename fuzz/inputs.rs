@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bernstream_config::Settings;
 use bernstream_kafka::source::record::avro::{Schema, Schemas};
-use bernstream_kafka::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
+use bernstream_kafka::source::record::{
+    Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
+};
 use bernstream_ledger::witness::Claim;
 use bernstream_release::source::Columns;
 use bernstream_release::source::decode::ArrowDecoder;
@@ -29,27 +31,40 @@ pub fn message(bytes: &[u8]) {
         ..Columns::default()
     };
     let mut decoder = ArrowDecoder::new(columns);
-    let Ok(batch) = decoder.decode(bytes, 0, 0, None) else { return };
-    let again = decoder.decode(bytes, 0, 0, None).expect("it can be read once more");
+    let Ok(batch) = decoder.decode(bytes, 0, 0, None) else {
+        return;
+    };
+    let again = decoder
+        .decode(bytes, 0, 0, None)
+        .expect("it can be read once more");
     assert!(
         again.times == batch.times && again.values == batch.values,
         "with a schema that is known it reads as another"
     );
     let rows = batch.times.len();
-    assert!(batch.values.iter().all(|column| column.len() == rows), "columns of different lengths");
+    assert!(
+        batch.values.iter().all(|column| column.len() == rows),
+        "columns of different lengths"
+    );
     for text in [&batch.keys, &batch.units].into_iter().flatten() {
         assert_eq!(text.len(), rows, "texts for other rows");
-        let _: usize = (0..rows).filter_map(|row| text.get(row)).map(<[u8]>::len).sum();
+        let _: usize = (0..rows)
+            .filter_map(|row| text.get(row))
+            .map(<[u8]>::len)
+            .sum();
     }
 }
 
 /// A record of a topic of records: a row, or nothing. The first byte chooses its form.
 pub fn record(bytes: &[u8]) {
     static FORMS: OnceLock<[RecordForm; 3]> = OnceLock::new();
-    let Some((first, bytes)) = bytes.split_first() else { return };
+    let Some((first, bytes)) = bytes.split_first() else {
+        return;
+    };
     let forms = FORMS.get_or_init(|| {
         let schema = Schema::parse(include_str!("rides.avsc")).expect("a schema");
-        let kind = MessageType::parse(include_bytes!("rides.binpb").to_vec(), "rides.Event").expect("a message type");
+        let kind = MessageType::parse(include_bytes!("rides.binpb").to_vec(), "rides.Event")
+            .expect("a message type");
         [
             RecordForm::Json,
             RecordForm::Avro(Arc::new(Schemas([(7, schema)].into()))),
@@ -64,7 +79,11 @@ pub fn record(bytes: &[u8]) {
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
         ..Columns::default()
     };
-    let declared = Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) };
+    let declared = Declared {
+        time: TimeFormat::Milliseconds,
+        key: Some(IdType::Text),
+        unit: Some(IdType::Integer),
+    };
     let mut reader = RecordReader::new(form, &columns, &declared).expect("all is declared");
     let mut gather = Gather::new(&columns);
     // The record before must be gone, and what is read twice must be the same.
@@ -75,7 +94,13 @@ pub fn record(bytes: &[u8]) {
     assert_eq!(batch.times.len(), 2, "a row a record");
     assert_eq!(batch.times.value(0), batch.times.value(1), "another time");
     let bits = |values: &arrow_array::Float64Array, row| values.value(row).to_bits();
-    assert!(batch.values.iter().all(|values| bits(values, 0) == bits(values, 1)), "other values");
+    assert!(
+        batch
+            .values
+            .iter()
+            .all(|values| bits(values, 0) == bits(values, 1)),
+        "other values"
+    );
     for text in [&batch.keys, &batch.units].into_iter().flatten() {
         assert_eq!(text.get(0), text.get(1), "other texts");
     }
@@ -83,24 +108,39 @@ pub fn record(bytes: &[u8]) {
 
 /// A synopsis, from a topic or a file.
 pub fn synopsis(bytes: &[u8]) {
-    let Ok(synopsis) = Synopsis::open(bytes) else { return };
+    let Ok(synopsis) = Synopsis::open(bytes) else {
+        return;
+    };
     let about = synopsis.description();
-    let middle: Vec<f64> = about.domain.iter().map(|axis| (axis.min + axis.max) / 2.0).collect();
+    let middle: Vec<f64> = about
+        .domain
+        .iter()
+        .map(|axis| (axis.min + axis.max) / 2.0)
+        .collect();
     let _ = synopsis.evaluate(&middle);
     let _ = synopsis.half_width(&middle);
-    let json = synopsis.to_json().expect("an opened synopsis can be written as JSON");
-    assert_eq!(Synopsis::from_json(&json).expect("and read again").values(), synopsis.values());
+    let json = synopsis
+        .to_json()
+        .expect("an opened synopsis can be written as JSON");
+    assert_eq!(
+        Synopsis::from_json(&json).expect("and read again").values(),
+        synopsis.values()
+    );
 }
 
 /// A record of the witness topic.
 pub fn claim(bytes: &[u8]) {
-    let Some(claim) = Claim::decode(bytes) else { return };
+    let Some(claim) = Claim::decode(bytes) else {
+        return;
+    };
     assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
 }
 
 /// A configuration file.
 pub fn configuration(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     match Settings::parse(text, "bernstream.toml") {
         Ok(settings) => {
             let _ = settings.digest();
@@ -111,7 +151,9 @@ pub fn configuration(bytes: &[u8]) {
 
 /// A query of a synopsis, as the command line and the API take it.
 pub fn expression(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let synopsis = example();
     if let Ok(query) = Query::expression(text, &synopsis) {
         let _ = synopsis.answer(&query);
@@ -121,27 +163,44 @@ pub fn expression(bytes: &[u8]) {
 /// The parameters of a request to the dashboard. The first byte chooses what is asked for.
 pub fn parameters(bytes: &[u8]) {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
-    let Some((first, rest)) = bytes.split_first() else { return };
+    let Some((first, rest)) = bytes.split_first() else {
+        return;
+    };
     let paths = ["synopses", "synopses/latest", "curve", "history", "query"];
-    let mut request = format!("GET /api/v1/{}?", paths[usize::from(*first) % paths.len()]).into_bytes();
+    let mut request =
+        format!("GET /api/v1/{}?", paths[usize::from(*first) % paths.len()]).into_bytes();
     // A space or a line break would end the parameters.
-    request.extend(rest.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'+' }));
+    request.extend(
+        rest.iter()
+            .map(|byte| if byte.is_ascii_graphic() { *byte } else { b'+' }),
+    );
     request.extend(b" HTTP/1.0\r\nHost: localhost\r\n\r\n");
 
-    let mut stream = TcpStream::connect(ADDRESS.get_or_init(dashboard)).expect("the dashboard listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+    let mut stream =
+        TcpStream::connect(ADDRESS.get_or_init(dashboard)).expect("the dashboard listens");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time limit");
     // A request that is too long is refused before all of it is sent.
     let _ = stream.write_all(&request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let status = answer.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(2));
-    assert!(matches!(status, Some(b'2' | b'4')), "answered with {}", String::from_utf8_lossy(&answer));
+    assert!(
+        matches!(status, Some(b'2' | b'4')),
+        "answered with {}",
+        String::from_utf8_lossy(&answer)
+    );
 }
 
 /// A dashboard of one synopsis, for as long as the program runs.
 fn dashboard() -> SocketAddr {
     let folder = tempfile::tempdir().expect("a folder").keep();
-    std::fs::write(folder.join("one.arrows"), example().encode().expect("a message").bytes).expect("a file");
+    std::fs::write(
+        folder.join("one.arrows"),
+        example().encode().expect("a message").bytes,
+    )
+    .expect("a file");
     let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), "the address").expect("a port");
     let address = listener.local_addr().expect("its address");
     let origin = Origin::Folder(folder);

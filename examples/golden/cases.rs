@@ -22,9 +22,9 @@ use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh,
-    Implied, Method, Moments, NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing,
-    Smoothness, Sum, Unit, WindowKind,
+    Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation,
+    Description, Fresh, Implied, Method, Moments, NoiseDistribution, Panes, PriorColumn, Random,
+    Recommended, Regression, Smoothing, Smoothness, Sum, Unit, WindowKind,
 };
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
@@ -60,16 +60,26 @@ fn pure(epsilon: &str) -> Found<Price> {
 }
 
 fn approximate(epsilon: &str, delta: &str) -> Found<Price> {
-    Ok(Price::Approximate { epsilon: epsilon.parse()?, delta: delta.parse()? })
+    Ok(Price::Approximate {
+        epsilon: epsilon.parse()?,
+        delta: delta.parse()?,
+    })
 }
 
 /// Bandwidths in natural units, given as fractions of the axes.
 fn in_cube(bandwidths: &[f64]) -> Vec<f64> {
-    bandwidths.iter().zip(AXES).map(|(b, (_, min, max))| b / (max - min)).collect()
+    bandwidths
+        .iter()
+        .zip(AXES)
+        .map(|(b, (_, min, max))| b / (max - min))
+        .collect()
 }
 
 fn volume(axes: usize) -> f64 {
-    AXES.iter().take(axes).map(|(_, min, max)| max - min).product()
+    AXES.iter()
+        .take(axes)
+        .map(|(_, min, max)| max - min)
+        .product()
 }
 
 fn read(release: &Release, orders: &[u32]) -> Found<Case> {
@@ -77,11 +87,21 @@ fn read(release: &Release, orders: &[u32]) -> Found<Case> {
 }
 
 fn case(name: &'static str, synopsis: Synopsis, orders: &[u32]) -> Case {
-    Case { name, synopsis, orders: orders.to_vec(), queries: Vec::new(), proper: false }
+    Case {
+        name,
+        synopsis,
+        orders: orders.to_vec(),
+        queries: Vec::new(),
+        proper: false,
+    }
 }
 
 /// The same values with a changed description.
-fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Description)) -> Found<Synopsis> {
+fn changed(
+    name: &'static str,
+    of: &Synopsis,
+    change: impl FnOnce(&mut Description),
+) -> Found<Synopsis> {
     let mut about = of.description().clone();
     about.release = name.to_owned();
     change(&mut about);
@@ -91,7 +111,9 @@ fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Descripti
 /// Noise of so many times the scale, or a little more: a multiple of 16 units.
 fn widen(about: &mut Description, factor: f64) {
     let units = about.noise.scale / about.noise.grid;
-    *about = about.clone().at_scale((units * factor / 16.0).ceil() * 16.0 / units);
+    *about = about
+        .clone()
+        .at_scale((units * factor / 16.0).ceil() * 16.0 / units);
 }
 
 /// A density, with the settings that all cases share.
@@ -103,8 +125,14 @@ fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Fo
         key: Some("JFK"),
         axes,
         records: 1_200,
-        about: description::Target::Density(Density { kernel, divide_by: None }),
-        meaning: format!("records per unit of {}; divide by the released mass for a density", columns.join(" x ")),
+        about: description::Target::Density(Density {
+            kernel,
+            divide_by: None,
+        }),
+        meaning: format!(
+            "records per unit of {}; divide by the released mass for a density",
+            columns.join(" x ")
+        ),
         stands_for: 1.0 / volume(axes),
         offset: 0.0,
         label: Labelled::Number,
@@ -140,16 +168,33 @@ fn densities() -> Found<Vec<Case>> {
         law: NoiseDistribution::DiscreteGaussian,
         price: approximate("0.8", "0.000001")?,
         key: Some("S\u{e3}o Paulo / GRU"),
-        ..density("density-2d-covariance", slanted, Smoothing::Covariance(two.to_vec()))?
+        ..density(
+            "density-2d-covariance",
+            slanted,
+            Smoothing::Covariance(two.to_vec()),
+        )?
     };
-    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 150)? };
-    let coarse =
-        Release { order: 1, law: NoiseDistribution::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
+    let fine = Release {
+        key: None,
+        order: 3,
+        ..on_lattice("density-1d-fine", &[4.0], 150)?
+    };
+    let coarse = Release {
+        order: 1,
+        law: NoiseDistribution::DiscreteCube,
+        ..on_lattice("density-1d-coarse", &[60.0], 1)?
+    };
     Ok(vec![
-        Case { proper: true, ..read(&one, &[1, 2, 3, 200])? },
+        Case {
+            proper: true,
+            ..read(&one, &[1, 2, 3, 200])?
+        },
         read(&fine, &[1, 3, 50])?,
         read(&coarse, &[1, 2])?,
-        Case { proper: true, ..read(&plane, &[1, 2, 3, 40])? },
+        Case {
+            proper: true,
+            ..read(&plane, &[1, 2, 3, 40])?
+        },
         read(&slanted, &[1, 2])?,
         read(&Release { order: 1, ..cube }, &[1, 2, 3, 25])?,
     ])
@@ -175,7 +220,12 @@ fn variants() -> Found<Vec<Case>> {
     };
     let one = one.synopsis()?;
     let plan = plan.synopsis()?;
-    let hours = |from: &str, to: &str| Ok::<_, String>(Span { start: time(from)?, end: time(to)? });
+    let hours = |from: &str, to: &str| {
+        Ok::<_, String>(Span {
+            start: time(from)?,
+            end: time(to)?,
+        })
+    };
     let newest = hours("2013-06-18T05:00:00Z", "2013-06-19T05:00:00Z")?;
     let month = hours("2013-05-22T05:00:00Z", "2013-06-19T05:00:00Z")?;
 
@@ -184,12 +234,24 @@ fn variants() -> Found<Vec<Case>> {
         // Two records, and what is left of the price for the noise.
         widen(about, 2.0 / 0.85);
         about.choices = vec![
-            Choice::Bandwidths { taken: vec![10.0], candidates, price: "0.1".parse().unwrap_or_default() },
-            Choice::Order { taken: 2, candidates: vec![1, 2, 4], price: "0.05".parse().unwrap_or_default() },
+            Choice::Bandwidths {
+                taken: vec![10.0],
+                candidates,
+                price: "0.1".parse().unwrap_or_default(),
+            },
+            Choice::Order {
+                taken: 2,
+                candidates: vec![1, 2, 4],
+                price: "0.05".parse().unwrap_or_default(),
+            },
         ];
         let column = "passenger".to_owned();
         let per = "1d".to_owned();
-        about.privacy.unit = Unit::User { column, per, max_records_per_window: 2 };
+        about.privacy.unit = Unit::User {
+            column,
+            per,
+            max_records_per_window: 2,
+        };
         if let Some(sensitivity) = &mut about.sensitivity {
             (sensitivity.records, sensitivity.units, sensitivity.values) =
                 (2, 2 * sensitivity.units, 2 * sensitivity.values);
@@ -199,18 +261,34 @@ fn variants() -> Found<Vec<Case>> {
     })?;
     let hopping = changed("density-1d-hopping", &one, |about| {
         about.window = month;
-        about.panes = Some(Panes { over: WindowKind::Hopping(28), newest, step: Some(41) });
+        about.panes = Some(Panes {
+            over: WindowKind::Hopping(28),
+            newest,
+            step: Some(41),
+        });
         let scale = about.noise.scale;
         if let Some(sensitivity) = &mut about.sensitivity {
-            sensitivity.fresh = Some(Fresh { scale, nodes: Some(1), norm_squared: None });
+            sensitivity.fresh = Some(Fresh {
+                scale,
+                nodes: Some(1),
+                norm_squared: None,
+            });
         }
         // Of independent noise for each of the 28 panes, as far as they are there.
         *about = about.clone().at_scale(28_f64.sqrt());
     })?;
     let cumulative = changed("density-1d-cumulative", &one, |about| {
         about.window = month;
-        about.panes = Some(Panes { over: WindowKind::Cumulative, newest, step: None });
-        about.privacy.blocks.iter_mut().for_each(|block| (block.start, block.end) = (month.start, month.end));
+        about.panes = Some(Panes {
+            over: WindowKind::Cumulative,
+            newest,
+            step: None,
+        });
+        about
+            .privacy
+            .blocks
+            .iter_mut()
+            .for_each(|block| (block.start, block.end) = (month.start, month.end));
         about.smoothness = Some(Smoothness::Curvature(vec![0.8]));
     })?;
     let epsilon = "1.5".parse()?;
@@ -218,9 +296,15 @@ fn variants() -> Found<Vec<Case>> {
     let planned = changed("density-1d-planned", &plan, |about| {
         let privacy = &mut about.privacy;
         privacy.definition = Definition::Planned;
-        privacy.implies = Some(Implied { epsilon: "3".parse().unwrap_or_default(), delta });
+        privacy.implies = Some(Implied {
+            epsilon: "3".parse().unwrap_or_default(),
+            delta,
+        });
         privacy.price = Price::Slots(1);
-        privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (Price::Slots(3), Price::Slots(24)));
+        privacy
+            .blocks
+            .iter_mut()
+            .for_each(|block| (block.spent, block.total) = (Price::Slots(3), Price::Slots(24)));
     })?;
     let rho = Price::Concentrated("0.02".parse()?);
     let gaussian = changed("density-1d-gaussian", &plan, |about| {
@@ -228,13 +312,18 @@ fn variants() -> Found<Vec<Case>> {
         privacy.definition = Definition::Gaussian;
         privacy.implies = Some(Implied { epsilon, delta });
         privacy.price = rho;
-        privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (rho, rho));
+        privacy
+            .blocks
+            .iter_mut()
+            .for_each(|block| (block.spent, block.total) = (rho, rho));
         // As an older program wrote it.
         (about.band.pointwise, about.form_error) = (None, None);
     })?;
     let random = changed("density-1d-random", &one, |about| {
-        let law =
-            sampler::PriorDistribution::Points { values: vec![-5.0, 0.0, 30.0], weights: Some(vec![2.0, 5.0, 1.0]) };
+        let law = sampler::PriorDistribution::Points {
+            values: vec![-5.0, 0.0, 30.0],
+            weights: Some(vec![2.0, 5.0, 1.0]),
+        };
         about.noise.calibrated = Calibrated::Sampled;
         if let Some(sensitivity) = &mut about.sensitivity {
             sensitivity.derived = Derivation::Sampled;
@@ -242,7 +331,10 @@ fn variants() -> Found<Vec<Case>> {
         about.privacy.definition = Definition::Random(Random {
             gamma: 0.1,
             records: 300,
-            prior: vec![PriorColumn { column: "dep_delay".to_owned(), law }],
+            prior: vec![PriorColumn {
+                column: "dep_delay".to_owned(),
+                law,
+            }],
             samples: 285,
             order: 285,
             rho: 0.00974461166524198,
@@ -254,11 +346,14 @@ fn variants() -> Found<Vec<Case>> {
     let paper = changed("density-1d-paper", &one, |about| {
         about.noise.calibrated = Calibrated::Paper { times_needed: 2.75 };
         if let Some(sensitivity) = &mut about.sensitivity {
-            (sensitivity.units, sensitivity.derived) = (sensitivity.units * 11 / 4, Derivation::Paper);
+            (sensitivity.units, sensitivity.derived) =
+                (sensitivity.units * 11 / 4, Derivation::Paper);
         }
         widen(about, 2.75);
     })?;
-    let all = [chosen, hopping, cumulative, planned, gaussian, random, paper];
+    let all = [
+        chosen, hopping, cumulative, planned, gaussian, random, paper,
+    ];
     let names = [
         "density-1d-chosen",
         "density-1d-hopping",
@@ -269,36 +364,58 @@ fn variants() -> Found<Vec<Case>> {
         "density-1d-paper",
     ];
     let mut cases = vec![read(&constant, &[1, 2])?];
-    cases.extend(names.into_iter().zip(all).map(|(name, synopsis)| case(name, synopsis, &[2])));
+    cases.extend(
+        names
+            .into_iter()
+            .zip(all)
+            .map(|(name, synopsis)| case(name, synopsis, &[2])),
+    );
     Ok(cases)
 }
 
 fn on_kernel_points() -> Found<Vec<Case>> {
     let line = Arc::new(KernelDensity::diagonal(&in_cube(&[15.0]), 14)?);
     let parts = vec![vec![0.03, 0.012], vec![0.012, 0.02]];
-    let natural =
-        vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
+    let natural = vec![
+        vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0],
+        vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0],
+    ];
     let plane = Arc::new(KernelDensity::covariance(&parts, 16)?);
     let cube = Arc::new(KernelDensity::diagonal(&[0.5, 0.6, 0.7], 10)?);
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
-    let line = Release { law: NoiseDistribution::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
+    let line = Release {
+        law: NoiseDistribution::Ball,
+        order: 1,
+        ..density("density-points-1d", line, by(&[15.0]))?
+    };
     let plane = Release {
         law: NoiseDistribution::Ball,
         order: 1,
         key: None,
-        ..density("density-points-2d-covariance", plane, Smoothing::Covariance(natural))?
+        ..density(
+            "density-points-2d-covariance",
+            plane,
+            Smoothing::Covariance(natural),
+        )?
     };
     let cube = Release {
         law: NoiseDistribution::DiscreteGaussian,
         price: approximate("1", "0.000000001")?,
         order: 1,
-        ..density("density-points-3d", cube, by(&[0.5 * 210.0, 0.6 * 24.0, 0.7 * 3000.0]))?
+        ..density(
+            "density-points-3d",
+            cube,
+            by(&[0.5 * 210.0, 0.6 * 24.0, 0.7 * 3000.0]),
+        )?
     };
     let vouched = changed("density-points-1d-norm", &line.synopsis()?, |about| {
         about.smoothness = Some(Smoothness::Norm(900.0));
     })?;
     Ok(vec![
-        Case { proper: true, ..read(&line, &[1])? },
+        Case {
+            proper: true,
+            ..read(&line, &[1])?
+        },
         case("density-points-1d-norm", vouched, &[1]),
         read(&plane, &[1])?,
         read(&cube, &[1])?,
@@ -309,37 +426,81 @@ fn on_cells() -> Found<Vec<Case>> {
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
     let diagonal = |name, bandwidths: &[f64], spline, steps: &[u32]| -> Found<Release> {
         let target = Arc::new(CellDensity::diagonal(&in_cube(bandwidths), spline, steps)?);
-        Ok(Release { order: 1, ..density(name, target, by(bandwidths))? })
+        Ok(Release {
+            order: 1,
+            ..density(name, target, by(bandwidths))?
+        })
     };
     let line = diagonal("density-cells-1d-box", &[10.0], Spline::Box, &[24])?;
     let constant = Release {
         adjacency: Adjacency::ReplaceOne,
-        about: description::Target::Density(Density { kernel: by(&[15.0]), divide_by: Some(1_200) }),
+        about: description::Target::Density(Density {
+            kernel: by(&[15.0]),
+            divide_by: Some(1_200),
+        }),
         meaning: "records per unit of dep_delay; divide by 'divide_by' for a density".to_owned(),
         price: pure("0.05")?,
-        ..diagonal("density-cells-1d-quadratic", &[15.0], Spline::Quadratic, &[14])?
+        ..diagonal(
+            "density-cells-1d-quadratic",
+            &[15.0],
+            Spline::Quadratic,
+            &[14],
+        )?
     };
-    let plane =
-        Release { price: pure("0.2")?, ..diagonal("density-cells-2d", &[20.0, 3.0], Spline::Linear, &[10, 8])? };
-    let cube = Release { key: None, ..diagonal("density-cells-3d", &[40.0, 5.0, 600.0], Spline::Linear, &[5, 5, 4])? };
+    let plane = Release {
+        price: pure("0.2")?,
+        ..diagonal("density-cells-2d", &[20.0, 3.0], Spline::Linear, &[10, 8])?
+    };
+    let cube = Release {
+        key: None,
+        ..diagonal(
+            "density-cells-3d",
+            &[40.0, 5.0, 600.0],
+            Spline::Linear,
+            &[5, 5, 4],
+        )?
+    };
     let natural = vec![vec![400.0, 18.0], vec![18.0, 9.0]];
     let widths = [210.0, 24.0];
     let entry = |i: usize, j: usize| natural[i][j] / (widths[i] * widths[j]);
-    let parts: Vec<Vec<f64>> = (0..2).map(|i| (0..2).map(|j| entry(i, j)).collect()).collect();
-    let constant = changed("density-cells-1d-quadratic", &constant.synopsis()?, |about| {
-        about.reading = Some(Recommended::Nonnegative);
-    })?;
-    let slanted = Arc::new(CellDensity::covariance(&parts, Spline::Quadratic, &[12, 9])?);
+    let parts: Vec<Vec<f64>> = (0..2)
+        .map(|i| (0..2).map(|j| entry(i, j)).collect())
+        .collect();
+    let constant = changed(
+        "density-cells-1d-quadratic",
+        &constant.synopsis()?,
+        |about| {
+            about.reading = Some(Recommended::Nonnegative);
+        },
+    )?;
+    let slanted = Arc::new(CellDensity::covariance(
+        &parts,
+        Spline::Quadratic,
+        &[12, 9],
+    )?);
     let slanted = Release {
         law: NoiseDistribution::DiscreteGaussian,
         price: approximate("0.5", "0.000001")?,
         order: 1,
-        ..density("density-cells-2d-covariance", slanted, Smoothing::Covariance(natural))?
+        ..density(
+            "density-cells-2d-covariance",
+            slanted,
+            Smoothing::Covariance(natural),
+        )?
     };
     Ok(vec![
-        Case { proper: true, ..read(&line, &[1, 2])? },
-        Case { proper: true, ..case("density-cells-1d-quadratic", constant, &[1]) },
-        Case { proper: true, ..read(&plane, &[1])? },
+        Case {
+            proper: true,
+            ..read(&line, &[1, 2])?
+        },
+        Case {
+            proper: true,
+            ..case("density-cells-1d-quadratic", constant, &[1])
+        },
+        Case {
+            proper: true,
+            ..read(&plane, &[1])?
+        },
         read(&slanted, &[1])?,
         read(&cube, &[1])?,
     ])
@@ -348,10 +509,25 @@ fn on_cells() -> Found<Vec<Case>> {
 fn tables() -> Found<Vec<Case>> {
     let (column, min, max) = LABEL;
     let column = column.to_owned();
-    let number = CellLabel::Number { column: column.clone(), min, max };
-    let above = CellLabel::Above { column: column.clone(), above: LATE };
-    let classes = CellLabel::Classes { column: "punctuality".to_owned(), values: vec![1.0, 2.0, 3.0] };
-    let of = |name, bandwidths: &[f64], spline, steps: &[u32], label: Option<CellLabel>| -> Found<Release> {
+    let number = CellLabel::Number {
+        column: column.clone(),
+        min,
+        max,
+    };
+    let above = CellLabel::Above {
+        column: column.clone(),
+        above: LATE,
+    };
+    let classes = CellLabel::Classes {
+        column: "punctuality".to_owned(),
+        values: vec![1.0, 2.0, 3.0],
+    };
+    let of = |name,
+              bandwidths: &[f64],
+              spline,
+              steps: &[u32],
+              label: Option<CellLabel>|
+     -> Found<Release> {
         let (by, labelled) = match &label {
             None => (None, Labelled::Number),
             Some(CellLabel::Number { .. }) => (Some(TableLabel::Number), Labelled::Number),
@@ -372,33 +548,79 @@ fn tables() -> Found<Vec<Case>> {
         records: 60,
         price: pure("0.1")?,
         adjacency: Adjacency::ReplaceOne,
-        ..of("cells-number-1d-poor", &[15.0], Spline::Box, &[16], Some(number.clone()))?
+        ..of(
+            "cells-number-1d-poor",
+            &[15.0],
+            Spline::Box,
+            &[16],
+            Some(number.clone()),
+        )?
     };
     let gaussian = Release {
         law: NoiseDistribution::DiscreteGaussian,
         price: Price::Concentrated("0.1".parse()?),
-        ..of("cells-classes-2d", &[30.0, 3.0], Spline::Quadratic, &[9, 8], Some(classes))?
+        ..of(
+            "cells-classes-2d",
+            &[30.0, 3.0],
+            Spline::Quadratic,
+            &[9, 8],
+            Some(classes),
+        )?
     };
     let releases = [
         of("cells-1d", &[10.0], Spline::Quadratic, &[28], None)?,
-        of("cells-number-1d", &[12.0], Spline::Quadratic, &[20], Some(number.clone()))?,
+        of(
+            "cells-number-1d",
+            &[12.0],
+            Spline::Quadratic,
+            &[20],
+            Some(number.clone()),
+        )?,
         poor,
-        of("cells-above-2d", &[25.0, 3.0], Spline::Linear, &[10, 8], Some(above))?,
+        of(
+            "cells-above-2d",
+            &[25.0, 3.0],
+            Spline::Linear,
+            &[10, 8],
+            Some(above),
+        )?,
         gaussian,
-        of("cells-number-3d", &[60.0, 8.0, 900.0], Spline::Linear, &[4, 4, 4], Some(number))?,
+        of(
+            "cells-number-3d",
+            &[60.0, 8.0, 900.0],
+            Spline::Linear,
+            &[4, 4, 4],
+            Some(number),
+        )?,
     ];
     releases.iter().map(|release| read(release, &[1])).collect()
 }
 
 fn settings(kernel: Kernel, loss: Loss, dimensions: usize, degree: u32) -> machine::Settings {
-    machine::Settings { kernel, loss, c: C, records: MOST, dimensions, degree, landmarks: None }
+    machine::Settings {
+        kernel,
+        loss,
+        c: C,
+        records: MOST,
+        dimensions,
+        degree,
+        landmarks: None,
+    }
 }
 
 fn regression(name: &'static str, target: Arc<dyn Target>, method: Method) -> Found<Release> {
     let (label, min, max) = LABEL;
     Ok(Release {
-        about: description::Target::Regression(Regression { label: label.to_owned(), min, max, method }),
-        meaning: format!("{label} as expected; {} where there are no records", (min + max) / 2.0),
+        about: description::Target::Regression(Regression {
+            label: label.to_owned(),
+            min,
+            max,
+            method,
+        }),
+        meaning: format!(
+            "{label} as expected; {} where there are no records",
+            (min + max) / 2.0
+        ),
         records: MOST as usize,
         stands_for: (max - min) / 2.0,
         offset: (min + max) / 2.0,
@@ -407,7 +629,13 @@ fn regression(name: &'static str, target: Arc<dyn Target>, method: Method) -> Fo
 }
 
 fn method(kernel: Kernel, loss: Loss) -> Method {
-    Method::KernelMachine { loss, kernel, c: C, max_records: MOST, landmarks: None }
+    Method::KernelMachine {
+        loss,
+        kernel,
+        c: C,
+        max_records: MOST,
+        landmarks: None,
+    }
 }
 
 fn regressions() -> Found<Vec<Case>> {
@@ -418,7 +646,11 @@ fn regressions() -> Found<Vec<Case>> {
         ..regression(
             "regression-priestley-chao-1d",
             line,
-            Method::PriestleyChao { bandwidth: 20.0, gap: 1.0, max_records: MOST },
+            Method::PriestleyChao {
+                bandwidth: 20.0,
+                gap: 1.0,
+                max_records: MOST,
+            },
         )?
     };
     let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 7))?);
@@ -432,21 +664,45 @@ fn regressions() -> Found<Vec<Case>> {
         order: 1,
         ..regression("regression-points-1d", points, method(wide, Loss::Huber))?
     };
-    let ridge = Arc::new(KernelMachine::new(settings(Kernel::Linear, Loss::Squared, 2, 1), 3)?);
+    let ridge = Arc::new(KernelMachine::new(
+        settings(Kernel::Linear, Loss::Squared, 2, 1),
+        3,
+    )?);
     let ridge = Release {
         law: NoiseDistribution::Ball,
         adjacency: Adjacency::ReplaceOne,
         order: 1,
-        ..regression("regression-points-linear-2d", ridge, method(Kernel::Linear, Loss::Squared))?
+        ..regression(
+            "regression-points-linear-2d",
+            ridge,
+            method(Kernel::Linear, Loss::Squared),
+        )?
     };
-    Ok(vec![read(&line, &[1, 2])?, read(&plane, &[1, 2, 3])?, read(&points, &[1])?, read(&ridge, &[1])?])
+    Ok(vec![
+        read(&line, &[1, 2])?,
+        read(&plane, &[1, 2, 3])?,
+        read(&points, &[1])?,
+        read(&ridge, &[1])?,
+    ])
 }
 
-fn classifier(name: &'static str, target: Arc<dyn Target>, method: Method, stands_for: f64) -> Found<Release> {
+fn classifier(
+    name: &'static str,
+    target: Arc<dyn Target>,
+    method: Method,
+    stands_for: f64,
+) -> Found<Release> {
     let label = LABEL.0.to_owned();
     Ok(Release {
-        about: description::Target::Classifier(Classifier { label, above: LATE, method }),
-        meaning: format!("a score: above 0 where {} > {LATE} is expected, below 0 where it is not", LABEL.0),
+        about: description::Target::Classifier(Classifier {
+            label,
+            above: LATE,
+            method,
+        }),
+        meaning: format!(
+            "a score: above 0 where {} > {LATE} is expected, below 0 where it is not",
+            LABEL.0
+        ),
         records: MOST as usize,
         label: Labelled::Class,
         stands_for,
@@ -461,7 +717,9 @@ fn classifiers() -> Found<Vec<Case>> {
         ..classifier(
             "classifier-kernel-bayes-2d",
             bayes,
-            Method::KernelBayes { bandwidths: vec![15.0, 2.0] },
+            Method::KernelBayes {
+                bandwidths: vec![15.0, 2.0],
+            },
             1.0 / volume(2),
         )?
     };
@@ -474,19 +732,31 @@ fn classifiers() -> Found<Vec<Case>> {
         ..classifier(
             "classifier-gaussian-bayes-3d",
             normal,
-            Method::GaussianBayes { min_deviations: deviations },
+            Method::GaussianBayes {
+                min_deviations: deviations,
+            },
             1.0 / volume(3),
         )?
     };
     let on_points = |name, kernel, loss, axes, most| -> Found<Release> {
         let target = Arc::new(KernelMachine::new(settings(kernel, loss, axes, 1), most)?);
-        Ok(Release { law: NoiseDistribution::Ball, order: 1, ..classifier(name, target, method(kernel, loss), 1.0)? })
+        Ok(Release {
+            law: NoiseDistribution::Ball,
+            order: 1,
+            ..classifier(name, target, method(kernel, loss), 1.0)?
+        })
     };
     let laplacian = Kernel::Laplacian { bandwidth: 0.5 };
     let polynomial = Kernel::Polynomial { power: 3 };
     let flat = Arc::new(Logistic::new(2, C, MOST, Score::Linear)?);
-    let logistic = Method::Logistic { c: C, max_records: MOST };
-    let flat = Release { order: 1, ..classifier("classifier-logistic-2d", flat, logistic.clone(), 1.0)? };
+    let logistic = Method::Logistic {
+        c: C,
+        max_records: MOST,
+    };
+    let flat = Release {
+        order: 1,
+        ..classifier("classifier-logistic-2d", flat, logistic.clone(), 1.0)?
+    };
     let steep = Arc::new(Logistic::new(3, C, MOST, Score::Linear)?);
     let steep = Release {
         order: 1,
@@ -494,7 +764,12 @@ fn classifiers() -> Found<Vec<Case>> {
         ..classifier("classifier-logistic-3d", steep, logistic.clone(), 1.0)?
     };
     let machine = Arc::new(Machine::new(settings(laplacian, Loss::Logistic, 1, 20))?);
-    let machine = classifier("classifier-machine-1d", machine, method(laplacian, Loss::Logistic), 1.0)?;
+    let machine = classifier(
+        "classifier-machine-1d",
+        machine,
+        method(laplacian, Loss::Logistic),
+        1.0,
+    )?;
     let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 6 })?);
     let likely = Release {
         about: description::Target::Probability(Classifier {
@@ -509,9 +784,36 @@ fn classifiers() -> Found<Vec<Case>> {
     Ok(vec![
         read(&bayes, &[1, 2])?,
         read(&normal, &[1, 2])?,
-        read(&on_points("classifier-points-laplacian-1d", laplacian, Loss::Hinge, 1, 8)?, &[1])?,
-        read(&on_points("classifier-points-polynomial-2d", polynomial, Loss::Logistic, 2, 10)?, &[1])?,
-        read(&on_points("classifier-points-linear-3d", Kernel::Linear, Loss::Hinge, 3, 4)?, &[1])?,
+        read(
+            &on_points(
+                "classifier-points-laplacian-1d",
+                laplacian,
+                Loss::Hinge,
+                1,
+                8,
+            )?,
+            &[1],
+        )?,
+        read(
+            &on_points(
+                "classifier-points-polynomial-2d",
+                polynomial,
+                Loss::Logistic,
+                2,
+                10,
+            )?,
+            &[1],
+        )?,
+        read(
+            &on_points(
+                "classifier-points-linear-3d",
+                Kernel::Linear,
+                Loss::Hinge,
+                3,
+                4,
+            )?,
+            &[1],
+        )?,
         read(&flat, &[1, 2])?,
         read(&steep, &[1])?,
         read(&machine, &[1, 2, 3])?,
@@ -519,30 +821,67 @@ fn classifiers() -> Found<Vec<Case>> {
     ])
 }
 
-fn sum(name: &'static str, text: &str, axes: usize, degree: u32, clip: Option<Clip>) -> Found<Release> {
-    let variables: Vec<Variable> =
-        domain(axes).into_iter().map(|axis| Variable { name: axis.column, min: axis.min, max: axis.max }).collect();
+fn sum(
+    name: &'static str,
+    text: &str,
+    axes: usize,
+    degree: u32,
+    clip: Option<Clip>,
+) -> Found<Release> {
+    let variables: Vec<Variable> = domain(axes)
+        .into_iter()
+        .map(|axis| Variable {
+            name: axis.column,
+            min: axis.min,
+            max: axis.max,
+        })
+        .collect();
     let (label, min, max) = LABEL;
-    let label = expression::Label::Number(Variable { name: label.to_owned(), min, max });
+    let label = expression::Label::Number(Variable {
+        name: label.to_owned(),
+        min,
+        max,
+    });
     let formula = Formula::new(text, &variables, Some(&label), degree)?;
     let target = match clip {
         Some(Clip { sup, sum }) => formula.clipped(sup, sum)?,
         None => formula.proved()?,
     };
-    let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
+    let clipped = clip.map(|Clip { sup, sum }| {
+        format!(", each clipped to {sup} a lattice point and {sum} in all")
+    });
     Ok(Release {
-        about: description::Target::Sum(Sum { expression: text.to_owned(), clip }),
-        meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
+        about: description::Target::Sum(Sum {
+            expression: text.to_owned(),
+            clip,
+        }),
+        meaning: format!(
+            "the sum of {text} over the records{}",
+            clipped.unwrap_or_default()
+        ),
         stands_for: 1.0,
         ..density(name, Arc::new(target), Smoothing::Bandwidths(Vec::new()))?
     })
 }
 
 fn sums() -> Found<Vec<Case>> {
-    let line = sum("sum-1d", "max(0, 1 - abs(dep_delay - at.dep_delay) / 30)", 1, 16, None)?;
-    let clip = Some(Clip { sup: 60.0, sum: 2_000.0 });
-    let clipped = "arr_delay * exp(-((hour - at.hour) / 4)^2) * exp(-((dep_delay - at.dep_delay) / 60)^2)";
-    let plane = Release { records: 300, ..sum("sum-2d-clipped", clipped, 2, 6, clip)? };
+    let line = sum(
+        "sum-1d",
+        "max(0, 1 - abs(dep_delay - at.dep_delay) / 30)",
+        1,
+        16,
+        None,
+    )?;
+    let clip = Some(Clip {
+        sup: 60.0,
+        sum: 2_000.0,
+    });
+    let clipped =
+        "arr_delay * exp(-((hour - at.hour) / 4)^2) * exp(-((dep_delay - at.dep_delay) / 60)^2)";
+    let plane = Release {
+        records: 300,
+        ..sum("sum-2d-clipped", clipped, 2, 6, clip)?
+    };
     Ok(vec![read(&line, &[1, 2])?, read(&plane, &[1, 2])?])
 }
 
@@ -551,13 +890,17 @@ fn moments() -> Found<Vec<Case>> {
         let target = Arc::new(Cosines::new(axes, frequencies)?);
         let release = Release {
             about: description::Target::Moments(Moments { frequencies }),
-            meaning: "sums over the records of products of cosines of the angles of the columns".to_owned(),
+            meaning: "sums over the records of products of cosines of the angles of the columns"
+                .to_owned(),
             stands_for: 1.0,
             order: 1,
             law,
             ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
         };
-        Ok(Case { queries: queries.to_vec(), ..read(&release, &[1])? })
+        Ok(Case {
+            queries: queries.to_vec(),
+            ..read(&release, &[1])?
+        })
     };
     let alone = [
         "1",
@@ -566,10 +909,25 @@ fn moments() -> Found<Vec<Case>> {
         "exp(-(dep_delay/60)^2)",
         "1 / (1 + exp((15 - dep_delay) / 10))",
     ];
-    let both = ["dep_delay * hour", "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)"];
+    let both = [
+        "dep_delay * hour",
+        "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)",
+    ];
     Ok(vec![
-        moments("moments-1d", 1, 24, NoiseDistribution::DiscreteLaplace, &alone)?,
-        moments("moments-1d-ball", 1, 6, NoiseDistribution::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,
+        moments(
+            "moments-1d",
+            1,
+            24,
+            NoiseDistribution::DiscreteLaplace,
+            &alone,
+        )?,
+        moments(
+            "moments-1d-ball",
+            1,
+            6,
+            NoiseDistribution::Ball,
+            &["dep_delay", "exp(-(dep_delay/60)^2)"],
+        )?,
         moments("moments-2d", 2, 8, NoiseDistribution::DiscreteCube, &both)?,
         moments(
             "moments-3d",

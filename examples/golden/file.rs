@@ -35,13 +35,23 @@ const LENGTH: f64 = 1e-10;
 
 pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
     let sealed = case.synopsis.encode()?;
-    let headers: Vec<Value> = sealed.headers.iter().map(|(name, value)| json!([name, value])).collect();
+    let headers: Vec<Value> = sealed
+        .headers
+        .iter()
+        .map(|(name, value)| json!([name, value]))
+        .collect();
     let mut text = String::from("{\n");
     for (name, value) in [
         ("name", json!(case.name).to_string()),
         ("synopsis", case.synopsis.to_json()?),
-        ("arrow", json!(BASE64_STANDARD.encode(&sealed.bytes)).to_string()),
-        ("message", json!({ "key": sealed.key, "headers": headers }).to_string()),
+        (
+            "arrow",
+            json!(BASE64_STANDARD.encode(&sealed.bytes)).to_string(),
+        ),
+        (
+            "message",
+            json!({ "key": sealed.key, "headers": headers }).to_string(),
+        ),
         ("evaluations", evaluations(case)?.to_string()),
         ("refused", refused(case).to_string()),
         ("half_widths", half_widths(case)?.to_string()),
@@ -75,7 +85,9 @@ fn name(by: By) -> Value {
 
 fn readings(case: &Case) -> Vec<By> {
     let orders = case.orders.iter().map(|order| By::Bernstein(*order));
-    orders.chain([By::Nearest, By::Kernel, By::Posterior, By::Nonnegative]).collect()
+    orders
+        .chain([By::Nearest, By::Kernel, By::Posterior, By::Nonnegative])
+        .collect()
 }
 
 fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
@@ -83,9 +95,14 @@ fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
     let mut evaluations = Vec::new();
     for by in readings(case) {
         // Readings that do not exist are listed under `refused`.
-        let Ok(evaluator) = case.synopsis.evaluator(by) else { continue };
+        let Ok(evaluator) = case.synopsis.evaluator(by) else {
+            continue;
+        };
         let values = at(&points, |point| evaluator.evaluate(point))?;
-        let deviations: Option<Vec<f64>> = points.iter().map(|p| evaluator.deviation(p).ok().flatten()).collect();
+        let deviations: Option<Vec<f64>> = points
+            .iter()
+            .map(|p| evaluator.deviation(p).ok().flatten())
+            .collect();
         let tolerance = tolerance(&case.synopsis, by, &values);
         evaluations.push(json!({
             "by": name(by),
@@ -100,14 +117,20 @@ fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
 }
 
 fn refused(case: &Case) -> Value {
-    let refused = readings(case).into_iter().filter(|by| case.synopsis.evaluator(*by).is_err());
+    let refused = readings(case)
+        .into_iter()
+        .filter(|by| case.synopsis.evaluator(*by).is_err());
     json!(refused.map(name).collect::<Vec<Value>>())
 }
 
 /// Relative to the largest value. For kernel functions, whose coefficients can be far larger than their sum, the effect of
 /// rounding every term.
 fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
-    let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+    let largest = |values: &[f64]| {
+        values
+            .iter()
+            .fold(0.0_f64, |most, value| most.max(value.abs()))
+    };
     match (by, &synopsis.description().basis) {
         (By::Posterior | By::Nonnegative, _) => POSTERIOR,
         (By::Kernel, Basis::Bernstein) => INTERPOLATION,
@@ -134,9 +157,13 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
     // The intervals of tables are not as wide on both sides: they are under `readings`.
     let ends = |order: u32, half: &dyn Fn(&[f64]) -> Result<f64, synopsis::Error>| {
         let evaluator = case.synopsis.evaluator(order)?;
-        let ends = points.iter().map(|point| evaluator.interval(point, half(point)?));
+        let ends = points
+            .iter()
+            .map(|point| evaluator.interval(point, half(point)?));
         let ends: Vec<[f64; 2]> = ends.collect::<Result<_, _>>()?;
-        Ok::<_, synopsis::Error>(json!((!matches!(about.basis, Basis::Tables(_))).then_some(ends)))
+        Ok::<_, synopsis::Error>(json!(
+            (!matches!(about.basis, Basis::Tables(_))).then_some(ends)
+        ))
     };
     let mut pointwise = Vec::new();
     for order in &case.orders {
@@ -193,14 +220,22 @@ fn integrals(case: &Case) -> Result<Value, Box<dyn Error>> {
 
 /// What is read from tables of cells, at the smallest bandwidths and at twice those.
 fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
-    let Ok(tables) = case.synopsis.tables() else { return Ok(Value::Null) };
+    let Ok(tables) = case.synopsis.tables() else {
+        return Ok(Value::Null);
+    };
     let about = case.synopsis.description();
     let points = points(&about.domain);
     let least = tables.bandwidths();
     let wide: Vec<f64> = least.iter().map(|b| 2.0 * b).collect();
     let is_number = matches!(tables.label(), Some(CellLabel::Number { .. }));
-    let labelled: Vec<usize> = if tables.label().is_some() { (0..tables.count()).collect() } else { Vec::new() };
-    let interval = |interval: Option<Interval>| json!(interval.map(|Interval { lower, upper }| [lower, upper]));
+    let labelled: Vec<usize> = if tables.label().is_some() {
+        (0..tables.count()).collect()
+    } else {
+        Vec::new()
+    };
+    let interval = |interval: Option<Interval>| {
+        json!(interval.map(|Interval { lower, upper }| [lower, upper]))
+    };
     let mut readings = Vec::new();
     for bandwidths in [&least, &wide] {
         let kernel = tables.kernel(Some(bandwidths))?;
@@ -219,13 +254,20 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
             };
             add(json!({ "reading": "density" }), kernel.density(point)?);
             let naive = [("naive", Fit::Naive)].into_iter().filter(|_| !is_number);
-            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)].into_iter().chain(naive) {
+            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)]
+                .into_iter()
+                .chain(naive)
+            {
                 for table in &labelled {
-                    let about = json!({ "reading": "probability", "table": table, "degree": degree });
+                    let about =
+                        json!({ "reading": "probability", "table": table, "degree": degree });
                     add(about, kernel.probability(point, *table, fit)?);
                 }
                 if is_number {
-                    add(json!({ "reading": "expected", "degree": degree }), kernel.expected(point, fit)?);
+                    add(
+                        json!({ "reading": "expected", "degree": degree }),
+                        kernel.expected(point, fit)?,
+                    );
                 }
             }
             for over in labelled.iter().filter(|_| !is_number) {
@@ -249,14 +291,23 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
         add(json!({ "reading": "count" }), range.count());
         add(json!({ "reading": "share" }), range.share());
         for table in &labelled {
-            add(json!({ "reading": "probability", "table": table }), range.probability(*table)?);
+            add(
+                json!({ "reading": "probability", "table": table }),
+                range.probability(*table)?,
+            );
         }
         if is_number {
             add(json!({ "reading": "expected" }), range.mean()?);
         }
     }
     for part in [0.05, 0.5, 0.9] {
-        let Ok(Estimate { value, interval: within }) = tables.quantile(part) else { continue };
+        let Ok(Estimate {
+            value,
+            interval: within,
+        }) = tables.quantile(part)
+        else {
+            continue;
+        };
         let within = interval(within);
         readings.push(json!({
             "reading": "quantile", "part": part, "value": value, "pointwise": within, "tolerance": READING,
@@ -277,7 +328,9 @@ fn queries(case: &Case) -> Result<Value, Box<dyn Error>> {
         let proved = Query::expression(function, &case.synopsis)?;
         let answer = case.synopsis.answer(&proved)?;
         // Found on a fine grid, which every client can do; only the library has the proof by intervals.
-        let seen = case.synopsis.answer(&Query::function(|x| value(function, x)))?;
+        let seen = case
+            .synopsis
+            .answer(&Query::function(|x| value(function, x)))?;
         let weights = case.synopsis.weights(&proved)?;
         queries.push(json!({
             "function": function,
@@ -306,12 +359,16 @@ fn value(function: &str, x: &[f64]) -> f64 {
         ("dep_delay", [delay, ..]) => *delay,
         ("dep_delay^3 - 2 * dep_delay", [delay, ..]) => delay.powi(3) - 2.0 * delay,
         ("exp(-(dep_delay/60)^2)", [delay, ..]) => (-(delay / 60.0).powi(2)).exp(),
-        ("1 / (1 + exp((15 - dep_delay) / 10))", [delay, ..]) => 1.0 / (1.0 + ((15.0 - delay) / 10.0).exp()),
+        ("1 / (1 + exp((15 - dep_delay) / 10))", [delay, ..]) => {
+            1.0 / (1.0 + ((15.0 - delay) / 10.0).exp())
+        }
         ("exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)", [delay, hour, ..]) => {
             near(*delay, 15.0, 40.0) * near(*hour, 17.0, 6.0)
         }
         ("dep_delay * hour", [delay, hour, ..]) => delay * hour,
-        ("dep_delay * hour * distance / 1000", [delay, hour, distance]) => delay * hour * distance / 1000.0,
+        ("dep_delay * hour * distance / 1000", [delay, hour, distance]) => {
+            delay * hour * distance / 1000.0
+        }
         _ => f64::NAN,
     }
 }
@@ -345,7 +402,18 @@ fn at<E>(points: &[Vec<f64>], f: impl Fn(&[f64]) -> Result<f64, E>) -> Result<Ve
 /// Corners, edges, and irregular points, in natural units.
 pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
     let unit: &[&[f64]] = match domain.len() {
-        1 => &[&[0.0], &[1e-6], &[0.0137], &[0.1], &[0.25], &[0.4611], &[0.5], &[0.77], &[0.9899], &[1.0]],
+        1 => &[
+            &[0.0],
+            &[1e-6],
+            &[0.0137],
+            &[0.1],
+            &[0.25],
+            &[0.4611],
+            &[0.5],
+            &[0.77],
+            &[0.9899],
+            &[1.0],
+        ],
         2 => &[
             &[0.0, 0.0],
             &[0.0, 1.0],
@@ -372,5 +440,7 @@ pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
         let x = axis.min + y * (axis.max - axis.min);
         ((x * 1e6).round() / 1e6).clamp(axis.min, axis.max)
     };
-    unit.iter().map(|point| domain.iter().zip(*point).map(natural).collect()).collect()
+    unit.iter()
+        .map(|point| domain.iter().zip(*point).map(natural).collect())
+        .collect()
 }

@@ -12,8 +12,8 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
-    Privacy, Sensitivity, Unit,
+    Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise,
+    NoiseDistribution, Privacy, Sensitivity, Unit,
 };
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::grid::Span;
@@ -23,7 +23,11 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
 
 /// The axes of the records. Every record also has a label: the arrival delay, from -60 to 150 minutes.
-pub const AXES: [(&str, f64, f64); 3] = [("dep_delay", -30.0, 180.0), ("hour", 0.0, 24.0), ("distance", 0.0, 3000.0)];
+pub const AXES: [(&str, f64, f64); 3] = [
+    ("dep_delay", -30.0, 180.0),
+    ("hour", 0.0, 24.0),
+    ("distance", 0.0, 3000.0),
+];
 pub const LABEL: (&str, f64, f64) = ("arr_delay", -60.0, 150.0);
 /// Minutes of arrival delay above which a flight counts as late.
 pub const LATE: f64 = 15.0;
@@ -62,18 +66,32 @@ impl Release {
     pub fn synopsis(&self) -> Result<Synopsis, Box<dyn Error>> {
         let shape = self.target.shape();
         let spec = self.target.accumulator();
-        let records = self.flights().into_iter().map(|(x, label)| spec.record(&x, label));
-        let exact = self.target.evaluate(&spec.filled(records.collect::<Vec<Record>>()));
-        let change = self.target.sensitivity_in(self.law.norm(), self.adjacency, 1)?;
+        let records = self
+            .flights()
+            .into_iter()
+            .map(|(x, label)| spec.record(&x, label));
+        let exact = self
+            .target
+            .evaluate(&spec.filled(records.collect::<Vec<Record>>()));
+        let change = self
+            .target
+            .sensitivity_in(self.law.norm(), self.adjacency, 1)?;
         let mechanism = Mechanism::calibrated(self.law, change, shape.values(), self.price)?;
         let noisy = mechanism.release(&exact, &mut Generator::frozen([7; 32]));
         let grid = self.target.unit() * self.stands_for;
-        let natural = noisy.values().iter().map(|value| *value as f64 * grid).collect();
+        let natural = noisy
+            .values()
+            .iter()
+            .map(|value| *value as f64 * grid)
+            .collect();
         let published = self.target.publish(natural);
         let on_points = matches!(shape.basis, Basis::Kernel(_));
         let values = match on_points {
             true => published,
-            false => published.into_iter().map(|value| self.offset + value).collect(),
+            false => published
+                .into_iter()
+                .map(|value| self.offset + value)
+                .collect(),
         };
         let noise = Noise {
             law: self.law,
@@ -92,7 +110,10 @@ impl Release {
         };
         let domain = domain(self.axes);
         let form_error = form_error::of_form(&self.about, &shape, self.order, &domain);
-        let window = Span { start: time("2013-06-18T05:00:00Z")?, end: time("2013-06-19T05:00:00Z")? };
+        let window = Span {
+            start: time("2013-06-18T05:00:00Z")?,
+            end: time("2013-06-19T05:00:00Z")?,
+        };
         let about = Description {
             format: FORMAT,
             pipeline: "flights".to_owned(),
@@ -118,7 +139,12 @@ impl Release {
                 adjacency: self.adjacency,
                 implies: None,
                 price: self.price,
-                blocks: vec![Charge { start: window.start, end: window.end, spent: self.price, total: self.price }],
+                blocks: vec![Charge {
+                    start: window.start,
+                    end: window.end,
+                    spent: self.price,
+                    total: self.price,
+                }],
             },
             choices: Vec::new(),
             band,
@@ -126,15 +152,20 @@ impl Release {
             form_error,
             reading: None,
             not_protected: vec![
-                "exact publication times when the worker is late, and that it has stopped".to_owned(),
-                "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
+                "exact publication times when the worker is late, and that it has stopped"
+                    .to_owned(),
+                "copies of one row that a producer wrote twice: use idempotent producers"
+                    .to_owned(),
             ],
             incomplete: false,
             digests: Digests {
                 configuration: "9f86d081884c7d659a2feaa0c55ad015".to_owned(),
                 program: "bernstream 0.1.0".to_owned(),
             },
-            ledger: Entry { id: "3b1f0c7e9a2d4f60".to_owned(), sequence: 17 },
+            ledger: Entry {
+                id: "3b1f0c7e9a2d4f60".to_owned(),
+                sequence: 17,
+            },
             panes: None,
             synthetic: true,
         };
@@ -148,17 +179,28 @@ impl Release {
             let rush = if rng.random() { 8.0 } else { 17.5 };
             let hour = (rush + 2.5 * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 24.0);
             let late = rng.random::<f64>() < 0.2 + hour / 60.0;
-            let waits: f64 = if late { 30.0 * rng.sample::<f64, _>(Exp1) } else { 0.0 };
+            let waits: f64 = if late {
+                30.0 * rng.sample::<f64, _>(Exp1)
+            } else {
+                0.0
+            };
             let delay = -4.0 + 4.0 * rng.sample::<f64, _>(StandardNormal) + waits;
             let distance = 400.0 + 800.0 * rng.sample::<f64, _>(Exp1);
             let arrival = delay - 6.0 + 14.0 * rng.sample::<f64, _>(StandardNormal);
-            let place = [delay, hour, distance].into_iter().zip(AXES).take(self.axes);
-            let place = place.map(|(x, (_, min, max))| (x.clamp(min, max) - min) / (max - min)).collect();
+            let place = [delay, hour, distance]
+                .into_iter()
+                .zip(AXES)
+                .take(self.axes);
+            let place = place
+                .map(|(x, (_, min, max))| (x.clamp(min, max) - min) / (max - min))
+                .collect();
             let (_, min, max) = LABEL;
             let label = match self.label {
                 Labelled::Class if arrival > LATE => 1.0,
                 Labelled::Class => -1.0,
-                Labelled::Classes => [0.0, LATE].iter().filter(|least| arrival > **least).count() as f64,
+                Labelled::Classes => {
+                    [0.0, LATE].iter().filter(|least| arrival > **least).count() as f64
+                }
                 Labelled::Number => 2.0 * (arrival.clamp(min, max) - min) / (max - min) - 1.0,
             };
             (place, label)
@@ -168,7 +210,11 @@ impl Release {
 }
 
 pub fn domain(axes: usize) -> Vec<Axis> {
-    let axis = |(column, min, max): (&str, f64, f64)| Axis { column: column.to_owned(), min, max };
+    let axis = |(column, min, max): (&str, f64, f64)| Axis {
+        column: column.to_owned(),
+        min,
+        max,
+    };
     AXES.into_iter().take(axes).map(axis).collect()
 }
 

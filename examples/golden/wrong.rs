@@ -30,43 +30,123 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("too many values", "[2.0,4.0,6.0]", "[2.0,4.0,6.0,8.0]"),
         ("no values", r#","values":[2.0,4.0,6.0]"#, ""),
         ("a value that is null", "[2.0,4.0,6.0]", "[2.0,null,6.0]"),
-        ("a value that is text", "[2.0,4.0,6.0]", r#"[2.0,"4.0",6.0]"#),
+        (
+            "a value that is text",
+            "[2.0,4.0,6.0]",
+            r#"[2.0,"4.0",6.0]"#,
+        ),
         ("a value that is true", "[2.0,4.0,6.0]", "[2.0,true,6.0]"),
-        ("a value too large for a number", "[2.0,4.0,6.0]", "[2.0,1e999,6.0]"),
-        ("a value that is NaN, which is not JSON", "[2.0,4.0,6.0]", "[2.0,NaN,6.0]"),
-        ("values in a list of lists", "[2.0,4.0,6.0]", "[[2.0,4.0,6.0]]"),
-        ("an axis upside down", r#""min":-30.0,"max":180.0"#, r#""min":180.0,"max":-30.0"#),
+        (
+            "a value too large for a number",
+            "[2.0,4.0,6.0]",
+            "[2.0,1e999,6.0]",
+        ),
+        (
+            "a value that is NaN, which is not JSON",
+            "[2.0,4.0,6.0]",
+            "[2.0,NaN,6.0]",
+        ),
+        (
+            "values in a list of lists",
+            "[2.0,4.0,6.0]",
+            "[[2.0,4.0,6.0]]",
+        ),
+        (
+            "an axis upside down",
+            r#""min":-30.0,"max":180.0"#,
+            r#""min":180.0,"max":-30.0"#,
+        ),
         ("an axis without width", r#""min":-30.0"#, r#""min":180.0"#),
-        ("an axis whose width overflows", r#""min":-30.0,"max":180.0"#, r#""min":-1.7e308,"max":1.7e308"#),
+        (
+            "an axis whose width overflows",
+            r#""min":-30.0,"max":180.0"#,
+            r#""min":-1.7e308,"max":1.7e308"#,
+        ),
         ("an axis without bounds", r#","min":-30.0,"max":180.0"#, ""),
-        ("no axis", r#"[{"column":"dep_delay","min":-30.0,"max":180.0}]"#, "[]"),
+        (
+            "no axis",
+            r#"[{"column":"dep_delay","min":-30.0,"max":180.0}]"#,
+            "[]",
+        ),
         ("degree 0", r#""degree":2"#, r#""degree":0"#),
         ("a negative degree", r#""degree":2"#, r#""degree":-2"#),
         ("a degree above 5000", r#""degree":2"#, r#""degree":5001"#),
-        ("a degree with a fraction", r#""degree":2"#, r#""degree":2.5"#),
+        (
+            "a degree with a fraction",
+            r#""degree":2"#,
+            r#""degree":2.5"#,
+        ),
         ("order 0", r#""order":2"#, r#""order":0"#),
         ("an order above 1000", r#""order":2"#, r#""order":1001"#),
         ("a band of 0", r#""half_width":1.25"#, r#""half_width":0.0"#),
-        ("a negative band", r#""half_width":1.25"#, r#""half_width":-1.25"#),
+        (
+            "a negative band",
+            r#""half_width":1.25"#,
+            r#""half_width":-1.25"#,
+        ),
         ("a band without weights", "[1.0,1.5,1.0]", "[]"),
-        ("a band with a weight of 0", "[1.0,1.5,1.0]", "[1.0,0.0,1.0]"),
-        ("an error of the form of 0", r#""draws":20000},"#, r#""draws":20000,"pointwise":0.7},"form_error":0.0,"#),
-        ("an error of the form without a pointwise band", r#""draws":20000},"#, r#""draws":20000},"form_error":0.1,"#),
-        ("a pointwise band of 0", r#""draws":20000"#, r#""draws":20000,"pointwise":0.0"#),
-        ("a band that covers something else", "the noise, not the approximation", "everything"),
+        (
+            "a band with a weight of 0",
+            "[1.0,1.5,1.0]",
+            "[1.0,0.0,1.0]",
+        ),
+        (
+            "an error of the form of 0",
+            r#""draws":20000},"#,
+            r#""draws":20000,"pointwise":0.7},"form_error":0.0,"#,
+        ),
+        (
+            "an error of the form without a pointwise band",
+            r#""draws":20000},"#,
+            r#""draws":20000},"form_error":0.1,"#,
+        ),
+        (
+            "a pointwise band of 0",
+            r#""draws":20000"#,
+            r#""draws":20000,"pointwise":0.0"#,
+        ),
+        (
+            "a band that covers something else",
+            "the noise, not the approximation",
+            "everything",
+        ),
         ("noise without scale", r#""scale":0.25"#, r#""scale":0.0"#),
         ("noise without grid", r#""grid":5e-10"#, r#""grid":0"#),
-        ("a law of noise that nobody knows", "discrete laplace", "cauchy"),
-        ("a basis that nobody knows", r#""basis":"bernstein""#, r#""basis":"wavelets""#),
-        ("a target that nobody knows", r#"{"density":"#, r#"{"median":"#),
+        (
+            "a law of noise that nobody knows",
+            "discrete laplace",
+            "cauchy",
+        ),
+        (
+            "a basis that nobody knows",
+            r#""basis":"bernstein""#,
+            r#""basis":"wavelets""#,
+        ),
+        (
+            "a target that nobody knows",
+            r#"{"density":"#,
+            r#"{"median":"#,
+        ),
         (
             "a window that is not a time",
             r#"{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z"},"published""#,
             r#"{"start":"yesterday","end":"2013-01-02T05:00:00Z"},"published""#,
         ),
-        ("a price of another kind than the definition", r#""price":"0.5""#, r#""price":{"rho":"0.5"}"#),
-        ("a price that is a number", r#""price":"0.5""#, r#""price":0.5"#),
-        ("a declared plan without what it implies", r#""pure epsilon""#, r#""declared plan""#),
+        (
+            "a price of another kind than the definition",
+            r#""price":"0.5""#,
+            r#""price":{"rho":"0.5"}"#,
+        ),
+        (
+            "a price that is a number",
+            r#""price":"0.5""#,
+            r#""price":0.5"#,
+        ),
+        (
+            "a declared plan without what it implies",
+            r#""pure epsilon""#,
+            r#""declared plan""#,
+        ),
         (
             "noise sampled, but differential privacy that is not random",
             r#""calibrated":"tight""#,
@@ -77,9 +157,21 @@ pub fn text() -> Result<String, Box<dyn Error>> {
             r#""synthetic":true"#,
             r#""synthetic":true,"smoothness":{"lipschitz":[1.0,2.0]}"#,
         ),
-        ("a reading of cells, but no cells", r#""synthetic":true"#, r#""synthetic":true,"reading":"nonnegative""#),
-        ("an offset that is not a number", r#""synthetic":true"#, r#""synthetic":true,"offset":null"#),
-        ("no lattice, but a degree", r#""basis":"bernstein""#, r#""basis":"affine""#),
+        (
+            "a reading of cells, but no cells",
+            r#""synthetic":true"#,
+            r#""synthetic":true,"reading":"nonnegative""#,
+        ),
+        (
+            "an offset that is not a number",
+            r#""synthetic":true"#,
+            r#""synthetic":true,"offset":null"#,
+        ),
+        (
+            "no lattice, but a degree",
+            r#""basis":"bernstein""#,
+            r#""basis":"affine""#,
+        ),
         (
             "no description of the noise",
             r#""noise":{"law":"discrete laplace","scale":0.25,"grid":5e-10,"calibrated":"tight"},"#,
@@ -97,7 +189,9 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     // Forms without a lattice have degree and order 1.
     let flat = good.replace(r#""degree":2,"order":2"#, r#""degree":1,"order":1"#);
     let cells = |precision: &str, spline: &str, steps: &str| {
-        format!(r#""basis":{{"cells":{{"precision":{precision},"spline":"{spline}","steps":{steps}}}}}"#)
+        format!(
+            r#""basis":{{"cells":{{"precision":{precision},"spline":"{spline}","steps":{steps}}}}}"#
+        )
     };
     for (why, basis) in [
         ("kernel points outside of the cube", format!("{points}[[0.0],[0.5],[1.5]]}}}}")),
@@ -126,11 +220,13 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     ] {
         wrong.push(json!({ "why": why, "text": flat.replace(r#""basis":"bernstein""#, &basis) }));
     }
-    let tables = |target: Value, bandwidths: Value, tables: u32| -> Result<String, Box<dyn Error>> {
+    let tables = |target: Value,
+                  bandwidths: Value,
+                  tables: u32|
+     -> Result<String, Box<dyn Error>> {
         let mut about: Value = serde_json::from_str(&flat)?;
         about["target"] = target;
-        about["basis"] =
-            json!({ "tables": { "spline": "box", "steps": [3], "bandwidths": bandwidths, "tables": tables } });
+        about["basis"] = json!({ "tables": { "spline": "box", "steps": [3], "bandwidths": bandwidths, "tables": tables } });
         Ok(about.to_string())
     };
     let cells = |label: Value| json!({ "cells": { "label": label } });
@@ -140,16 +236,36 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("tables of a density", tables(density, json!([0.5]), 1)?),
         (
             "tables of another number than the label's",
-            tables(cells(json!({ "above": { "column": "x", "above": 1.0 } })), json!([0.5]), 1)?,
+            tables(
+                cells(json!({ "above": { "column": "x", "above": 1.0 } })),
+                json!([0.5]),
+                1,
+            )?,
         ),
         (
             "tables of one class",
-            tables(cells(json!({ "classes": { "column": "x", "values": [1.0] } })), json!([0.5]), 1)?,
+            tables(
+                cells(json!({ "classes": { "column": "x", "values": [1.0] } })),
+                json!([0.5]),
+                1,
+            )?,
         ),
-        ("tables read by a kernel as narrow as their spline", tables(cells(Value::Null), json!([0.09]), 1)?),
-        ("tables read by a kernel wider than the domain", tables(cells(Value::Null), json!([1.5]), 1)?),
-        ("tables without a bandwidth for each axis", tables(cells(Value::Null), json!([0.5, 0.5]), 1)?),
-        ("tables of another number than the values", tables(cells(Value::Null), json!([0.5]), 0)?),
+        (
+            "tables read by a kernel as narrow as their spline",
+            tables(cells(Value::Null), json!([0.09]), 1)?,
+        ),
+        (
+            "tables read by a kernel wider than the domain",
+            tables(cells(Value::Null), json!([1.5]), 1)?,
+        ),
+        (
+            "tables without a bandwidth for each axis",
+            tables(cells(Value::Null), json!([0.5, 0.5]), 1)?,
+        ),
+        (
+            "tables of another number than the values",
+            tables(cells(Value::Null), json!([0.5]), 0)?,
+        ),
     ] {
         wrong.push(json!({ "why": why, "text": text }));
     }

@@ -21,7 +21,9 @@ use bernstream_server::serve;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
 use bernstream_worker::pipeline::{Absorbed, Stop};
 use bernstream_worker::scale;
-use bernstream_worker::scale::{Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic};
+use bernstream_worker::scale::{
+    Absorber, Absorbing, Identity, Keys, Pulse, Reading, Reads, ScaleTopic,
+};
 use bernstream_worker::telemetry;
 
 /// The pause before an unavailable service is tried again.
@@ -58,19 +60,33 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let keys = keys(scale)?;
     let pulse = Arc::new(Pulse::default());
     if let Some(address) = arguments.listen {
-        let listener = serve::listen(address, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
+        let listener = serve::listen(address, "--listen")
+            .map_err(|error| Failure::Unavailable(error.to_string()))?;
         let address = listener.local_addr().unwrap_or(address);
-        runtime.spawn(serve::probes::serve_absorber(listener, settings.hosts.as_slice().into(), Arc::clone(&pulse)));
+        runtime.spawn(serve::probes::serve_absorber(
+            listener,
+            settings.hosts.as_slice().into(),
+            Arc::clone(&pulse),
+        ));
         info!("serving http://{address}/healthz and /readyz");
     }
     let mut reminder = Reminder::default();
     let mut missing = MissingTopic::at_start();
     while !stop.asked() {
-        let identity = Identity { member: arguments.member.clone(), reads: reads(&settings, &arguments.configuration) };
+        let identity = Identity {
+            member: arguments.member.clone(),
+            reads: reads(&settings, &arguments.configuration),
+        };
         let forms = settings.forms();
         let rules = settings.windows.clone();
         let input = (input, settings.columns.clone());
-        match Absorber::open(scale, keys.clone(), (identity, Arc::clone(&pulse)), input, (rules, forms)) {
+        match Absorber::open(
+            scale,
+            keys.clone(),
+            (identity, Arc::clone(&pulse)),
+            input,
+            (rules, forms),
+        ) {
             Ok(absorber) => {
                 reminder.end();
                 info!("waiting for the announcements of a worker");
@@ -106,10 +122,22 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
     let forms = settings.forms();
     let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
-    let own = Stretches::open(params.clone(), columns)?.shared().into_iter().map(absorbing).collect();
+    let own = Stretches::open(params.clone(), columns)?
+        .shared()
+        .into_iter()
+        .map(absorbing)
+        .collect();
     let reading = settings.reading();
     let choices = settings.choices();
-    Ok(Some(Absorbed { input, topic, own, settings: reading, choices, deadline: scale.deadline, most: scale.most }))
+    Ok(Some(Absorbed {
+        input,
+        topic,
+        own,
+        settings: reading,
+        choices,
+        deadline: scale.deadline,
+        most: scale.most,
+    }))
 }
 
 /// What an absorber of these settings reads for workers, whose ledgers may keep other choices of `"auto"` than it would make.
@@ -122,7 +150,10 @@ fn reads(settings: &Settings, path: &Path) -> Reads {
             // Whatever the file says by now: the digest is that of what would be read, by the other settings of this process.
             false => Settings::load_choosing(&path, choices).ok()?.forms(),
         };
-        Some(Reading { settings: settings.reading_into(&forms), forms })
+        Some(Reading {
+            settings: settings.reading_into(&forms),
+            forms,
+        })
     })
 }
 
@@ -138,5 +169,7 @@ fn split(settings: &Settings) -> Result<(&scale::Params, &kafka::Params), Failur
 }
 
 fn keys(scale: &scale::Params) -> Result<Keys, Failure> {
-    Secret::load(&scale.key_file).map(|secret| Keys::new(&secret)).map_err(Failure::Configuration)
+    Secret::load(&scale.key_file)
+        .map(|secret| Keys::new(&secret))
+        .map_err(Failure::Configuration)
 }

@@ -21,9 +21,14 @@ const MESSAGES: u64 = 500_000;
 
 /// What the worker can read in time of what no absorber has sent; nothing without `[scale]`.
 pub fn in_words(settings: &Settings) -> Vec<String> {
-    let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else { return Vec::new() };
+    let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else {
+        return Vec::new();
+    };
     let rules = &settings.windows;
-    let left = settings.publish_delay.saturating_sub(input.clock_slack).saturating_sub(scale.deadline);
+    let left = settings
+        .publish_delay
+        .saturating_sub(input.clock_slack)
+        .saturating_sub(scale.deadline);
     let span = rules.grid.length() + rules.allowed_lateness + rules.max_future_skew;
     let (thread, what) = match &input.format {
         Format::Records { .. } => (MESSAGES, "messages"),
@@ -51,9 +56,19 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
              read by one); with more, windows are published late",
         ),
     ];
-    let expected = settings.releases.iter().filter_map(|release| release.expected_records);
-    if let Some(records) = expected.max().map(|each| each.saturating_mul(settings.groups() as u64)) {
-        let can = if records <= all.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 { "can" } else { "cannot" };
+    let expected = settings
+        .releases
+        .iter()
+        .filter_map(|release| release.expected_records);
+    if let Some(records) = expected
+        .max()
+        .map(|each| each.saturating_mul(settings.groups() as u64))
+    {
+        let can = if records <= all.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 {
+            "can"
+        } else {
+            "cannot"
+        };
         lines.push(format!(
             "by expected_records a window has {records} records: at that rate the worker {can} read all of them in time if no absorber \
              sends any and the partitions are alike"
@@ -79,12 +94,20 @@ pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
     )];
     let name = &params.topic;
     if let Err(Error::NoTopic { .. }) = topic::describe(&input.broker, name) {
-        let what = format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
+        let what =
+            format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
         checks.push(Check::passed(what));
     } else {
         let rights = &[Right::Read, Right::Write];
         let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
-        let needed = Needed { broker: &input.broker, name, rights, wishes, origin: "the worker makes it", replicas: 1 };
+        let needed = Needed {
+            broker: &input.broker,
+            name,
+            rights,
+            wishes,
+            origin: "the worker makes it",
+            replicas: 1,
+        };
         check_topic(&mut checks, needed, |topic| topic_checks(name, topic));
     }
     checks
@@ -110,7 +133,10 @@ fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
         Check::new(
             format!("{name} takes no compressed batches"),
             !scale::unfolds(topic),
-            format!("its compression.type is {}", setting(topic, "compression.type")),
+            format!(
+                "its compression.type is {}",
+                setting(topic, "compression.type")
+            ),
             "set compression.type=uncompressed: a batch that unfolds could fill the memory of whoever reads it",
         ),
     ]
@@ -125,15 +151,22 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(alone(1_000, 10 * second, 100 * second), 100);
         assert_eq!(alone(1_000, Duration::ZERO, 100 * second), 0);
-        let text = include_str!("../../tests/data/lattice.toml").replace("[input.kafka]", "[input.kafka]\nreaders = 3");
+        let text = include_str!("../../tests/data/lattice.toml")
+            .replace("[input.kafka]", "[input.kafka]\nreaders = 3");
         let without = Settings::parse(&text, "test").unwrap();
         assert_eq!(in_words(&without), Vec::<String>::new());
         // A day, an hour and five minutes of records, to be read in a minute less the slack of ten seconds and the deadline.
-        let text = format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n");
+        let text = format!(
+            "{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n"
+        );
         let lines = in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
-        assert!(lines.contains("1s later the worker reads itself, in the 49s that are left"), "{lines}");
         assert!(
-            lines.contains("which is assumed here") && lines.contains("with up to 1085 a second in each of 3 threads"),
+            lines.contains("1s later the worker reads itself, in the 49s that are left"),
+            "{lines}"
+        );
+        assert!(
+            lines.contains("which is assumed here")
+                && lines.contains("with up to 1085 a second in each of 3 threads"),
             "{lines}"
         );
     }
@@ -143,18 +176,37 @@ mod tests {
         let of = |settings: &[(&str, &str)]| Topic {
             id: String::new(),
             partitions: vec![0],
-            settings: settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            settings: settings
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
             rights: Right::ALL.into(),
         };
         let faults = |settings: &[(&str, &str)]| {
-            topic_checks("t", &of(settings)).iter().filter(|check| check.fault.is_some()).count()
+            topic_checks("t", &of(settings))
+                .iter()
+                .filter(|check| check.fault.is_some())
+                .count()
         };
-        let sound = [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("max.message.bytes", "1048588")];
+        let sound = [
+            ("cleanup.policy", "delete"),
+            ("retention.ms", "3600000"),
+            ("max.message.bytes", "1048588"),
+        ];
         assert_eq!(faults(&sound), 0);
         let compressed = |kind| faults(&[sound[0], sound[1], sound[2], ("compression.type", kind)]);
-        assert_eq!(["uncompressed", "producer", "gzip"].map(compressed), [0, 1, 1]);
-        assert_eq!(faults(&[("cleanup.policy", "compact"), sound[1], sound[2]]), 1);
+        assert_eq!(
+            ["uncompressed", "producer", "gzip"].map(compressed),
+            [0, 1, 1]
+        );
+        assert_eq!(
+            faults(&[("cleanup.policy", "compact"), sound[1], sound[2]]),
+            1
+        );
         assert_eq!(faults(&[sound[0], ("retention.ms", "-1"), sound[2]]), 1);
-        assert_eq!(faults(&[sound[0], sound[1], ("max.message.bytes", "100000")]), 1);
+        assert_eq!(
+            faults(&[sound[0], sound[1], ("max.message.bytes", "100000")]),
+            1
+        );
     }
 }

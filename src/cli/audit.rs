@@ -60,7 +60,11 @@ pub struct Arguments {
 
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if minutes > 0.0 && minutes <= 100_000.0 { Ok(minutes) } else { Err("must be more than 0".to_owned()) }
+    if minutes > 0.0 && minutes <= 100_000.0 {
+        Ok(minutes)
+    } else {
+        Err("must be more than 0".to_owned())
+    }
 }
 
 /// Replays neighbours, tests the samplers, attacks what is released, verifies ledger and output, and says what all that cannot show.
@@ -69,17 +73,27 @@ fn minutes(text: &str) -> Result<f64, String> {
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during("reading the configuration, and selecting what is automatic", || {
-        settings::load_only_looking(&arguments.configuration)
-    })?;
+    let settings = during(
+        "reading the configuration, and selecting what is automatic",
+        || settings::load_only_looking(&arguments.configuration),
+    )?;
     let seed = match arguments.seed {
         Some(seed) => seed,
-        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word() % SEEDS,
+        None => {
+            Generator::from_entropy()
+                .map_err(|error| Failure::Other(error.to_string()))?
+                .word()
+                % SEEDS
+        }
     };
     // A page that cannot be written is told before the audit takes its time.
-    let cannot =
-        |path: &Path, error: io::Error| Failure::Unavailable(format!("cannot write {}: {error}", path.display()));
-    let page = arguments.html.as_deref().map(|path| fs::File::create(path).map_err(|error| cannot(path, error)));
+    let cannot = |path: &Path, error: io::Error| {
+        Failure::Unavailable(format!("cannot write {}: {error}", path.display()))
+    };
+    let page = arguments
+        .html
+        .as_deref()
+        .map(|path| fs::File::create(path).map_err(|error| cannot(path, error)));
     let page = page.transpose()?;
     let file = arguments.configuration.display().to_string();
     // Selecting what is automatic takes as long as it takes.
@@ -87,7 +101,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let planned = Duration::from_secs_f64(60.0 * arguments.minutes);
     let stop = Stop::default();
     let runtime = runtime()?;
-    stop_on_signal(&runtime, &stop, || note("ending: the report follows; a second signal ends at once, without one"));
+    stop_on_signal(&runtime, &stop, || {
+        note("ending: the report follows; a second signal ends at once, without one")
+    });
     note(format_args!(
         "auditing {file} for about {}; Ctrl-C ends it early, with its report",
         minutes_in_words(arguments.minutes)
@@ -95,11 +111,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = audit(&settings, file, seed, (started, planned), &stop)?;
     // The page first: standard output may be closed.
     if let (Some(path), Some(mut file)) = (&arguments.html, page) {
-        file.write_all(page::page(&report)?.as_bytes()).map_err(|error| cannot(path, error))?;
+        file.write_all(page::page(&report)?.as_bytes())
+            .map_err(|error| cannot(path, error))?;
         note(format_args!("wrote {}", path.display()));
     }
     if arguments.json {
-        let json = serde_json::to_string(&report).map_err(|error| Failure::Other(error.to_string()))?;
+        let json =
+            serde_json::to_string(&report).map_err(|error| Failure::Other(error.to_string()))?;
         line(json)?;
     } else {
         print(report.in_words())?;
@@ -125,7 +143,9 @@ fn audit(
     let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
     let stamps = match &settings.input {
         Input::Kafka(kafka) if kafka.trust_producer_time => Stamps::Producers,
-        Input::Kafka(kafka) => Stamps::Broker { slack: kafka.clock_slack },
+        Input::Kafka(kafka) => Stamps::Broker {
+            slack: kafka.clock_slack,
+        },
         Input::Files(_) => Stamps::None,
     };
     let subject = Subject {
@@ -153,10 +173,22 @@ fn audit(
         all.iter().enumerate().map(each).collect::<Vec<_>>()
     });
     let attacks = counting_until("attacking what is released", end, |done| {
-        attack::attack(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), &deadline, done)
+        attack::attack(
+            &subject,
+            &replay,
+            &pairs,
+            seed,
+            (ALARM, MOST_RUNS),
+            &deadline,
+            done,
+        )
     })?;
     let ledger = ledger::verify(settings, &deadline);
-    let digest = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = settings
+        .digest()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Ok(Report {
         format: 1,
         program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
@@ -182,10 +214,22 @@ fn audit(
 }
 
 fn minutes_in_words(minutes: f64) -> String {
-    if minutes < 1.0 { format!("{:.0} s", 60.0 * minutes) } else { format!("{minutes} min") }
+    if minutes < 1.0 {
+        format!("{:.0} s", 60.0 * minutes)
+    } else {
+        format!("{minutes} min")
+    }
 }
 
 /// Of synopses that nobody sees.
 fn no_band() -> Band {
-    Band { level: 0.95, half_width: 1.0, weights: vec![1.0], pointwise: 1.0, draws: 0, expected_sup: 1.0, norm: 1.0 }
+    Band {
+        level: 0.95,
+        half_width: 1.0,
+        weights: vec![1.0],
+        pointwise: 1.0,
+        draws: 0,
+        expected_sup: 1.0,
+        norm: 1.0,
+    }
 }

@@ -22,13 +22,20 @@ impl BackgroundThread {
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn start(name: &str, stop: &Stop, work: impl FnOnce(&Stop) + Send + 'static) -> Result<Self, Failure> {
+    pub fn start(
+        name: &str,
+        stop: &Stop,
+        work: impl FnOnce(&Stop) + Send + 'static,
+    ) -> Result<Self, Failure> {
         let given = stop.clone();
         let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || work(&given))
             .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
-        Ok(BackgroundThread { stop: stop.clone(), thread })
+        Ok(BackgroundThread {
+            stop: stop.clone(),
+            thread,
+        })
     }
 }
 

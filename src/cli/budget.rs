@@ -54,7 +54,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Init { configuration } => init(&settings::load(configuration)?),
         Action::Show { configuration } => show(&settings::load(configuration)?),
-        Action::End { configuration, from } => {
+        Action::End {
+            configuration,
+            from,
+        } => {
             let settings = settings::load(configuration)?;
             end(&settings, *from).map_err(|failure| failure.advised(&settings))
         }
@@ -62,15 +65,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn none() -> Failure {
-    let what = "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
+    let what =
+        "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
     Failure::Configuration(what.to_owned())
 }
 
 fn init(settings: &Settings) -> Result<(), Failure> {
-    let Some(params) = settings.budget_topic() else { return Err(none()) };
+    let Some(params) = settings.budget_topic() else {
+        return Err(none());
+    };
     match shares::create(&params)? {
         true => line(format_args!("created the budget topic {}", params.topic)),
-        false => line(format_args!("the budget topic {} is there already", params.topic)),
+        false => line(format_args!(
+            "the budget topic {} is there already",
+            params.topic
+        )),
     }
 }
 
@@ -78,26 +87,44 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     if settings.privacy.budget.is_none() {
         return Err(none());
     }
-    let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else { return Err(none()) };
+    let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else {
+        return Err(none());
+    };
     let name = topic.name().to_owned();
     let id = topic.id().to_owned();
     let shares = topic.read()?;
     let mut text = String::new();
-    let mut lines = vec![format!("topic {name}, id {id}"), format!("the whole total of a block: {}", named(of.total))];
+    let mut lines = vec![
+        format!("topic {name}, id {id}"),
+        format!("the whole total of a block: {}", named(of.total)),
+    ];
     lines.extend(
         shares
             .shared()
             .and_then(|shared| of.difference(shared))
-            .map(|what| format!("this configuration is of another budget, and cannot take a share: {what}")),
+            .map(|what| {
+                format!("this configuration is of another budget, and cannot take a share: {what}")
+            }),
     );
     section(&mut text, "Budget", &lines);
     let whole = shares.shared().map_or(of.total, |shared| shared.total);
-    let held: Vec<String> = shares.held().iter().map(|held| holder(held, whole)).collect();
+    let held: Vec<String> = shares
+        .held()
+        .iter()
+        .map(|held| holder(held, whole))
+        .collect();
     let nobody = vec!["nobody holds a share yet".to_owned()];
-    section(&mut text, "Shares", if held.is_empty() { &nobody } else { &held });
+    section(
+        &mut text,
+        "Shares",
+        if held.is_empty() { &nobody } else { &held },
+    );
     section(&mut text, "Left", &left(shares, whole, of.blocks));
-    let void: Vec<String> =
-        topic.void().iter().map(|(offset, why)| format!("the record at offset {offset}: {why}")).collect();
+    let void: Vec<String> = topic
+        .void()
+        .iter()
+        .map(|(offset, why)| format!("the record at offset {offset}: {why}"))
+        .collect();
     if !void.is_empty() {
         section(&mut text, "Void, for ever", &void);
     }
@@ -107,7 +134,11 @@ fn show(settings: &Settings) -> Result<(), Failure> {
 fn holder(held: &Held, whole: Price) -> String {
     let entry = &held.entry;
     let from = entry.of.blocks.since(entry.from);
-    let from = if from.is_empty() { from } else { format!("{from},") };
+    let from = if from.is_empty() {
+        from
+    } else {
+        format!("{from},")
+    };
     let until = match held.until {
         None => "without an end".to_owned(),
         Some(until) if until <= Timestamp::now() => format!("ended {until}"),
@@ -127,11 +158,17 @@ fn holder(held: &Held, whole: Price) -> String {
 /// What a new pipeline could take.
 fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let now = Timestamp::now();
-    let over_time = shares.left_over_time(blocks.start_of(now).unwrap_or(now)).into_iter();
+    let over_time = shares
+        .left_over_time(blocks.start_of(now).unwrap_or(now))
+        .into_iter();
     over_time
         .map(|(from, left)| match left {
             Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
-            left => format!("{left} of the total, {}{}", named(left.of(whole)), blocks.since(from)),
+            left => format!(
+                "{left} of the total, {}{}",
+                named(left.of(whole)),
+                blocks.since(from)
+            ),
         })
         .collect()
 }
@@ -151,7 +188,9 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return Err(Failure::Ledger(why));
     }
-    let Some((mut topic, held)) = shares::held(settings, &ledger)? else { return Err(none()) };
+    let Some((mut topic, held)) = shares::held(settings, &ledger)? else {
+        return Err(none());
+    };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
     // A copy that is behind its witness knows nothing of what was charged since.
     recognised(&ledger, &mut *witness)?;
@@ -163,7 +202,11 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
             until
         }
         None => {
-            let until = settings.blocks.first_from(ledger.last_block_end().max(from.unwrap_or(Timestamp::EARLIEST)));
+            let until = settings.blocks.first_from(
+                ledger
+                    .last_block_end()
+                    .max(from.unwrap_or(Timestamp::EARLIEST)),
+            );
             let until = until.map(|block| block.start).ok_or_else(|| {
                 Failure::Ledger(
                     "a user without a period has one block, of which this ledger holds its share for ever: it never ends".to_owned(),

@@ -35,9 +35,14 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
                      several windows"
                 )];
             };
-            let unused = settings.privacy.limit().checked_sub(price).filter(|unused| !unused.is_zero());
-            let mut lines =
-                vec![format!("every window is a block of its own and is charged {price} of {total}: {lasts}")];
+            let unused = settings
+                .privacy
+                .limit()
+                .checked_sub(price)
+                .filter(|unused| !unused.is_zero());
+            let mut lines = vec![format!(
+                "every window is a block of its own and is charged {price} of {total}: {lasts}"
+            )];
             if let Some(unused) = unused {
                 lines.push(format!(
                     "{unused} of a block is never used: the price of a window could be {}",
@@ -46,7 +51,10 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             }
             lines
         }
-        Unit::User { per: Period::Every(length), .. } => {
+        Unit::User {
+            per: Period::Every(length),
+            ..
+        } => {
             let mut lines = vec![format!(
                 "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
                  overlaps",
@@ -56,10 +64,16 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             )];
             let blocks = Grid::new(settings.windows.grid.origin(), *length);
             lines.extend(
-                blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|forecast| forecast.to_string()),
+                blocks
+                    .iter()
+                    .flat_map(|blocks| follow(settings, *blocks))
+                    .map(|forecast| forecast.to_string()),
             );
             // Otherwise windows reach over other borders of later periods.
-            let alike = if length.as_micros().is_multiple_of(settings.windows.grid.length().as_micros()) {
+            let alike = if length
+                .as_micros()
+                .is_multiple_of(settings.windows.grid.length().as_micros())
+            {
                 "later periods are alike: the budget is renewed with every period"
             } else {
                 "the budget is renewed with every period; windows reach over the borders of periods, so later ones differ"
@@ -67,13 +81,18 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             lines.push(alike.to_owned());
             lines
         }
-        Unit::User { per: Period::Ever, .. } => {
+        Unit::User {
+            per: Period::Ever, ..
+        } => {
             let mut lines = vec![format!(
                 "all of time is one block, with a total of {total}{}; a window charges {}, and the budget is never renewed",
                 kept_back(settings),
                 what_it_costs(settings),
             )];
-            let policies = settings.releases.iter().filter(|release| !is_fixed(release));
+            let policies = settings
+                .releases
+                .iter()
+                .filter(|release| !is_fixed(release));
             lines.extend(policies.map(|release| {
                 let over = settings.price_schedule(release).over;
                 format!("of {:?} {}", release.name, ever(settings, over))
@@ -81,7 +100,10 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             if settings.releases.iter().any(is_fixed) {
                 lines.push(format!(
                     "it {}",
-                    ever(settings, Policy::Fixed(price).lasts(settings.privacy.limit(), None, |_| true))
+                    ever(
+                        settings,
+                        Policy::Fixed(price).lasts(settings.privacy.limit(), None, |_| true)
+                    )
                 ));
             }
             lines
@@ -95,25 +117,46 @@ fn is_fixed(release: &Release) -> bool {
 
 pub(super) fn kept_back(settings: &Settings) -> String {
     let limit = settings.privacy.limit();
-    if limit == settings.privacy.total { String::new() } else { format!(", of which windows may spend {limit}") }
+    if limit == settings.privacy.total {
+        String::new()
+    } else {
+        format!(", of which windows may spend {limit}")
+    }
 }
 
 fn what_it_costs(settings: &Settings) -> String {
     if settings.releases.iter().all(is_fixed) {
         return settings.window_price().to_string();
     }
-    let each = |release: &Release| format!("{} of {:?}", guarantee::price_policy(release.policy), release.name);
-    settings.releases.iter().map(each).collect::<Vec<_>>().join(" and ")
+    let each = |release: &Release| {
+        format!(
+            "{} of {:?}",
+            guarantee::price_policy(release.policy),
+            release.name
+        )
+    };
+    settings
+        .releases
+        .iter()
+        .map(each)
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 /// How long the only block lasts, which pays for `paid` windows.
 fn ever(settings: &Settings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
-    let Some(count) = paid else { return "pays for all windows".to_owned() };
-    let length = u32::try_from(count).map(|count| grid.length().saturating_mul(count)).unwrap_or(Duration::MAX);
+    let Some(count) = paid else {
+        return "pays for all windows".to_owned();
+    };
+    let length = u32::try_from(count)
+        .map(|count| grid.length().saturating_mul(count))
+        .unwrap_or(Duration::MAX);
     let end = grid.origin().plus(length);
     match settings.windows.end {
-        Some(last) if last <= end => format!("pays for {count} windows, and lasts to the end of the grid, {last}"),
+        Some(last) if last <= end => {
+            format!("pays for {count} windows, and lasts to the end of the grid, {last}")
+        }
         _ if length > CENTURIES => format!("pays for {count} windows, for centuries"),
         _ => format!(
             "pays for {count} windows, {} from the first window of the ledger on: if that is the one at \
@@ -136,10 +179,23 @@ struct BlockForecast {
 
 impl std::fmt::Display for BlockForecast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let BlockForecast { block, windows, paid, spent, exhausted } = self;
-        write!(f, "{} to {}: {paid} of its {windows} windows are published, for {spent}", block.start, block.end)?;
+        let BlockForecast {
+            block,
+            windows,
+            paid,
+            spent,
+            exhausted,
+        } = self;
+        write!(
+            f,
+            "{} to {}: {paid} of its {windows} windows are published, for {spent}",
+            block.start, block.end
+        )?;
         match exhausted {
-            Some(start) => write!(f, "; it runs out, and the window of {start} is the first that is not"),
+            Some(start) => write!(
+                f,
+                "; it runs out, and the window of {start} is the first that is not"
+            ),
             None => Ok(()),
         }
     }
@@ -147,7 +203,10 @@ impl std::fmt::Display for BlockForecast {
 
 /// The first two blocks from the origin on.
 fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
-    let origin = settings.windows.grid.span_of(settings.windows.grid.origin());
+    let origin = settings
+        .windows
+        .grid
+        .span_of(settings.windows.grid.origin());
     let first = blocks.span_of(origin.start);
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
@@ -157,16 +216,27 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
         .take(MOST_WINDOWS)
     {
         for block in blocks.spans_meeting(window) {
-            let new = BlockForecast { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
+            let new = BlockForecast {
+                block,
+                windows: 0,
+                paid: 0,
+                spent: nothing,
+                exhausted: None,
+            };
             let forecast = forecasts.entry(block).or_insert(new);
             forecast.windows += 1;
             match charged.iter().find(|charged| charged.block == block) {
-                Some(charged) => (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent),
+                Some(charged) => {
+                    (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent)
+                }
                 None => forecast.exhausted = forecast.exhausted.or(Some(window.start)),
             }
         }
     }
-    forecasts.into_values().filter(|forecast| shown.contains(&forecast.block)).collect()
+    forecasts
+        .into_values()
+        .filter(|forecast| shown.contains(&forecast.block))
+        .collect()
 }
 
 /// The windows from `next` to the end of the grid, and what the accountant of the worker charges each: nothing for a window that is
@@ -181,27 +251,38 @@ pub(super) fn windows_to_come<'s>(
     let grid = settings.windows.grid;
     let blocks = settings.blocks;
     let limit = settings.privacy.limit();
-    let schedules: Vec<(&Release, PriceSchedule)> =
-        settings.releases.iter().map(|release| (release, settings.price_schedule(release))).collect();
+    let schedules: Vec<(&Release, PriceSchedule)> = settings
+        .releases
+        .iter()
+        .map(|release| (release, settings.price_schedule(release)))
+        .collect();
     let mut since = BTreeMap::<Span, Price>::new();
     let spans = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
-    spans.take_while(|window| settings.windows.end.is_none_or(|end| window.start < end)).map(move |window| {
-        let prices = schedules.iter().filter_map(|(release, schedule)| {
-            // A release that is computed afresh from several windows charges the blocks of all of them.
-            let span = match release.window_kind {
-                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
-                    Span { start: grid.before(window, panes - 1).max(covered_from), ..window }
-                }
-                _ => window,
-            };
-            Some((schedule.price(number(grid, blocks.span_of(span.start), first, window))?, span))
-        });
-        let prices = prices.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
-        let now = |block| since.get(&block).copied().unwrap_or_else(|| spent(block));
-        let charged = accountant::quote(prices, now, limit).unwrap_or_default();
-        since.extend(charged.iter().map(|charged| (charged.block, charged.spent)));
-        (window, charged)
-    })
+    spans
+        .take_while(|window| settings.windows.end.is_none_or(|end| window.start < end))
+        .map(move |window| {
+            let prices = schedules.iter().filter_map(|(release, schedule)| {
+                // A release that is computed afresh from several windows charges the blocks of all of them.
+                let span = match release.window_kind {
+                    WindowKind::Hopping { panes } if !release.is_sum_of_panes() => Span {
+                        start: grid.before(window, panes - 1).max(covered_from),
+                        ..window
+                    },
+                    _ => window,
+                };
+                Some((
+                    schedule.price(number(grid, blocks.span_of(span.start), first, window))?,
+                    span,
+                ))
+            });
+            let prices = prices.flat_map(|(price, span)| {
+                blocks.spans_meeting(span).map(move |block| (block, price))
+            });
+            let now = |block| since.get(&block).copied().unwrap_or_else(|| spent(block));
+            let charged = accountant::quote(prices, now, limit).unwrap_or_default();
+            since.extend(charged.iter().map(|charged| (charged.block, charged.spent)));
+            (window, charged)
+        })
 }
 
 #[cfg(test)]
@@ -219,7 +300,10 @@ mod tests {
 
     /// The first two days of users, with another price and another period.
     fn forecasts(price: &str, per: &str) -> Vec<String> {
-        budget(&settings(price, per)).into_iter().filter(|line| line.contains(" windows are published")).collect()
+        budget(&settings(price, per))
+            .into_iter()
+            .filter(|line| line.contains(" windows are published"))
+            .collect()
     }
 
     #[test]
@@ -266,9 +350,11 @@ mod tests {
     #[test]
     fn the_budget_of_a_user_without_a_period_ends() {
         let said = budget(&settings("0.04", "ever")).join(" ");
-        for words in
-            ["all of time is one block, with a total of 1", "pays for 25 windows, 1d 1h", "2026-01-02T01:00:00Z"]
-        {
+        for words in [
+            "all of time is one block, with a total of 1",
+            "pays for 25 windows, 1d 1h",
+            "2026-01-02T01:00:00Z",
+        ] {
             assert!(said.contains(words), "{said}");
         }
     }

@@ -18,7 +18,9 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let records = release.expected_records.unwrap_or_default();
     let (ordinary, roughest) = match &release.function.about {
         Target::Cells(Cells { label: Some(_) }) => (
-            format!("{records} records of a window and key, spread evenly over the domain: the noise"),
+            format!(
+                "{records} records of a window and key, spread evenly over the domain: the noise"
+            ),
             "the same, and labels that change from bound to bound within a kernel".to_owned(),
         ),
         _ => assumed(table, records),
@@ -29,7 +31,10 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         ),
         format!("  for ordinary functions: {ordinary}"),
         format!("  for the roughest: {roughest}"),
-        format!("  {:<18} {:<24} {:<8} {:<10} roughest", "noise", "added to", "values", "ordinary"),
+        format!(
+            "  {:<18} {:<24} {:<8} {:<10} roughest",
+            "noise", "added to", "values", "ordinary"
+        ),
     ];
     let mut best = best_of_each(&table.candidates);
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
@@ -39,7 +44,13 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     best.sort_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread));
     lines.extend(best.iter().map(|candidate| {
         let mark = if is_taken(candidate) { "*" } else { " " };
-        let Candidate { noise, on, order, values, expected } = candidate;
+        let Candidate {
+            noise,
+            on,
+            order,
+            values,
+            expected,
+        } = candidate;
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
@@ -47,7 +58,10 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
             Coordinates::Tensor(counts) => format!("{} points", times(counts.along())),
         };
         let [ordinary, roughest] = [expected.spread, expected.error].map(three_digits);
-        format!("{mark} {:<18} {on:<24} {values:<8} {ordinary:<10} {roughest}", noise.to_string())
+        format!(
+            "{mark} {:<18} {on:<24} {values:<8} {ordinary:<10} {roughest}",
+            noise.to_string()
+        )
     }));
     lines.extend(reason(table, release, &best));
     lines.extend(total(table, release));
@@ -55,7 +69,11 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
 }
 
 fn times(steps: &[u32]) -> String {
-    steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
+    steps
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" x ")
 }
 
 /// Of each kind of noise the best.
@@ -76,17 +94,27 @@ fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<Strin
     if let Some(kept) = settings::kept(release) {
         return vec![format!("* is in use: {kept}")];
     }
-    let own = if release.private_order.is_some() { "; each window chooses its own order" } else { "" };
+    let own = if release.private_order.is_some() {
+        "; each window chooses its own order"
+    } else {
+        ""
+    };
     let ahead = match best {
         [_, second, ..] => {
             let times = three_digits(second.expected.spread / table.taken.expected.spread);
-            format!(", where the best of {:?} noise has {times} times as much", second.noise.to_string())
+            format!(
+                ", where the best of {:?} noise has {times} times as much",
+                second.noise.to_string()
+            )
         }
         _ => String::new(),
     };
     vec![
         format!("* is selected: the smallest error of ordinary functions{ahead}"),
-        format!("to fix this choice, write {}{own}", table.taken.written(&release.axes, &release.function)),
+        format!(
+            "to fix this choice, write {}{own}",
+            table.taken.written(&release.axes, &release.function)
+        ),
     ]
 }
 
@@ -103,22 +131,37 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
                 .to_owned(),
         ];
     }
-    let Expected { noise, approximation, within, .. } = table.taken.expected;
+    let Expected {
+        noise,
+        approximation,
+        within,
+        ..
+    } = table.taken.expected;
     let [noise, form, within] = [noise, approximation, within].map(three_digits);
     let quantity = units::quantity(release);
     // Of cells it is that of the worst place in a cell.
-    let at_most = if matches!(table.taken.on, Coordinates::Cells(_)) { "at most " } else { "" };
+    let at_most = if matches!(table.taken.on, Coordinates::Cells(_)) {
+        "at most "
+    } else {
+        ""
+    };
     let mut lines = vec![format!(
         "total error, of noise and form: within {within} {quantity} everywhere in at least 9 of 10 windows, even of the roughest functions, \
          where the noise alone is off by {noise} in the mean and the form alone by {at_most}{form}"
     )];
-    if matches!(table.rough.as_ref().map(|rough| rough.is), Some(Kind::Bounded(_))) {
+    if matches!(
+        table.rough.as_ref().map(|rough| rough.is),
+        Some(Kind::Bounded(_))
+    ) {
         lines.push(
             "these errors are bounds: what is fitted to records is smoother than the functions that they are predicted for".to_owned(),
         );
     }
     if release.is_sum_of_panes() {
-        lines.push("all this is of a single window: the noise of its running sums is larger, see below".to_owned());
+        lines.push(
+            "all this is of a single window: the noise of its running sums is larger, see below"
+                .to_owned(),
+        );
     }
     if matches!(release.function.about, Target::Sum(_)) {
         lines.push(
@@ -164,7 +207,12 @@ pub fn readings(
     release: &Release,
     band: &Band,
 ) -> Result<Vec<String>, Failure> {
-    let variant = settings.variant(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
+    let variant = settings.variant(
+        release,
+        &release.function,
+        &Candidates::new(band.clone(), Vec::new()),
+        false,
+    );
     let variant = variant.map_err(|e| Failure::Configuration(e.to_string()))?;
     let about = variant.descriptions.first();
     let target = &release.function.target;
@@ -172,8 +220,11 @@ pub fn readings(
         return Ok(vec![of_cells(about.reading)]);
     }
     let readings = table.rough.as_ref();
-    let readings = readings.and_then(|rough| predict::readings(about, rough, |noisy| target.publish(noisy)));
-    let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
+    let readings =
+        readings.and_then(|rough| predict::readings(about, rough, |noisy| target.publish(noisy)));
+    let Some([published, smoothed]) = readings else {
+        return Ok(Vec::new());
+    };
     let best = match smoothed < published {
         true => "`bernstream evaluate --by posterior` is expected to be more accurate",
         false => "plain `bernstream evaluate` is expected to be more accurate",

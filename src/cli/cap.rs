@@ -28,7 +28,9 @@ impl CapLoss {
     /// Of users of whom each has so many records in a window, under a cap of at least 1.
     pub fn of_counts(cap: u64, counts: &[u64]) -> Self {
         let records = float(counts.iter().sum::<u64>().max(1));
-        CapLoss::new(cap, |cap| float(counts.iter().map(|count| count.saturating_sub(cap)).sum()) / records)
+        CapLoss::new(cap, |cap| {
+            float(counts.iter().map(|count| count.saturating_sub(cap)).sum()) / records
+        })
     }
 
     /// `dropped` is the share that a cap drops, which falls.
@@ -40,9 +42,17 @@ impl CapLoss {
         }
         while enough - low > 1 {
             let middle = low.midpoint(enough);
-            if dropped(middle) > FEW { low = middle } else { enough = middle }
+            if dropped(middle) > FEW {
+                low = middle
+            } else {
+                enough = middle
+            }
         }
-        CapLoss { cap, dropped: dropped(cap), enough }
+        CapLoss {
+            cap,
+            dropped: dropped(cap),
+            enough,
+        }
     }
 
     pub fn is_much(self) -> bool {
@@ -82,7 +92,10 @@ mod tests {
             )
         );
         let loss = CapLoss::of_counts(3, &[100]);
-        assert_eq!((loss.dropped, loss.enough, loss.is_much()), (0.97, 90, true));
+        assert_eq!(
+            (loss.dropped, loss.enough, loss.is_much()),
+            (0.97, 90, true)
+        );
         // Half is not more than half.
         assert!(!CapLoss::of_counts(3, &[6]).is_much());
         let loss = CapLoss::of_counts(1, &[]);
@@ -103,7 +116,10 @@ mod tests {
                 dropped += users * float(count.saturating_sub(cap));
             }
             let loss = CapLoss::of_mean(cap, mean);
-            assert!((loss.dropped - dropped / records).abs() < 1e-6, "{cap} of {mean}: {loss:?}");
+            assert!(
+                (loss.dropped - dropped / records).abs() < 1e-6,
+                "{cap} of {mean}: {loss:?}"
+            );
         }
         let loss = CapLoss::of_mean(3, 8.0);
         assert_eq!((loss.enough, loss.is_much()), (18, true));

@@ -78,8 +78,14 @@ struct Checked {
     refused: Option<Failure>,
 }
 
-fn as_text<S: serde::Serializer>(refused: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    refused.as_ref().map(ToString::to_string).serialize(serializer)
+fn as_text<S: serde::Serializer>(
+    refused: &Option<Failure>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    refused
+        .as_ref()
+        .map(ToString::to_string)
+        .serialize(serializer)
 }
 
 /// Prints every fault, or the guarantee, the schedule, the memory and the findings at the brokers.
@@ -88,9 +94,13 @@ fn as_text<S: serde::Serializer>(refused: &Option<Failure>, serializer: S) -> Re
 ///
 /// If the configuration has a fault, if a check at the brokers fails, or if `run` would refuse the ledger that is there.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings =
-        during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
-    let mut checked = during("computing what it needs, and simulating the noise", || summary(&settings))?;
+    let settings = during(
+        "reading the configuration, and selecting what is automatic",
+        || settings::load(&arguments.file),
+    )?;
+    let mut checked = during("computing what it needs, and simulating the noise", || {
+        summary(&settings)
+    })?;
     if !arguments.json {
         report(checked.in_words())?;
         checked.warnings.iter().for_each(print::warning);
@@ -100,41 +110,64 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         false => checked.checks = during("checking the brokers", || online(&settings)),
     }
     // Where no broker answers, this is told already.
-    if let (Some(most), false) = (arguments.sample, checked.checks.iter().all(|check| check.is_unanswered)) {
-        let trial = Trial { most, least: arguments.least_share };
+    if let (Some(most), false) = (
+        arguments.sample,
+        checked.checks.iter().all(|check| check.is_unanswered),
+    ) {
+        let trial = Trial {
+            most,
+            least: arguments.least_share,
+        };
         checked.checks.extend(sampled::checks(&settings, trial));
     }
     if let (Some(registry), false) = (&settings.registry, arguments.offline) {
-        checked.checks.push(during("asking the registry", || newest_schema::check(registry)));
+        checked.checks.push(during("asking the registry", || {
+            newest_schema::check(registry)
+        }));
     }
     // Of a new pipeline the first thing that is missing is told already, and so is a broker that does not answer.
-    let is_told = |check: &Check| check.is_unanswered || (check.fault.is_some() && !has_ledger(&settings));
+    let is_told =
+        |check: &Check| check.is_unanswered || (check.fault.is_some() && !has_ledger(&settings));
     let is_unseen = arguments.offline || checked.checks.iter().any(is_told);
-    let foreseen = during("looking at the ledger and its witness", || foresee(&settings, is_unseen));
-    checked.refused = foreseen.err().map(|refused| Failure::from(refused).advised(&settings));
+    let foreseen = during("looking at the ledger and its witness", || {
+        foresee(&settings, is_unseen)
+    });
+    checked.refused = foreseen
+        .err()
+        .map(|refused| Failure::from(refused).advised(&settings));
     if arguments.json {
         report(as_json(&checked)? + "\n")?;
     } else if let Some(unseen) = &checked.not_looked_at {
-        note(format_args!("not looked at, because of --offline: {unseen}"));
+        note(format_args!(
+            "not looked at, because of --offline: {unseen}"
+        ));
     } else if !checked.checks.is_empty() {
         report(list(&checked.checks))?;
     }
     let is_new = checked.checks.iter().any(|check| check.is_to_come);
     verdict(checked)?;
     if is_new && !arguments.json {
-        note("next: `bernstream ledger init` creates what is missing, and then `bernstream run` starts the worker");
+        note(
+            "next: `bernstream ledger init` creates what is missing, and then `bernstream run` starts the worker",
+        );
     }
     Ok(())
 }
 
 fn verdict(checked: Checked) -> Result<(), Failure> {
     // What `ledger init` is still to create is no failure.
-    let wrong = checked.checks.iter().filter(|check| check.fault.is_some() && !check.is_to_come).count();
+    let wrong = checked
+        .checks
+        .iter()
+        .filter(|check| check.fault.is_some() && !check.is_to_come)
+        .count();
     let verdict = format!("{wrong} of {} checks failed", checked.checks.len());
     match checked.refused {
         Some(refused) => Err(refused),
         None if wrong == 0 => Ok(()),
-        None if checked.checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
+        None if checked.checks.iter().any(|check| check.is_unanswered) => {
+            Err(Failure::Unavailable(verdict))
+        }
         None => Err(Failure::Configuration(verdict)),
     }
 }
@@ -152,7 +185,11 @@ fn summary(settings: &Settings) -> Result<Checked, Failure> {
         absorbers: alone::in_words(settings),
         memory: resources::memory(settings),
         disk: resources::disk(settings),
-        message: settings.releases.iter().map(|release| message(settings, release)).collect(),
+        message: settings
+            .releases
+            .iter()
+            .map(|release| message(settings, release))
+            .collect(),
         visibility: explain::verdicts(settings)?,
         ledger: Left::of(settings),
         notes,
@@ -190,7 +227,11 @@ impl Checked {
 }
 
 fn message(settings: &Settings, release: &Release) -> String {
-    let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
+    let name = if settings.releases.len() > 1 {
+        format!("{}: ", release.name)
+    } else {
+        String::new()
+    };
     format!(
         "{name}{} values x 8 bytes and about 6 KB of schema and metadata: about {} bytes for each window and key",
         release.shape().values(),
@@ -206,7 +247,10 @@ fn schedule(settings: &Settings) -> Vec<String> {
         (Some(end), Some(count)) => format!("to {end}: {count} windows"),
         _ => "on, without end".to_owned(),
     };
-    let mut lines = vec![format!("windows of {} from {origin} {until}", span(rules.grid.length()))];
+    let mut lines = vec![format!(
+        "windows of {} from {origin} {until}",
+        span(rules.grid.length())
+    )];
     match &settings.input {
         Input::Kafka(kafka) => {
             if let Format::Records { form, .. } = &kafka.format {
@@ -252,11 +296,19 @@ fn list(checks: &[Check]) -> String {
         // Writing to a string cannot fail.
         let _ = match (&check.fault, &check.warning) {
             (None, None) => writeln!(text, "  ok     {}", check.what),
-            (None, Some((why, remedy))) => writeln!(text, "  warn   {}: {why}\n         = {remedy}", check.what),
-            (Some((why, remedy)), _) if check.is_to_come => {
-                writeln!(text, "  next   {}: {why} yet\n         = {remedy}", check.what)
+            (None, Some((why, remedy))) => {
+                writeln!(text, "  warn   {}: {why}\n         = {remedy}", check.what)
             }
-            (Some((why, remedy)), _) => writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what),
+            (Some((why, remedy)), _) if check.is_to_come => {
+                writeln!(
+                    text,
+                    "  next   {}: {why} yet\n         = {remedy}",
+                    check.what
+                )
+            }
+            (Some((why, remedy)), _) => {
+                writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what)
+            }
         };
     }
     text
@@ -269,10 +321,18 @@ fn unseen(settings: &Settings) -> String {
     match &settings.input {
         Input::Kafka(kafka) => {
             topics.push(&kafka.topic);
-            files.extend(settings.registry.as_ref().map(|registry| format!("the registry at {}", registry.url)));
+            files.extend(
+                settings
+                    .registry
+                    .as_ref()
+                    .map(|registry| format!("the registry at {}", registry.url)),
+            );
         }
         Input::Files(params) => {
-            files.push(format!("whether the files at {} are there and have the columns", params.path.display()));
+            files.push(format!(
+                "whether the files at {} are there and have the columns",
+                params.path.display()
+            ));
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
@@ -281,14 +341,24 @@ fn unseen(settings: &Settings) -> String {
     topics.extend(settings.privacy.budget.iter().map(|budget| &budget.topic));
     if let Some(log) = &settings.ledger_log {
         topics.push(&log.records.topic);
-        files.push(format!("the key of the ledger log, {}", log.key_file.display()));
+        files.push(format!(
+            "the key of the ledger log, {}",
+            log.key_file.display()
+        ));
     }
     if let Some(scale) = &settings.scale {
         topics.push(&scale.topic);
-        files.push(format!("the key of absorbers, {}", scale.key_file.display()));
+        files.push(format!(
+            "the key of absorbers, {}",
+            scale.key_file.display()
+        ));
     }
     let topics = topics.into_iter().map(|topic| format!("the topic {topic}"));
-    files.into_iter().chain(topics).collect::<Vec<_>>().join(", ")
+    files
+        .into_iter()
+        .chain(topics)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Checks the input, the output, the witness, and what the ledger has beside it.
@@ -297,13 +367,20 @@ fn online(settings: &Settings) -> Vec<Check> {
     if let Input::Files(params) = &settings.input {
         let what = format!("files at {}", params.path.display());
         let found = Files::open(params, settings.columns.clone());
-        let why = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let why = found
+            .as_ref()
+            .err()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let is_unanswered = matches!(found, Err(source::Error::Disk { .. }));
         let remedy = match is_unanswered {
             true => "look after the disk, or wait for it",
             false => "correct `files` or the names of the columns",
         };
-        checks.push(Check { is_unanswered, ..Check::new(what, found.is_ok(), why, remedy) });
+        checks.push(Check {
+            is_unanswered,
+            ..Check::new(what, found.is_ok(), why, remedy)
+        });
         checks.extend(found.iter().flat_map(files_checks));
     }
     if let Input::Kafka(kafka) = &settings.input {
@@ -318,8 +395,13 @@ fn online(settings: &Settings) -> Vec<Check> {
         };
         let answers = check_topic(&mut checks, input, |topic| {
             let of_topic = input_checks(kafka, topic);
-            let may_look = topic.rights.contains(&Right::Read) && of_topic.iter().all(|check| check.fault.is_none());
-            let of_messages = if may_look { older_stamps::checks(settings, kafka) } else { None };
+            let may_look = topic.rights.contains(&Right::Read)
+                && of_topic.iter().all(|check| check.fault.is_none());
+            let of_messages = if may_look {
+                older_stamps::checks(settings, kafka)
+            } else {
+                None
+            };
             of_topic.into_iter().chain(of_messages).collect()
         });
         // Wait only once for a broker that is down.
@@ -327,7 +409,12 @@ fn online(settings: &Settings) -> Vec<Check> {
             return checks;
         }
         if answers && !kafka.broker.is_mock {
-            checks.push(lag_check(kafka, replica_lag::longest(&kafka.broker, &kafka.topic).ok().flatten()));
+            checks.push(lag_check(
+                kafka,
+                replica_lag::longest(&kafka.broker, &kafka.topic)
+                    .ok()
+                    .flatten(),
+            ));
         }
         if answers && !kafka.trust_producer_time {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
@@ -340,23 +427,38 @@ fn online(settings: &Settings) -> Vec<Check> {
                 origin,
                 replicas: 1,
             };
-            check_topic(&mut checks, clock, |topic| clock_checks(&kafka.clock, topic));
+            check_topic(&mut checks, clock, |topic| {
+                clock_checks(&kafka.clock, topic)
+            });
             created_by_init(settings, &mut checks, before);
         }
     }
     if let (Some(scale), Input::Kafka(kafka)) = (&settings.scale, &settings.input) {
         checks.extend(alone::checks(scale, kafka));
     }
-    let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
+    let bytes = settings
+        .releases
+        .iter()
+        .map(|release| synopsis_bytes(&release.shape()))
+        .max()
+        .unwrap_or(0);
     let before = checks.len();
     checks.extend(settings.output.checks(bytes));
     created_by_init(settings, &mut checks, before);
     if let Some(budget) = settings.budget_topic() {
-        let (before, origin) =
-            (checks.len(), "`bernstream budget init` creates it, before the first pipeline of the input is started");
-        check_topic(&mut checks, budget.needed(origin), |topic| ordered::checks(&budget, topic));
+        let (before, origin) = (
+            checks.len(),
+            "`bernstream budget init` creates it, before the first pipeline of the input is started",
+        );
+        check_topic(&mut checks, budget.needed(origin), |topic| {
+            ordered::checks(&budget, topic)
+        });
         // What the topic lacks is told already.
-        if checks.iter().skip(before).all(|check| check.fault.is_none()) {
+        if checks
+            .iter()
+            .skip(before)
+            .all(|check| check.fault.is_none())
+        {
             checks.push(share_check(settings, &budget.topic));
         }
     }
@@ -368,7 +470,10 @@ fn online(settings: &Settings) -> Vec<Check> {
             false => "`bernstream ledger init` creates it",
         };
         let wishes = &[(Right::Delete, "what nobody needs any more stays there")];
-        let needed = Needed { wishes, ..records.needed(origin) };
+        let needed = Needed {
+            wishes,
+            ..records.needed(origin)
+        };
         check_topic(&mut checks, needed, |topic| ordered::checks(records, topic));
         created_by_init(settings, &mut checks, before);
     }
@@ -384,14 +489,25 @@ fn has_ledger(settings: &Settings) -> bool {
 fn files_checks(files: &Files) -> Vec<Check> {
     let unread = files.unread().map(|(path, why)| {
         let remedy = "give the file the column; until then it counts as null in all of its records";
-        Check::new(format!("the columns of {}", path.display()), false, why.to_string(), remedy)
+        Check::new(
+            format!("the columns of {}", path.display()),
+            false,
+            why.to_string(),
+            remedy,
+        )
     });
     let mut checks: Vec<Check> = unread.collect();
     if files.passed_over().len() > 0 {
-        checks.push(Check::passed(format!("passed over in the folder: {}", folder::shown(files.passed_over()))));
+        checks.push(Check::passed(format!(
+            "passed over in the folder: {}",
+            folder::shown(files.passed_over())
+        )));
     }
     if files.empty().next().is_some() {
-        checks.push(Check::passed(format!("empty, so without records: {}", folder::shown(files.empty()))));
+        checks.push(Check::passed(format!(
+            "empty, so without records: {}",
+            folder::shown(files.empty())
+        )));
     }
     checks
 }
@@ -399,7 +515,10 @@ fn files_checks(files: &Files) -> Vec<Check> {
 /// What `ledger init` creates is not missing before it was run.
 fn created_by_init(settings: &Settings, checks: &mut [Check], from: usize) {
     let is_to_come = !has_ledger(settings);
-    checks.iter_mut().skip(from).for_each(|check| check.is_to_come = is_to_come && check.is_absent);
+    checks
+        .iter_mut()
+        .skip(from)
+        .for_each(|check| check.is_to_come = is_to_come && check.is_absent);
 }
 
 /// Whether the key of the ledger log can be used.
@@ -425,20 +544,35 @@ fn share_check(settings: &Settings, name: &str) -> Check {
             Err(error) if error.is_missing() => (String::new(), false),
             Err(error) => return Err(error.into()),
         };
-        let first = settings.blocks.first_from(Timestamp::now()).map_or(Span::ALL.start, |block| block.start);
-        let beginner = Beginner { owner: &owner, was_claimed, first, may_wait: true };
+        let first = settings
+            .blocks
+            .first_from(Timestamp::now())
+            .map_or(Span::ALL.start, |block| block.start);
+        let beginner = Beginner {
+            owner: &owner,
+            was_claimed,
+            first,
+            may_wait: true,
+        };
         Ok(shares::foresee(settings, &input_id(settings)?, &beginner)?)
     };
     let why = asked().err().map(|failure| failure.to_string());
     let what = format!("{name} has a share for this pipeline");
-    Check::new(what, why.is_none(), why.unwrap_or_default(), "`bernstream budget show` says who holds what")
+    Check::new(
+        what,
+        why.is_none(),
+        why.unwrap_or_default(),
+        "`bernstream budget show` says who holds what",
+    )
 }
 
 fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
     let name = &kafka.topic;
     let kind = setting(topic, "message.timestamp.type");
     if kafka.trust_producer_time {
-        return vec![Check::passed(format!("{name} has {kind}, producers are trusted"))];
+        return vec![Check::passed(format!(
+            "{name} has {kind}, producers are trusted"
+        ))];
     }
     vec![Check::new(
         format!("{name} has LogAppendTime"),
@@ -453,7 +587,9 @@ fn lag_check(kafka: &source::kafka::Params, lag: Option<Duration>) -> Check {
     let setting = replica_lag::SETTING;
     let slack = bernstream_synopsis::clock::show(kafka.clock_slack);
     let Some(lag) = lag else {
-        return Check::passed(format!("the brokers do not tell {setting}; clock_slack, {slack}, must be longer"));
+        return Check::passed(format!(
+            "the brokers do not tell {setting}; clock_slack, {slack}, must be longer"
+        ));
     };
     let longest = bernstream_synopsis::clock::show(lag);
     Check::new(
@@ -462,7 +598,9 @@ fn lag_check(kafka: &source::kafka::Params, lag: Option<Duration>) -> Check {
         format!(
             "it is {slack}: a record that is stamped before a cutoff can turn up when its window has closed, and is lost"
         ),
-        format!("raise clock_slack above {longest} (and windows.publish_delay above it), or lower {setting}"),
+        format!(
+            "raise clock_slack above {longest} (and windows.publish_delay above it), or lower {setting}"
+        ),
     )
 }
 
@@ -471,7 +609,12 @@ fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
         let found = setting(topic, key);
         let what = format!("{name} has {key} = {value}");
         let why = format!("it is {found}");
-        Check::new(what, found == value, why, format!("set {key}={value}, or name another topic as input.kafka.clock"))
+        Check::new(
+            what,
+            found == value,
+            why,
+            format!("set {key}={value}, or name another topic as input.kafka.clock"),
+        )
     };
     broker_clock::SETTINGS.map(is).to_vec()
 }
@@ -492,7 +635,10 @@ mod tests {
         Topic {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
             rights: Right::ALL.into(),
         }
     }
@@ -504,10 +650,16 @@ mod tests {
     #[test]
     fn the_slack_must_be_longer_than_a_replica_may_lag() {
         let settings = settings(FLIGHTS);
-        let Input::Kafka(kafka) = settings.input else { panic!() };
+        let Input::Kafka(kafka) = settings.input else {
+            panic!()
+        };
         assert_eq!(kafka.clock_slack, Duration::from_secs(10));
         for (millis, expected) in [(9_999, 0), (10_000, 1), (30_000, 1)] {
-            assert_eq!(faults(&[lag_check(&kafka, Some(Duration::from_millis(millis)))]), expected, "{millis}");
+            assert_eq!(
+                faults(&[lag_check(&kafka, Some(Duration::from_millis(millis)))]),
+                expected,
+                "{millis}"
+            );
         }
         assert_eq!(faults(&[lag_check(&kafka, None)]), 0);
     }
@@ -515,9 +667,11 @@ mod tests {
     #[test]
     fn the_input_must_have_the_brokers_time_unless_producers_are_trusted() {
         let settings = settings(FLIGHTS);
-        let Input::Kafka(mut kafka) = settings.input else { panic!() };
-        let [create, append] =
-            ["CreateTime", "LogAppendTime"].map(|kind| topic(1, &[("message.timestamp.type", kind)]));
+        let Input::Kafka(mut kafka) = settings.input else {
+            panic!()
+        };
+        let [create, append] = ["CreateTime", "LogAppendTime"]
+            .map(|kind| topic(1, &[("message.timestamp.type", kind)]));
         assert_eq!(faults(&input_checks(&kafka, &append)), 0);
         assert_eq!(faults(&input_checks(&kafka, &create)), 1);
         kafka.trust_producer_time = true;

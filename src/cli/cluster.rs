@@ -26,7 +26,12 @@ pub struct Cluster {
     #[arg(long, requires_all = ["brokers", "private_key"], value_name = "FILE")]
     pub certificate: Option<PathBuf>,
     /// The private key of the certificate (PEM, not encrypted)
-    #[arg(long = "private-key", id = "private_key", requires = "certificate", value_name = "FILE")]
+    #[arg(
+        long = "private-key",
+        id = "private_key",
+        requires = "certificate",
+        value_name = "FILE"
+    )]
     pub private_key: Option<PathBuf>,
     /// Authenticate with this SASL mechanism
     #[arg(
@@ -54,12 +59,20 @@ impl Cluster {
         let identity = self.certificate.clone().zip(self.private_key.clone());
         let identity = identity.map(|(certificate, key)| Identity { certificate, key });
         let is_tls = self.tls || self.ca.is_some() || identity.is_some();
-        let tls = is_tls.then(|| Tls { ca: self.ca.clone(), identity });
+        let tls = is_tls.then(|| Tls {
+            ca: self.ca.clone(),
+            identity,
+        });
         let mechanism = self.sasl.as_deref().and_then(Mechanism::named);
         let sasl = mechanism.zip(self.username.clone().zip(self.password_file.clone()));
-        let sasl = sasl.map(|(mechanism, (username, password_file))| Sasl { mechanism, username, password_file });
-        let security = Security::new(tls, sasl)
-            .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or use SCRAM-SHA-512")))?;
+        let sasl = sasl.map(|(mechanism, (username, password_file))| Sasl {
+            mechanism,
+            username,
+            password_file,
+        });
+        let security = Security::new(tls, sasl).map_err(|wrong| {
+            Failure::Configuration(format!("{wrong}: add --tls or --ca, or use SCRAM-SHA-512"))
+        })?;
         let broker = Broker::new(&self.brokers, security);
         for warning in broker.warnings() {
             print::warning(warning);

@@ -61,16 +61,27 @@ pub fn text(settings: &Settings, arguments: &Arguments) -> Result<String, Failur
         let heading = format!("Comparison of {}", release.name);
         match settings.question(release) {
             Ok(label) => {
-                section(&mut text, &heading, &of_release(settings, release, label, arguments)?);
+                section(
+                    &mut text,
+                    &heading,
+                    &of_release(settings, release, label, arguments)?,
+                );
                 compared += 1;
             }
             Err(why) => {
                 section(&mut text, &heading, &[why.to_string()]);
-                refused.push(format!("release {:?} cannot be compared: {why}", release.name));
+                refused.push(format!(
+                    "release {:?} cannot be compared: {why}",
+                    release.name
+                ));
             }
         }
     }
-    if compared == 0 { Err(Failure::Configuration(refused.join("\n"))) } else { Ok(text) }
+    if compared == 0 {
+        Err(Failure::Configuration(refused.join("\n")))
+    } else {
+        Ok(text)
+    }
 }
 
 fn of_release(
@@ -87,7 +98,9 @@ fn of_release(
     })?;
     let simulated = known.min(MOST_RECORDS);
     let path = arguments.public_sample.as_deref();
-    let public = path.map(|path| rows(path, settings, release, label)).transpose()?;
+    let public = path
+        .map(|path| rows(path, settings, release, label))
+        .transpose()?;
     let selecting = || contenders(settings, release, label, known);
     let (contenders, absent) = during("selecting what is automatic", selecting)?;
     let world = |number| match &public {
@@ -96,15 +109,32 @@ fn of_release(
     };
     let worlds: Vec<World> = during("drawing records", || (0..BENDS.len()).map(world).collect());
     let all = (contenders.len() * worlds.len()) as u64;
-    let found =
-        counting("comparing windows", |done| measured(&contenders, &worlds, |count| done.set(count as u64, all)))?;
+    let found = counting("comparing windows", |done| {
+        measured(&contenders, &worlds, |count| done.set(count as u64, all))
+    })?;
     let lines = contenders.iter().zip(found).flat_map(|(of, found)| {
-        of.readings.iter().zip(found).map(move |(reading, measured)| Line { of, reading, measured })
+        of.readings
+            .iter()
+            .zip(found)
+            .map(move |(reading, measured)| Line {
+                of,
+                reading,
+                measured,
+            })
     });
     let lines = best_of_each(lines);
-    let mut text = preface(release, label, (known, simulated), public.as_deref().zip(path));
+    let mut text = preface(
+        release,
+        label,
+        (known, simulated),
+        public.as_deref().zip(path),
+    );
     text.extend(table(&lines, label));
-    text.extend(absent.into_iter().map(|(kind, why)| format!("not in the table: {kind}: {why}")));
+    text.extend(
+        absent
+            .into_iter()
+            .map(|(kind, why)| format!("not in the table: {kind}: {why}")),
+    );
     text.extend(recommendation(&lines, release, label));
     Ok(text)
 }
@@ -120,20 +150,40 @@ fn contenders(
     records: u64,
 ) -> Result<(Vec<Contender>, Vec<Absent>), Failure> {
     let shape = release.shape();
-    let own = Reading::of_own(&shape.basis, shape.values(), label, &release.narrowest(), &domain(release));
-    let mut found = vec![Contender::new(settings, release, format!("this file: {}", release.kind()), None, own)?];
+    let own = Reading::of_own(
+        &shape.basis,
+        shape.values(),
+        label,
+        &release.narrowest(),
+        &domain(release),
+    );
+    let mut found = vec![Contender::new(
+        settings,
+        release,
+        format!("this file: {}", release.kind()),
+        None,
+        own,
+    )?];
     let mut absent: Vec<Absent> = Vec::new();
     // The search takes longer than all the rest: once a family is enough.
     let mut chosen: Option<(String, String)> = None;
     for alternative in release.alternatives(label, records) {
-        let same = chosen.as_ref().filter(|(family, _)| *family == alternative.family);
+        let same = chosen
+            .as_ref()
+            .filter(|(family, _)| *family == alternative.family);
         let lines = alternative.lines(same.map(|(_, noise)| noise.as_str()));
         match settings.with_lines(release, &lines) {
             Ok(other) => {
                 let shape = other.shape();
                 let readings = Reading::of(&shape.basis, shape.values(), label);
                 chosen = other.noise_lines().map(|noise| (alternative.family, noise));
-                found.push(Contender::new(settings, &other, alternative.kind, Some(lines), readings)?);
+                found.push(Contender::new(
+                    settings,
+                    &other,
+                    alternative.kind,
+                    Some(lines),
+                    readings,
+                )?);
             }
             Err(faults) => absent.push((alternative.kind, faults.reason())),
         }
@@ -158,7 +208,9 @@ fn preface(
         BENDS.len()
     )];
     if simulated < records {
-        lines.push(format!("the windows have {simulated} records: with more of them the noise counts for less"));
+        lines.push(format!(
+            "the windows have {simulated} records: with more of them the noise counts for less"
+        ));
     }
     let bends = BENDS.map(|bend| bend.to_string()).join(", ");
     lines.push(match public {
@@ -205,14 +257,20 @@ fn records(release: &Release) -> Option<u64> {
 
 fn domain(release: &Release) -> Vec<Axis> {
     let axes = release.columns.iter().zip(&release.axes);
-    axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
+    axes.map(|(column, axis)| Axis {
+        column: column.clone(),
+        min: axis.min,
+        max: axis.max,
+    })
+    .collect()
 }
 
 /// Of what differs in a free number and in its reading alone the best; of the file's own release every reading.
 fn best_of_each<'c>(lines: impl Iterator<Item = Line<'c>>) -> Vec<Line<'c>> {
     let mut best: Vec<Line<'c>> = Vec::new();
     for line in lines {
-        let same = |other: &&mut Line<'_>| line.of.lines.is_some() && other.of.title == line.of.title;
+        let same =
+            |other: &&mut Line<'_>| line.of.lines.is_some() && other.of.title == line.of.title;
         match best.iter_mut().find(same) {
             Some(other) if line.rank() < other.rank() => *other = line,
             Some(_) => {}
@@ -243,64 +301,124 @@ fn table(lines: &[Line<'_>], label: &Label) -> Vec<String> {
     let shown = |figure: Option<(f64, f64)>| {
         figure.map_or("-".to_owned(), |(mean, deviation)| {
             // Less than the last digit of a float is none.
-            let deviation = if deviation < 1e-12 * mean { 0.0 } else { deviation };
+            let deviation = if deviation < 1e-12 * mean {
+                0.0
+            } else {
+                deviation
+            };
             format!("{} +- {}", three_digits(mean), three_digits(deviation))
         })
     };
     let has_classes = !matches!(label, Label::Number(_));
-    let wide = |pick: fn(&Line<'_>) -> usize, least: usize| lines.iter().map(pick).max().unwrap_or(0).max(least);
+    let wide = |pick: fn(&Line<'_>) -> usize, least: usize| {
+        lines.iter().map(pick).max().unwrap_or(0).max(least)
+    };
     let title = wide(|line| line.of.title.len(), 8);
     let reading = wide(|line| line.reading.name().len(), 7);
     let row = |mark: &str, [a, b, c, d, e]: [&str; 5]| {
-        format!("{mark} {a:<title$}  {b:<reading$}  {c:<20} {d:<14} {e}").trim_end().to_owned()
+        format!("{mark} {a:<title$}  {b:<reading$}  {c:<20} {d:<14} {e}")
+            .trim_end()
+            .to_owned()
     };
     let wrong = if has_classes { "wrong" } else { "" };
-    let mut text = vec![row(" ", ["function", "read by", "error", "without noise", wrong])];
+    let mut text = vec![row(
+        " ",
+        ["function", "read by", "error", "without noise", wrong],
+    )];
     for (at, line) in lines.iter().enumerate() {
-        let Measured { error, wrong, without_noise } = &line.measured;
+        let Measured {
+            error,
+            wrong,
+            without_noise,
+        } = &line.measured;
         let mark = if at == 0 { "*" } else { " " };
         let quiet = without_noise.map_or("-".to_owned(), three_digits);
-        let wrong = if has_classes { shown(*wrong) } else { String::new() };
-        text.push(row(mark, [&line.of.title, &line.reading.name(), &shown(*error), &quiet, &wrong]));
+        let wrong = if has_classes {
+            shown(*wrong)
+        } else {
+            String::new()
+        };
+        text.push(row(
+            mark,
+            [
+                &line.of.title,
+                &line.reading.name(),
+                &shown(*error),
+                &quiet,
+                &wrong,
+            ],
+        ));
     }
-    text.push("error +- its standard deviation by the noise that was drawn; every call draws anew".to_owned());
+    text.push(
+        "error +- its standard deviation by the noise that was drawn; every call draws anew"
+            .to_owned(),
+    );
     text
 }
 
 /// The least error, how far it is ahead, and what to write.
 fn recommendation(lines: &[Line<'_>], release: &Release, label: &Label) -> Vec<String> {
-    let Some((best, others)) = lines.split_first() else { return Vec::new() };
-    let against = others.iter().find(|other| !std::ptr::eq(other.of, best.of)).map(|next| {
-        let apart = match is_ahead(figure(best), figure(next)) {
-            true => "",
-            false => ", which may be the noise alone",
-        };
-        format!(", against {} of {}{apart}", three_digits(figure(next).0), next.name())
-    });
+    let Some((best, others)) = lines.split_first() else {
+        return Vec::new();
+    };
+    let against = others
+        .iter()
+        .find(|other| !std::ptr::eq(other.of, best.of))
+        .map(|next| {
+            let apart = match is_ahead(figure(best), figure(next)) {
+                true => "",
+                false => ", which may be the noise alone",
+            };
+            format!(
+                ", against {} of {}{apart}",
+                three_digits(figure(next).0),
+                next.name()
+            )
+        });
     let least = three_digits(figure(best).0);
     let against = against.unwrap_or_default();
-    let mut text = vec![format!("* is recommended: {}: its error is the least, {least}{against}", best.name())];
+    let mut text = vec![format!(
+        "* is recommended: {}: its error is the least, {least}{against}",
+        best.name()
+    )];
     let wrong = |line: &Line<'_>| line.measured.wrong.map_or(f64::INFINITY, |(mean, _)| mean);
     if let Some(fewest) = lines.iter().min_by(|a, b| wrong(a).total_cmp(&wrong(b)))
         && let (Some(least), Some(more)) = (fewest.measured.wrong, best.measured.wrong)
         && is_ahead(least, more)
     {
-        text.push(format!("where only the class matters, the fewest are wrong of {}", fewest.name()));
+        text.push(format!(
+            "where only the class matters, the fewest are wrong of {}",
+            fewest.name()
+        ));
     }
     match &best.of.lines {
         Some(written) => {
-            text.push("to take it, write in [release], in place of its function, noise and size:".to_owned());
-            text.extend(written.lines().filter(|line| !line.is_empty()).map(|line| format!("  {line}")));
+            text.push(
+                "to take it, write in [release], in place of its function, noise and size:"
+                    .to_owned(),
+            );
+            text.extend(
+                written
+                    .lines()
+                    .filter(|line| !line.is_empty())
+                    .map(|line| format!("  {line}")),
+            );
         }
         None => text.push("the file has it".to_owned()),
     }
-    text.push(format!("and read it by {}", best.reading.command(label, &domain(release))));
+    text.push(format!(
+        "and read it by {}",
+        best.reading.command(label, &domain(release))
+    ));
     text
 }
 
 /// What a line is judged by.
 fn figure(line: &Line<'_>) -> (f64, f64) {
-    line.measured.error.or(line.measured.wrong).unwrap_or((f64::NAN, f64::NAN))
+    line.measured
+        .error
+        .or(line.measured.wrong)
+        .unwrap_or((f64::NAN, f64::NAN))
 }
 
 /// Whether the least is less by more than their noise makes likely.

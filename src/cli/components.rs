@@ -48,7 +48,10 @@ impl Process {
         if wanted.agrees(recorded) || (is_first && !self.is_settled.load(Relaxed)) {
             return Ok(());
         }
-        Err(ledger::Error::OtherSettings { row: ledger.head().sequence }.into())
+        Err(ledger::Error::OtherSettings {
+            row: ledger.head().sequence,
+        }
+        .into())
     }
 }
 
@@ -92,7 +95,9 @@ impl Components {
             // Before its witness is missed, which nobody has made.
             not_another_output(settings, false)?;
         }
-        let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
+        let mut witness = settings
+            .output
+            .open_witness_remembering(&settings.ledger.path)?;
         let mut log = settings.ledger_log.as_ref().map(open_log).transpose()?;
         let existing = match &mut log {
             Some(log) => {
@@ -104,10 +109,14 @@ impl Components {
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
-                let genesis = match genesis(settings, &mut *witness, start_mode(settings), Timestamp::now()) {
+                let genesis = match genesis(
+                    settings,
+                    &mut *witness,
+                    start_mode(settings),
+                    Timestamp::now(),
+                ) {
                     Err(_) if log.is_some() && witness.read()?.is_some() => {
-                        let why =
-                            "another worker has just begun the ledger of this pipeline, which is built from its log";
+                        let why = "another worker has just begun the ledger of this pipeline, which is built from its log";
                         return Err(refused(why.to_owned()).for_now());
                     }
                     genesis => genesis?,
@@ -123,7 +132,12 @@ impl Components {
             // At its first start a log is filled; the worker that begins then only adds to it.
             ledger.hold()?;
             let newest = witness.read()?;
-            ledger.stand_by(settings.patience(), wanted.clone(), newest.as_ref(), Timestamp::now());
+            ledger.stand_by(
+                settings.patience(),
+                wanted.clone(),
+                newest.as_ref(),
+                Timestamp::now(),
+            );
             process.recognise(&wanted, &ledger)?;
         }
         if settings.ledger_log.is_none() {
@@ -137,7 +151,12 @@ impl Components {
                  it are gone; `bernstream ledger republish --all` sends those that the ledger still has (ledger.keep_published)"
             );
         }
-        Ok(Components { readers, ledger, witness, sink })
+        Ok(Components {
+            readers,
+            ledger,
+            witness,
+            sink,
+        })
     }
 }
 
@@ -146,7 +165,10 @@ pub fn start_mode(settings: &Settings) -> StartMode {
     match &settings.input {
         Input::Kafka(_) => StartMode::Run,
         // Files are history: if nothing was ever written, they are released from the start.
-        Input::Files(_) => StartMode::From { from: settings.windows.grid.origin(), backfill_until: None },
+        Input::Files(_) => StartMode::From {
+            from: settings.windows.grid.origin(),
+            backfill_until: None,
+        },
     }
 }
 
@@ -160,7 +182,9 @@ pub fn not_another_output(settings: &Settings, is_successor: bool) -> Result<(),
     if is_successor {
         return Ok(());
     }
-    let Some(other) = settings.output.another_pipeline(&settings.pipeline)? else { return Ok(()) };
+    let Some(other) = settings.output.another_pipeline(&settings.pipeline)? else {
+        return Ok(());
+    };
     let own = match settings.output.broker() {
         Some(_) => "name another topic and witness in [output.kafka]",
         None => "name another folder in [output.files]",
@@ -188,14 +212,26 @@ pub fn genesis(
     let claim = witness.read()?;
     let is_output_untouched = settings.output.is_untouched()?;
     not_another_output(settings, claim.is_some() && mode == StartMode::Init)?;
-    let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
+    let prior = PriorState {
+        claim: claim.as_ref(),
+        is_output_untouched,
+    };
     // After the claim was read: no window that it covers has closed later.
-    let now = if claim.is_some() || !is_output_untouched { now.max(latest_clock(settings)?) } else { now };
-    let start = bootstrap(settings.scheme(), mode, prior, now).map_err(|error| refused(error.to_string()))?;
+    let now = if claim.is_some() || !is_output_untouched {
+        now.max(latest_clock(settings)?)
+    } else {
+        now
+    };
+    let start = bootstrap(settings.scheme(), mode, prior, now)
+        .map_err(|error| refused(error.to_string()))?;
     let witness = witness.identity()?;
     let input = input_id(settings)?;
-    let beginner =
-        Beginner { owner: &witness, was_claimed: claim.is_some(), first: start.first, may_wait: mode.may_wait() };
+    let beginner = Beginner {
+        owner: &witness,
+        was_claimed: claim.is_some(),
+        first: start.first,
+        may_wait: mode.may_wait(),
+    };
     let (budget, first) = shares::begin(settings, &input, &beginner)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
@@ -220,9 +256,11 @@ pub fn genesis(
 fn latest_clock(settings: &Settings) -> Result<Timestamp, OpenError> {
     let now = Timestamp::now();
     match &settings.input {
-        Input::Kafka(kafka) if !kafka.trust_producer_time => {
-            Ok(now.max(BrokerClock::open(&kafka.broker, &kafka.clock, &kafka.topic)?.ask()?.stamp))
-        }
+        Input::Kafka(kafka) if !kafka.trust_producer_time => Ok(now.max(
+            BrokerClock::open(&kafka.broker, &kafka.clock, &kafka.topic)?
+                .ask()?
+                .stamp,
+        )),
         Input::Kafka(_) | Input::Files(_) => Ok(now),
     }
 }
@@ -234,13 +272,22 @@ fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, Open
         Input::Kafka(_) if settings.scale.is_some() => Ok(Vec::new()),
         Input::Kafka(params) => {
             let input = Kafka::open(params.clone(), columns, Timestamp::now)?;
-            let shares = input.listing_broken(settings.detail == Detail::Operator).shared();
-            Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect())
+            let shares = input
+                .listing_broken(settings.detail == Detail::Operator)
+                .shared();
+            Ok(shares
+                .into_iter()
+                .map(|share| Box::new(share) as Box<dyn Source + Send>)
+                .collect())
         }
         Input::Files(params) => {
             let files = Files::open(params, columns)?;
             if files.passed_over().len() > 0 {
-                warn!("passed over in {}: {}", params.path.display(), folder::shown(files.passed_over()));
+                warn!(
+                    "passed over in {}: {}",
+                    params.path.display(),
+                    folder::shown(files.passed_over())
+                );
             }
             Ok(vec![Box::new(files)])
         }
@@ -263,9 +310,14 @@ pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
 /// life. Other settings may change from a window on.
 pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
     let theirs = canonical::definition(recorded);
-    if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
-        let theirs =
-            theirs.map_or("a definition that this program does not know".to_owned(), |theirs| theirs.to_string());
+    if theirs
+        .as_ref()
+        .is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition))
+    {
+        let theirs = theirs.map_or(
+            "a definition that this program does not know".to_owned(),
+            |theirs| theirs.to_string(),
+        );
         return Some(format!(
             "the ledger in {} accounts for {theirs}, the configuration asks for {}: the two do not add up, so each needs a ledger of its own: {}",
             settings.ledger.path.display(),
@@ -303,8 +355,11 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
 pub fn reads_too_far_back(settings: &Settings, ledger: &Ledger) -> Option<String> {
     let genesis = ledger.genesis();
     let ahead = settings.windows.max_future_skew;
-    let had = canonical::ahead(ledger.settings()).filter(|had| ahead > *had && genesis.first >= genesis.created)?;
-    let oldest = genesis.first.max(ledger.next_window().minus(settings.reach()));
+    let had = canonical::ahead(ledger.settings())
+        .filter(|had| ahead > *had && genesis.first >= genesis.created)?;
+    let oldest = genesis
+        .first
+        .max(ledger.next_window().minus(settings.reach()));
     (!settings.scheme().is_apart(genesis.created, oldest)).then(|| {
         format!(
             "windows.ahead: {} in the ledger in {}, {} in the file: a ledger before this one may have charged records that were sent \
@@ -331,16 +386,26 @@ fn wanted(settings: &Settings, process: &Process) -> Wanted {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
     };
-    let sums = settings.releases.iter().filter(|release| release.is_sum_of_panes());
+    let sums = settings
+        .releases
+        .iter()
+        .filter(|release| release.is_sum_of_panes());
     Wanted {
         settings: canonical::recorded(settings),
         reach: settings.reach(),
         grid: settings.windows.grid,
         continued: sums
-            .flat_map(|release| keys().into_iter().map(|key| NoiseSeries::slot(&release.name, key)))
+            .flat_map(|release| {
+                keys()
+                    .into_iter()
+                    .map(|key| NoiseSeries::slot(&release.name, key))
+            })
             .collect(),
         agree: |recorded, settings| diff::differences(recorded, settings).is_empty(),
-        is_chosen: settings.releases.iter().any(|release| release.auto.is_some()),
+        is_chosen: settings
+            .releases
+            .iter()
+            .any(|release| release.auto.is_some()),
         is_settled: process.is_settled.clone(),
         losses: process.losses.clone(),
     }
@@ -351,12 +416,17 @@ fn wanted(settings: &Settings, process: &Process) -> Wanted {
 /// does so when it acts.
 fn take_over(settings: &Settings, wanted: &Wanted, ledger: &mut Ledger) -> Result<(), OpenError> {
     let changes = diff::differences(ledger.settings(), &wanted.settings);
-    let Some(configuration) = wanted.change(ledger.settings(), ledger.slots(), ledger.next_window()) else {
+    let Some(configuration) =
+        wanted.change(ledger.settings(), ledger.slots(), ledger.next_window())
+    else {
         return Ok(());
     };
     let is_acting = ledger.is_acting();
     if !configuration.ended.is_empty() {
-        info!("the ledger forgets the noise of sums that no release continues: {}", configuration.ended.join(", "));
+        info!(
+            "the ledger forgets the noise of sums that no release continues: {}",
+            configuration.ended.join(", ")
+        );
     }
     if !changes.is_empty() {
         match is_acting {

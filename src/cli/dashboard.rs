@@ -62,12 +62,15 @@ pub struct Arguments {
 fn history(text: &str) -> Result<History, String> {
     match text {
         "all" => Ok(History::All),
-        text => humantime::parse_duration(text).map(History::Last).map_err(|error| error.to_string()),
+        text => humantime::parse_duration(text)
+            .map(History::Last)
+            .map_err(|error| error.to_string()),
     }
 }
 
 fn host(name: &str) -> Result<String, String> {
-    config::host(name).map_err(|what| format!("{what}: write the name alone, such as dashboard.example.org"))
+    config::host(name)
+        .map_err(|what| format!("{what}: write the name alone, such as dashboard.example.org"))
 }
 
 impl Arguments {
@@ -79,7 +82,9 @@ impl Arguments {
                 topic: topic.clone(),
                 history: self.history,
             })),
-            _ => Err(Failure::Configuration("name a folder, or a topic and its brokers".to_owned())),
+            _ => Err(Failure::Configuration(
+                "name a folder, or a topic and its brokers".to_owned(),
+            )),
         }
     }
 }
@@ -92,12 +97,12 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let origin = arguments.origin()?;
-    let listener =
-        serve::listen(arguments.listen, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
+    let listener = serve::listen(arguments.listen, "--listen")
+        .map_err(|error| Failure::Unavailable(error.to_string()))?;
     origin.check().map_err(|error| match error {
-        feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => {
-            Failure::Configuration(format!("there is no topic '{topic}' at {servers}; check its name"))
-        }
+        feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => Failure::Configuration(
+            format!("there is no topic '{topic}' at {servers}; check its name"),
+        ),
         feed::Error::Topic(error) => error.into(),
         feed::Error::NotAFolder { .. } => Failure::Configuration(error.to_string()),
         error => Failure::Unavailable(error.to_string()),
@@ -114,7 +119,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
-    let _until_the_end = open(listener, arguments.hosts.as_slice().into(), origin, &runtime)?;
+    let _until_the_end = open(
+        listener,
+        arguments.hosts.as_slice().into(),
+        origin,
+        &runtime,
+    )?;
     while !stop.asked() {
         stop.wait(Duration::from_secs(60));
     }
@@ -136,9 +146,11 @@ pub fn url(listener: &TcpListener) -> Result<String, Failure> {
 /// Where a worker's synopses can be followed.
 pub fn origin(output: &Output) -> Origin {
     match output.location() {
-        Location::Topic { broker, topic } => {
-            Origin::Topic(topic::Params { broker: broker.clone(), topic: topic.to_owned(), history: HISTORY })
-        }
+        Location::Topic { broker, topic } => Origin::Topic(topic::Params {
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+            history: HISTORY,
+        }),
         Location::Folder(path) => Origin::Folder(path.to_owned()),
     }
 }
@@ -161,5 +173,9 @@ pub fn open(
             error!("the dashboard has failed: {error}");
         }
     });
-    following.map_err(|error| Failure::Other(format!("the thread of the dashboard cannot be started: {error}")))
+    following.map_err(|error| {
+        Failure::Other(format!(
+            "the thread of the dashboard cannot be started: {error}"
+        ))
+    })
 }

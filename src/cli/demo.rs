@@ -62,26 +62,38 @@ pub struct Arguments {
 /// If an address is taken, or if the mock cluster or the worker fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = page(arguments.dashboard)?;
-    line(format_args!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?))?;
-    let mut settings =
-        Settings::parse(CONFIGURATION, "config/demo.toml").map_err(|faults| Failure::Other(faults.to_string()))?;
-    let Input::Kafka(input) = &mut settings.input else { return Err(not_kafka()) };
-    let Output::Kafka { sink, witness } = &mut settings.output else { return Err(not_kafka()) };
+    line(format_args!(
+        "\n  ==>  {}  <==  open this in a browser: the curves, live\n",
+        dashboard::url(&page)?
+    ))?;
+    let mut settings = Settings::parse(CONFIGURATION, "config/demo.toml")
+        .map_err(|faults| Failure::Other(faults.to_string()))?;
+    let Input::Kafka(input) = &mut settings.input else {
+        return Err(not_kafka());
+    };
+    let Output::Kafka { sink, witness } = &mut settings.output else {
+        return Err(not_kafka());
+    };
 
     let cluster = MockCluster::new(1).map_err(mock)?;
     let broker = Broker::mock(cluster.bootstrap_servers());
     for (topic, partitions) in [(&input.topic, 2), (&sink.topic, 1), (&witness.topic, 1)] {
         cluster.create_topic(topic, partitions, 1).map_err(mock)?;
     }
-    let folder = tempfile::tempdir().map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
     (input.broker, sink.broker, witness.broker) = (broker.clone(), broker.clone(), broker.clone());
     let source = input.topic.clone();
     let output = sink.topic.clone();
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 
-    line("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.")?;
-    line("The broker is a mock inside this process: it shows how data flows, but proves nothing about delivery.")?;
+    line(
+        "bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.",
+    )?;
+    line(
+        "The broker is a mock inside this process: it shows how data flows, but proves nothing about delivery.",
+    )?;
     line("  ***  the released curve: how many customers waited how long, with noise")?;
     line("  :::  its simultaneous 95 % band: it contains the whole curve without noise")?;
     line("The first curves appear in a few seconds.\n")?;
@@ -92,29 +104,41 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
-    let _until_the_end = dashboard::open(page, Arc::default(), dashboard::origin(&settings.output), &runtime)?;
+    let _until_the_end = dashboard::open(
+        page,
+        Arc::default(),
+        dashboard::origin(&settings.output),
+        &runtime,
+    )?;
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
-        let showing = scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
+        let showing =
+            scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
         let worked = run::work(&settings, Origin::Simulation, &runtime, &stop);
         stop.ask();
         let others = [simulating.join(), showing.join()];
-        others
-            .into_iter()
-            .try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
+        others.into_iter().try_for_each(|done| {
+            done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into())))
+        })?;
         worked
     })?;
-    line("\nDone. For your own records, write a configuration and use bernstream explain, check and run.")?;
+    line(
+        "\nDone. For your own records, write a configuration and use bernstream explain, check and run.",
+    )?;
     Ok(())
 }
 
 /// Listens at the requested address, or else at the default one or at a free port.
 fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
-    let listen =
-        |address| serve::listen(address, "--dashboard").map_err(|error| Failure::Unavailable(error.to_string()));
+    let listen = |address| {
+        serve::listen(address, "--dashboard")
+            .map_err(|error| Failure::Unavailable(error.to_string()))
+    };
     match asked {
         Some(address) => listen(address),
-        None => listen(dashboard::ADDRESS).or_else(|_| listen(SocketAddr::from(([127, 0, 0, 1], 0)))),
+        None => {
+            listen(dashboard::ADDRESS).or_else(|_| listen(SocketAddr::from(([127, 0, 0, 1], 0))))
+        }
     }
 }
 
@@ -134,36 +158,61 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
 /// Sends waiting times with two modes that drift over time.
 fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
-    let producer: ThreadedProducer<DefaultProducerContext> =
-        broker.client_config().and_then(|config| config.create()).map_err(|error| failed(error.to_string()))?;
+    let producer: ThreadedProducer<DefaultProducerContext> = broker
+        .client_config()
+        .and_then(|config| config.create())
+        .map_err(|error| failed(error.to_string()))?;
     let mut random = ChaCha12Rng::seed_from_u64(2017);
     let started = Instant::now();
     let mut partition = 0;
     while !stop.asked() {
         let drift = (started.elapsed().as_secs_f64() / 12.0).sin();
-        let quick = Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(|error| failed(error.to_string()))?;
-        let slow = LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(|error| failed(error.to_string()))?;
+        let quick =
+            Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(|error| failed(error.to_string()))?;
+        let slow =
+            LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(|error| failed(error.to_string()))?;
         let now = Timestamp::now().micros();
-        let counters: Vec<&str> = (0..ROWS).map(|_| if random.random_bool(0.6) { "north" } else { "south" }).collect();
+        let counters: Vec<&str> = (0..ROWS)
+            .map(|_| {
+                if random.random_bool(0.6) {
+                    "north"
+                } else {
+                    "south"
+                }
+            })
+            .collect();
         let minutes: Vec<f64> = counters
             .iter()
             .map(|counter| {
                 let share = if *counter == "north" { 0.8 } else { 0.4 };
-                if random.random_bool(share) { quick.sample(&mut random) } else { slow.sample(&mut random) }
+                if random.random_bool(share) {
+                    quick.sample(&mut random)
+                } else {
+                    slow.sample(&mut random)
+                }
             })
             .collect();
         let columns: [(&str, ArrayRef); 3] = [
-            ("time", Arc::new(TimestampMicrosecondArray::from(vec![now; ROWS]).with_timezone("UTC"))),
+            (
+                "time",
+                Arc::new(TimestampMicrosecondArray::from(vec![now; ROWS]).with_timezone("UTC")),
+            ),
             ("counter", Arc::new(StringArray::from(counters))),
             ("minutes", Arc::new(Float64Array::from(minutes))),
         ];
         let payload = message(columns).map_err(|error| failed(error.to_string()))?;
-        let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
-        producer.send(record).map_err(|(error, _)| failed(error.to_string()))?;
+        let record = BaseRecord::<(), _>::to(topic)
+            .partition(partition)
+            .payload(&payload);
+        producer
+            .send(record)
+            .map_err(|(error, _)| failed(error.to_string()))?;
         partition = 1 - partition;
         stop.wait(PACE);
     }
-    producer.flush(Duration::from_secs(1)).map_err(|error| failed(error.to_string()))
+    producer
+        .flush(Duration::from_secs(1))
+        .map_err(|error| failed(error.to_string()))
 }
 
 /// One self-contained Arrow IPC stream.
@@ -181,17 +230,23 @@ fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Resu
         .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
         .map_err(|error| failed(error.to_string()))?;
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, 0, Offset::Beginning).map_err(|error| failed(error.to_string()))?;
-    consumer.assign(&list).map_err(|error| failed(error.to_string()))?;
+    list.add_partition_offset(topic, 0, Offset::Beginning)
+        .map_err(|error| failed(error.to_string()))?;
+    consumer
+        .assign(&list)
+        .map_err(|error| failed(error.to_string()))?;
     let mut shown = Vec::new();
     while !stop.asked() {
-        let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
-        let synopsis =
-            Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
+        let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else {
+            continue;
+        };
+        let synopsis = Synopsis::open(message.payload().unwrap_or_default())
+            .map_err(|error| failed(error.to_string()))?;
         shown.push(synopsis.description().window.start);
         print(draw(&synopsis).map_err(|error| failed(error.to_string()))?)?;
         // All keys of a window are published before those of the next window.
-        let is_last = windows.is_some_and(|windows| shown.len() as u64 >= u64::from(windows) * KEYS as u64);
+        let is_last =
+            windows.is_some_and(|windows| shown.len() as u64 >= u64::from(windows) * KEYS as u64);
         if is_last {
             break;
         }
@@ -203,11 +258,17 @@ fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Resu
 fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
-    let [axis] = &description.domain[..] else { return Ok(String::new()) };
+    let [axis] = &description.domain[..] else {
+        return Ok(String::new());
+    };
     let points: Vec<Point> = (0..COLUMNS)
         .map(|column| {
             let x = axis.min + (axis.max - axis.min) * f64::from(column) / f64::from(COLUMNS - 1);
-            Ok(Point { x, value: evaluator.evaluate(&[x])?, half_width: synopsis.half_width(&[x])? })
+            Ok(Point {
+                x,
+                value: evaluator.evaluate(&[x])?,
+                half_width: synopsis.half_width(&[x])?,
+            })
         })
         .collect::<Result<_, synopsis::Error>>()?;
     Ok(format!(

@@ -48,8 +48,12 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         return Ok(line(synopsis.to_json()?)?);
     }
     let mut csv = Vec::new();
-    let Printed { divisor, band, approximation, form } =
-        during("evaluating", || table(&synopsis, arguments, &mut csv))?;
+    let Printed {
+        divisor,
+        band,
+        approximation,
+        form,
+    } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
     note(format_args!("\n{}", what(synopsis.description(), divisor)));
     if let Some(off) = approximation {
@@ -60,9 +64,19 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     if let Some(form) = form {
         note(format_args!("form: {form}"));
     }
-    note(guarantee(synopsis.description(), &band, arguments.pointwise));
-    if let Some(reading) = synopsis.description().reading.filter(|_| arguments.by == Reading::Bernstein) {
-        note(format_args!("`--by {reading}` is expected to be more accurate; it has no band"));
+    note(guarantee(
+        synopsis.description(),
+        &band,
+        arguments.pointwise,
+    ));
+    if let Some(reading) = synopsis
+        .description()
+        .reading
+        .filter(|_| arguments.by == Reading::Bernstein)
+    {
+        note(format_args!(
+            "`--by {reading}` is expected to be more accurate; it has no band"
+        ));
     }
     Ok(())
 }
@@ -78,14 +92,22 @@ pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text),
         _ => Synopsis::open(&bytes),
     };
-    synopsis.map_err(|source| Error::NoSynopsis { path: path.to_owned(), source })
+    synopsis.map_err(|source| Error::NoSynopsis {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     if path.is_dir() {
-        let newest = files::synopses_below(path).ok().and_then(|found| found.last().cloned());
+        let newest = files::synopses_below(path)
+            .ok()
+            .and_then(|found| found.last().cloned());
         let example = newest.unwrap_or_else(|| path.join("PIPELINE/RELEASE/WINDOW.arrows"));
-        return Err(Error::Folder { path: path.to_owned(), example });
+        return Err(Error::Folder {
+            path: path.to_owned(),
+            example,
+        });
     }
     let read = || match path == Path::new("-") {
         true => {
@@ -94,7 +116,10 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
         }
         false => std::fs::read(path),
     };
-    read().map_err(|source| Error::Read { path: path.to_owned(), source })
+    read().map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -115,7 +140,9 @@ mod tests {
 
     fn parse(line: &str) -> Result<Arguments, String> {
         let words = std::iter::once("evaluate").chain(line.split_whitespace());
-        Command::try_parse_from(words).map(|command| command.arguments).map_err(|e| e.to_string())
+        Command::try_parse_from(words)
+            .map(|command| command.arguments)
+            .map_err(|e| e.to_string())
     }
 
     fn example() -> Description {
@@ -131,7 +158,10 @@ mod tests {
     #[test]
     fn points_come_out_in_the_order_asked_for_with_their_band() {
         let csv = printed("file --at 75 --at -30", [2.0, 4.0, 6.0]).unwrap();
-        assert_eq!(csv, "dep_delay,value,lower,upper\n75,4,3,5\n-30,2,0.75,3.25\n");
+        assert_eq!(
+            csv,
+            "dep_delay,value,lower,upper\n75,4,3,5\n-30,2,0.75,3.25\n"
+        );
     }
 
     #[test]
@@ -154,39 +184,76 @@ mod tests {
     #[test]
     fn a_density_integrates_to_one_and_needs_a_positive_mass() {
         let csv = printed("file --density --at 75", [2.0, 4.0, 6.0]).unwrap();
-        let value: f64 = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
+        let value: f64 = csv
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!((value - 1.0 / 210.0).abs() < 1e-5, "{value}");
-        assert!(matches!(printed("file --density", [-1.0; 3]), Err(Error::Synopsis(synopsis::Error::NoMass { .. }))));
+        assert!(matches!(
+            printed("file --density", [-1.0; 3]),
+            Err(Error::Synopsis(synopsis::Error::NoMass { .. }))
+        ));
     }
 
     #[test]
     fn readings_and_bands_are_asked_for_by_name() {
         let widths = |line: &str| -> (f64, f64) {
             let csv = printed(line, [2.0, 9.0, 4.0]).unwrap();
-            let cells: Vec<f64> = csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap()).collect();
+            let cells: Vec<f64> = csv
+                .lines()
+                .nth(1)
+                .unwrap()
+                .split(',')
+                .map(|x| x.parse().unwrap())
+                .collect();
             (cells[1], cells[3] - cells[1])
         };
         let (value, everywhere) = widths("file --at 75");
         let (same, at_one_point) = widths("file --at 75 --pointwise");
-        assert!(value == same && at_one_point < everywhere, "{at_one_point} {everywhere}");
+        assert!(
+            value == same && at_one_point < everywhere,
+            "{at_one_point} {everywhere}"
+        );
         assert_eq!(widths("file --at 80 --by nearest").0, 9.0);
-        assert!(widths("file --at 75 --by nearest --pointwise").1 < widths("file --at 75 --by nearest").1);
+        assert!(
+            widths("file --at 75 --by nearest --pointwise").1
+                < widths("file --at 75 --by nearest").1
+        );
         // Three bumps of a bandwidth of 10 are far apart: nothing to smooth, and the band is that of the prior.
         assert!(widths("file --at 75 --by posterior").1 > 0.0);
-        assert!(printed("file --at 75 --by kernel", [1.0; 3]).unwrap().starts_with("dep_delay,value\n"));
+        assert!(
+            printed("file --at 75 --by kernel", [1.0; 3])
+                .unwrap()
+                .starts_with("dep_delay,value\n")
+        );
     }
 
     #[test]
     fn cells_are_read_by_their_kernel_and_have_both_bands() {
-        let golden: serde_json::Value =
-            serde_json::from_str(include_str!("../../clients/golden/density-cells-1d-box.json")).unwrap();
+        let golden: serde_json::Value = serde_json::from_str(include_str!(
+            "../../clients/golden/density-cells-1d-box.json"
+        ))
+        .unwrap();
         let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).unwrap();
         let printed = |line: &str| {
             let mut out = Vec::new();
-            table(&synopsis, &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+            table(&synopsis, &parse(line).unwrap(), &mut out)
+                .map(|_| String::from_utf8(out).unwrap())
         };
         let cells = |line: &str| -> Vec<f64> {
-            printed(line).unwrap().lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap()).collect()
+            printed(line)
+                .unwrap()
+                .lines()
+                .nth(1)
+                .unwrap()
+                .split(',')
+                .map(|x| x.parse().unwrap())
+                .collect()
         };
         let plain = cells("file --at 0");
         let value = synopsis.evaluate(&[0.0]).unwrap();
@@ -198,7 +265,10 @@ mod tests {
         assert_eq!(cells("file --at 0 --order 5"), plain);
         assert!(cells("file --at 0 --pointwise")[3] < plain[3]);
         let refused = printed("file --at 0 --by nearest");
-        assert!(matches!(refused, Err(Error::Synopsis(synopsis::Error::Reading { .. }))));
+        assert!(matches!(
+            refused,
+            Err(Error::Synopsis(synopsis::Error::Reading { .. }))
+        ));
     }
 
     #[test]
@@ -214,30 +284,50 @@ mod tests {
         };
         let printed = |name: &str, line: &str| {
             let mut out = Vec::new();
-            table(&golden(name), &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+            table(&golden(name), &parse(line).unwrap(), &mut out)
+                .map(|_| String::from_utf8(out).unwrap())
         };
         let first = |name: &str, line: &str| -> Vec<f64> {
             let csv = printed(name, line).unwrap();
-            csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap_or(f64::NAN)).collect()
+            csv.lines()
+                .nth(1)
+                .unwrap()
+                .split(',')
+                .map(|x| x.parse().unwrap_or(f64::NAN))
+                .collect()
         };
         let at = "file --at 20,12 --pointwise";
-        let [constant, linear, naive] =
-            ["constant", "linear", "naive"].map(|fit| first("classes", &format!("{at} --fit {fit}")));
-        assert!(constant[2] != linear[2] && naive[2] != constant[2], "{constant:?} {linear:?} {naive:?}");
+        let [constant, linear, naive] = ["constant", "linear", "naive"]
+            .map(|fit| first("classes", &format!("{at} --fit {fit}")));
+        assert!(
+            constant[2] != linear[2] && naive[2] != constant[2],
+            "{constant:?} {linear:?} {naive:?}"
+        );
         assert!(naive[3] <= naive[2] && naive[2] <= naive[4], "{naive:?}");
         assert_eq!(first("classes", at)[2], constant[2]);
         assert!(first("classes", "file --at 20,12 --fit naive")[4] > naive[4]);
-        assert!(matches!(printed("number", "file --fit naive"), Err(Error::Synopsis(synopsis::Error::NoClasses))));
-        assert!(matches!(printed("none", "file --fit linear"), Err(Error::Synopsis(synopsis::Error::NoLabel))));
+        assert!(matches!(
+            printed("number", "file --fit naive"),
+            Err(Error::Synopsis(synopsis::Error::NoClasses))
+        ));
+        assert!(matches!(
+            printed("none", "file --fit linear"),
+            Err(Error::Synopsis(synopsis::Error::NoLabel))
+        ));
         assert!(parse("file --fit naive --density").is_err() && parse("file --fit cubic").is_err());
     }
 
     #[test]
     fn the_approximation_error_is_shown_if_a_smoothness_is_declared() {
         let shown = |smoothness: Option<Smoothness>, line: &str| {
-            let about = Description { smoothness, ..example() };
+            let about = Description {
+                smoothness,
+                ..example()
+            };
             let synopsis = Synopsis::new(about, vec![1.0; 3]).unwrap();
-            table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().approximation
+            table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
+                .unwrap()
+                .approximation
         };
         let declared = || Some(Smoothness::Lipschitz(vec![0.01]));
         assert_eq!(shown(None, "file"), None);
@@ -249,19 +339,44 @@ mod tests {
     #[test]
     fn what_noise_and_form_stay_within_together_is_said_of_the_published_reading() {
         let shown = |form_error: Option<f64>, line: &str| {
-            let mut about = Description { form_error, ..example() };
+            let mut about = Description {
+                form_error,
+                ..example()
+            };
             about.band.pointwise = Some(0.5);
             let synopsis = Synopsis::new(about, vec![3.0, 1.0, 2.0]).unwrap();
-            table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().form
+            table(&synopsis, &parse(line).unwrap(), &mut Vec::new())
+                .unwrap()
+                .form
         };
-        let [noise, form] = [example().band.half_width, 0.1 * (6.0 + 0.5 * 3.0_f64.sqrt())];
+        let [noise, form] = [
+            example().band.half_width,
+            0.1 * (6.0 + 0.5 * 3.0_f64.sqrt()),
+        ];
         let words = shown(Some(0.1), "file").unwrap();
-        assert!(words.contains(&format!("at most {},", three_digits(form))), "{words}");
+        assert!(
+            words.contains(&format!("at most {},", three_digits(form))),
+            "{words}"
+        );
         let weights = example().band.weights;
         let narrowest = weights.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(words.contains(&format!("within {} at all", three_digits(form + noise / narrowest))), "{words}");
-        assert!(shown(Some(0.1), "file --pointwise").unwrap().contains("at any single point"));
-        for none in [shown(None, "file"), shown(Some(0.1), "file --by posterior"), shown(Some(0.1), "file --order 3")] {
+        assert!(
+            words.contains(&format!(
+                "within {} at all",
+                three_digits(form + noise / narrowest)
+            )),
+            "{words}"
+        );
+        assert!(
+            shown(Some(0.1), "file --pointwise")
+                .unwrap()
+                .contains("at any single point")
+        );
+        for none in [
+            shown(None, "file"),
+            shown(Some(0.1), "file --by posterior"),
+            shown(Some(0.1), "file --order 3"),
+        ] {
             assert_eq!(none, None);
         }
     }
@@ -271,8 +386,15 @@ mod tests {
         let csv = printed("file --density --proper", [9.0, -8.0, 3.0]).unwrap();
         assert!(!csv.contains(",-"), "{csv}");
         let csv = printed("file --cumulative --points 40", [9.0, -2.0, 3.0]).unwrap();
-        let values: Vec<f64> = csv.lines().skip(1).map(|l| l.rsplit(',').next().unwrap().parse().unwrap()).collect();
-        assert!(values.is_sorted() && values[0] == 0.0 && values[39] == 1.0, "{csv}");
+        let values: Vec<f64> = csv
+            .lines()
+            .skip(1)
+            .map(|l| l.rsplit(',').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(
+            values.is_sorted() && values[0] == 0.0 && values[39] == 1.0,
+            "{csv}"
+        );
         assert!(parse("file --proper").is_err() && parse("file --cumulative --density").is_err());
     }
 
@@ -289,10 +411,19 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["file --points 1", "file --order 0", "file --at 1 --points 3"] {
+        for wrong in [
+            "file --points 1",
+            "file --order 0",
+            "file --at 1 --points 3",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(parse("--topic t --brokers b:9092 --key K --window 2013-01-01T05:00:00Z").unwrap().topic.is_some());
+        assert!(
+            parse("--topic t --brokers b:9092 --key K --window 2013-01-01T05:00:00Z")
+                .unwrap()
+                .topic
+                .is_some()
+        );
         assert!(parse("- --at -12.5,3").unwrap().topic.is_none());
     }
 }

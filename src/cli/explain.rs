@@ -80,7 +80,11 @@ struct OfRelease {
 
 fn mean(text: &str) -> Result<f64, String> {
     let mean: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (1.0..=1e9).contains(&mean) { Ok(mean) } else { Err("must be from 1 to 1e9".to_owned()) }
+    if (1.0..=1e9).contains(&mean) {
+        Ok(mean)
+    } else {
+        Err("must be from 1 to 1e9".to_owned())
+    }
 }
 
 /// Lines under a heading.
@@ -96,20 +100,33 @@ struct Section {
 ///
 /// If the configuration has a fault, if nothing in it can be compared, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings =
-        during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
+    let settings = during(
+        "reading the configuration, and selecting what is automatic",
+        || settings::load(&arguments.file),
+    )?;
     if arguments.comparison.compare {
         return print(comparison::text(&settings, &arguments.comparison)?);
     }
     let mut explained = during("simulating the noise", || explain(&settings))?;
     match (arguments.records_per_user, &settings.privacy.unit) {
         (None, _) => {}
-        (Some(_), Unit::Record) => note("--records-per-user tells nothing: every record is a unit, so there is no cap"),
-        (Some(mean), Unit::User { max_records_per_window: cap, .. }) => {
+        (Some(_), Unit::Record) => {
+            note("--records-per-user tells nothing: every record is a unit, so there is no cap")
+        }
+        (
+            Some(mean),
+            Unit::User {
+                max_records_per_window: cap,
+                ..
+            },
+        ) => {
             let loss = CapLoss::of_mean(u64::from(*cap), mean);
             explained.cap = of_cap(loss, mean);
             if loss.is_much() {
-                warning(format_args!("the cap drops most of the records: {}", loss.alternative()));
+                warning(format_args!(
+                    "the cap drops most of the records: {}",
+                    loss.alternative()
+                ));
             }
         }
     }
@@ -123,12 +140,18 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
     Ok(Explained {
         pipeline: settings.pipeline.clone(),
         total: settings.privacy.total,
-        releases: settings.releases.iter().map(|release| of_release(settings, release)).collect::<Result<_, _>>()?,
+        releases: settings
+            .releases
+            .iter()
+            .map(|release| of_release(settings, release))
+            .collect::<Result<_, _>>()?,
         cap: Vec::new(),
         budget: budget(settings),
         ledger: Left::of(settings),
         // A ledger that cannot be read is told by whoever opens it.
-        refused: Ledger::newest_settings(&settings.ledger).ok().and_then(|recorded| other_promise(settings, &recorded)),
+        refused: Ledger::newest_settings(&settings.ledger)
+            .ok()
+            .and_then(|recorded| other_promise(settings, &recorded)),
         guarantee: guarantee::promise(settings),
         notes: guarantee::notes(settings),
     })
@@ -153,8 +176,16 @@ fn of_cap(loss: CapLoss, mean: f64) -> Vec<String> {
 /// If the noise of its price cannot be drawn.
 pub fn verdicts(settings: &Settings) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    for release in settings.releases.iter().filter(|release| scale(settings, release).is_some()) {
-        let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
+    for release in settings
+        .releases
+        .iter()
+        .filter(|release| scale(settings, release).is_some())
+    {
+        let name = if settings.releases.len() > 1 {
+            format!("{}: ", release.name)
+        } else {
+            String::new()
+        };
         let words = Accuracy::of(&Plan::new(settings, release)?)?.visibility_in_words();
         lines.extend(words.into_iter().map(|line| format!("{name}{line}")));
     }
@@ -175,7 +206,10 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
     }
     if let Some(table) = &release.auto {
         add("Choice of noise and size", candidates::list(table, release));
-        add("Readings", candidates::readings(table, settings, release, &plan.band)?);
+        add(
+            "Readings",
+            candidates::readings(table, settings, release, &plan.band)?,
+        );
     }
     add("Private choices", choices(settings, release)?);
     add("Noise", plan.noise()?);
@@ -183,13 +217,21 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
         add("Sums", plan.sums(series));
     }
     let mut approximation = plan.approximation();
-    if approximation.is_empty() && release.shape().basis == Basis::Bernstein && release.auto.is_none() {
-        let unknown = "not predicted for this function: the errors above are due to the noise alone";
+    if approximation.is_empty()
+        && release.shape().basis == Basis::Bernstein
+        && release.auto.is_none()
+    {
+        let unknown =
+            "not predicted for this function: the errors above are due to the noise alone";
         approximation.push(unknown.to_owned());
     }
     add("Approximation", approximation);
     let (heading, form) = plan.form();
-    let details = [(heading, vec![form]), ("Sensitivity", plan.sensitivity()), ("Grid units", plan.noise_in_units()?)];
+    let details = [
+        (heading, vec![form]),
+        ("Sensitivity", plan.sensitivity()),
+        ("Grid units", plan.noise_in_units()?),
+    ];
     let details = details.into_iter().filter(|(_, lines)| !lines.is_empty());
     Ok(OfRelease {
         name: release.name.clone(),
@@ -197,7 +239,9 @@ fn of_release(settings: &Settings, release: &Release) -> Result<OfRelease, Failu
         in_short: accuracy.in_short(&plan),
         accuracy,
         sections,
-        details: details.map(|(heading, lines)| Section { heading, lines }).collect(),
+        details: details
+            .map(|(heading, lines)| Section { heading, lines })
+            .collect(),
     })
 }
 
@@ -211,7 +255,11 @@ impl Explained {
         };
         for release in &self.releases {
             section(&mut text, &of("In short", release), &release.in_short);
-            section(&mut text, &of("Price and error", release), &release.accuracy.table());
+            section(
+                &mut text,
+                &of("Price and error", release),
+                &release.accuracy.table(),
+            );
         }
         if !self.cap.is_empty() {
             section(&mut text, "Cap", &self.cap);
@@ -225,7 +273,11 @@ impl Explained {
         }
         section(&mut text, "Guarantee", &self.guarantee);
         for release in &self.releases {
-            section(&mut text, &of("Function", release), std::slice::from_ref(&release.function));
+            section(
+                &mut text,
+                &of("Function", release),
+                std::slice::from_ref(&release.function),
+            );
             let details = release.details.iter().filter(|_| is_verbose);
             for Section { heading, lines } in release.sections.iter().chain(details) {
                 section(&mut text, heading, lines);

@@ -46,7 +46,10 @@ impl Failure {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
-            Failure::Ledger(_) | Failure::LostLedger(_) | Failure::OlderLedger(_) | Failure::Unsound(_) => 74,
+            Failure::Ledger(_)
+            | Failure::LostLedger(_)
+            | Failure::OlderLedger(_)
+            | Failure::Unsound(_) => 74,
             Failure::Audit(_) => 1,
             Failure::Other(_) => 70,
             Failure::ClosedPipe => 0,
@@ -88,7 +91,9 @@ impl From<pipeline::Error> for Failure {
         let text = error.to_string();
         match error {
             // What the brokers refuse now they allowed before.
-            Error::Source(source::Error::Kafka(_) | source::Error::Hanging { .. }) => Failure::Unavailable(text),
+            Error::Source(source::Error::Kafka(_) | source::Error::Hanging { .. }) => {
+                Failure::Unavailable(text)
+            }
             Error::Source(error) => error.into(),
             Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
             Error::Deliver(deliver::Error::Witness(error)) => error.into(),
@@ -155,7 +160,9 @@ impl From<budget::error::Error> for Failure {
     fn from(error: budget::error::Error) -> Self {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
-            false if matches!(error, budget::error::Error::Missing { .. }) => Failure::Configuration(error.to_string()),
+            false if matches!(error, budget::error::Error::Missing { .. }) => {
+                Failure::Configuration(error.to_string())
+            }
             false if error.is_unsound() => Failure::Unsound(error.to_string()),
             false => Failure::Ledger(error.to_string()),
         }
@@ -170,7 +177,12 @@ impl From<witness::Error> for Failure {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
             false if error.is_final() => Failure::LostLedger(error.to_string()),
-            false if matches!(error, witness::Error::Partitions { .. } | witness::Error::Setting { .. }) => {
+            false
+                if matches!(
+                    error,
+                    witness::Error::Partitions { .. } | witness::Error::Setting { .. }
+                ) =>
+            {
                 Failure::Unsound(error.to_string())
             }
             false => Failure::Ledger(error.to_string()),
@@ -182,7 +194,9 @@ impl From<sink::Error> for Failure {
     fn from(error: sink::Error) -> Self {
         let text = error.to_string();
         match error {
-            sink::Error::TooLarge { .. } | sink::Error::Compacted { .. } => Failure::Configuration(text),
+            sink::Error::TooLarge { .. } | sink::Error::Compacted { .. } => {
+                Failure::Configuration(text)
+            }
             sink::Error::Different { .. } | sink::Error::Header(_) => Failure::Unsound(text),
             sink::Error::Broker(_)
             | sink::Error::Deleted { .. }

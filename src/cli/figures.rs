@@ -26,7 +26,11 @@ pub fn counted(count: u64, one: &str) -> String {
 }
 
 /// Rounds to a hundredth of the noise or finer: further digits carry no information.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 17")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 0 to 17"
+)]
 pub fn above_noise(x: f64, half_width: f64) -> f64 {
     let decimals = (2.0 - half_width.log10().floor()).clamp(0.0, 17.0) as usize;
     // Zero has no sign.
@@ -61,9 +65,12 @@ mod tests {
 
     #[test]
     fn numbers_end_where_the_noise_begins() {
-        for (x, half_width, shown) in
-            [(62.664_487, 8.099, 62.66), (0.180_96, 0.0373, 0.181), (-1e-9, 0.5, 0.0), (123_456.7, 5e4, 123_457.0)]
-        {
+        for (x, half_width, shown) in [
+            (62.664_487, 8.099, 62.66),
+            (0.180_96, 0.0373, 0.181),
+            (-1e-9, 0.5, 0.0),
+            (123_456.7, 5e4, 123_457.0),
+        ] {
             assert_eq!(above_noise(x, half_width).to_string(), shown.to_string());
         }
         assert_eq!(above_noise(0.1, 0.0), 0.1);

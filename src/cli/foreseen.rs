@@ -28,7 +28,11 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
         false => None,
     };
     // A worker misses an input before it looks at what the ledger has promised.
-    let input = if is_offline { None } else { Some(input_id(settings)?) };
+    let input = if is_offline {
+        None
+    } else {
+        Some(input_id(settings)?)
+    };
     if let Some(why) = recorded.and_then(|recorded| other_promise(settings, &recorded)) {
         return Err(refused(why));
     }
@@ -51,7 +55,12 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
     let ledger = look_at_ledger(settings)?;
     let asks = !is_offline;
     match &settings.ledger_log {
-        Some(log) if asks => rebuilds(settings, ledger.as_ref(), (&identity, accepted), open_log(log)?)?,
+        Some(log) if asks => rebuilds(
+            settings,
+            ledger.as_ref(),
+            (&identity, accepted),
+            open_log(log)?,
+        )?,
         _ => match &ledger {
             Some(ledger) => ledger.recognise(&identity, accepted.as_ref())?,
             // One that is built from its log needs its broker.
@@ -71,7 +80,11 @@ pub fn foresee(settings: &Settings, is_offline: bool) -> Result<(), OpenError> {
 
 /// The ledger, if there is one; nothing of one with the format before, which only a worker rewrites.
 fn look_at_ledger(settings: &Settings) -> Result<Option<Ledger>, Error> {
-    if ledger::exists(&settings.ledger)? { Ledger::peek(&settings.ledger) } else { Ok(None) }
+    if ledger::exists(&settings.ledger)? {
+        Ledger::peek(&settings.ledger)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Whether a new ledger may begin.
@@ -80,7 +93,10 @@ fn begins(settings: &Settings, claim: Option<&Claim>) -> Result<(), OpenError> {
         return Ok(());
     }
     not_another_output(settings, false)?;
-    let prior = PriorState { claim, is_output_untouched: settings.output.is_untouched()? };
+    let prior = PriorState {
+        claim,
+        is_output_untouched: settings.output.is_untouched()?,
+    };
     let mode = start_mode(settings);
     let begun = bootstrap(settings.scheme(), mode, prior, Timestamp::now());
     begun.map(drop).map_err(|error| refused(error.to_string()))
@@ -103,9 +119,9 @@ fn rebuilds(
     };
     match ledger.map(|ledger| ledger.recognise(identity, Some(&accepted))) {
         Some(Ok(())) => Ok(()),
-        None | Some(Err(Error::ForeignHead { .. })) => {
-            Ok(log.restorable(&settings.ledger, &accepted.head, Timestamp::now()).map(drop)?)
-        }
+        None | Some(Err(Error::ForeignHead { .. })) => Ok(log
+            .restorable(&settings.ledger, &accepted.head, Timestamp::now())
+            .map(drop)?),
         Some(Err(error)) => Err(error.into()),
     }
 }

@@ -69,7 +69,8 @@ impl Left {
             return None;
         }
         let glance = Glance::at(&settings.ledger).ok()?;
-        (glance.total.zero() == settings.privacy.total.zero()).then(|| Left::follow(settings, &glance, &recorded))
+        (glance.total.zero() == settings.privacy.total.zero())
+            .then(|| Left::follow(settings, &glance, &recorded))
     }
 
     fn follow(settings: &Settings, glance: &Glance, recorded: &str) -> Self {
@@ -78,12 +79,24 @@ impl Left {
         let block = settings.blocks.span_of(next.start);
         let spent = glance.spent(block);
         let limit = settings.privacy.limit();
-        let mut coming =
-            windows_to_come(settings, [glance.first, glance.covered_from], next, |block| glance.spent(block))
-                .peekable();
+        let mut coming = windows_to_come(
+            settings,
+            [glance.first, glance.covered_from],
+            next,
+            |block| glance.spent(block),
+        )
+        .peekable();
         let mut look = |block: Span| {
-            let mut found = BlockToCome { block, windows: 0, windows_paid: 0, until: None, looked_to: None };
-            while let Some((window, charged)) = coming.next_if(|(window, _)| window.start < block.end) {
+            let mut found = BlockToCome {
+                block,
+                windows: 0,
+                windows_paid: 0,
+                until: None,
+                looked_to: None,
+            };
+            while let Some((window, charged)) =
+                coming.next_if(|(window, _)| window.start < block.end)
+            {
                 if found.windows == MOST_WINDOWS {
                     found.looked_to = Some(window.start);
                     break;
@@ -101,10 +114,16 @@ impl Left {
         let is_record = matches!(settings.privacy.unit, Unit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
-            Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => Some(look(blocks.after(block))),
+            Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => {
+                Some(look(blocks.after(block)))
+            }
             _ => None,
         };
-        let ends = |to_come: &BlockToCome| glance.share_ends.is_some_and(|ends| to_come.block.end > ends);
+        let ends = |to_come: &BlockToCome| {
+            glance
+                .share_ends
+                .is_some_and(|ends| to_come.block.end > ends)
+        };
         Left {
             next_window: next.start,
             total: settings.privacy.total,
@@ -121,18 +140,36 @@ impl Left {
 
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Left { next_window, total, spent, left, changes, to_come, next_block, share_ends, .. } = self;
+        let Left {
+            next_window,
+            total,
+            spent,
+            left,
+            changes,
+            to_come,
+            next_block,
+            share_ends,
+            ..
+        } = self;
         let block = &to_come.block;
         if to_come.windows == 0 {
-            return vec![format!("the windows of the ledger end before {next_window}: none is to come")];
+            return vec![format!(
+                "the windows of the ledger end before {next_window}: none is to come"
+            )];
         }
-        let mut lines = vec![format!("the next window of the ledger is that of {next_window}")];
+        let mut lines = vec![format!(
+            "the next window of the ledger is that of {next_window}"
+        )];
         if !changes.is_empty() {
-            lines.push("from that window on the file changes the settings of the ledger:".to_owned());
+            lines.push(
+                "from that window on the file changes the settings of the ledger:".to_owned(),
+            );
             lines.extend(changes.iter().map(|change| format!("  {change}")));
         }
         if let Some(ends) = share_ends {
-            lines.push(format!("its share of the input's total ends: no block from {ends} on is charged"));
+            lines.push(format!(
+                "its share of the input's total ends: no block from {ends} on is charged"
+            ));
             if block.end > *ends {
                 lines.push("no window is published any more".to_owned());
                 return lines;
@@ -140,7 +177,9 @@ impl Left {
         }
         match self.renewed {
             Some(true) if to_come.until.is_none() => {
-                lines.push(format!("every window has a budget of its own, {total}: nothing is used up"));
+                lines.push(format!(
+                    "every window has a budget of its own, {total}: nothing is used up"
+                ));
                 return lines;
             }
             Some(false) => {
@@ -156,14 +195,27 @@ impl Left {
             Span::ALL => String::new(),
             Span { start, end } => format!(" for {start} to {end}"),
         };
-        let kept_back = if self.kept_back.is_empty() { String::new() } else { format!("{},", self.kept_back) };
-        lines.push(format!("{left} of {total}{kept_back} is left{of}, after {spent} was spent"));
+        let kept_back = if self.kept_back.is_empty() {
+            String::new()
+        } else {
+            format!("{},", self.kept_back)
+        };
+        lines.push(format!(
+            "{left} of {total}{kept_back} is left{of}, after {spent} was spent"
+        ));
         let is_last = *block == Span::ALL || share_ends.is_some_and(|ends| block.end >= ends);
-        let then = if is_last { String::new() } else { format!("; the next block begins at {}", block.end) };
+        let then = if is_last {
+            String::new()
+        } else {
+            format!("; the next block begins at {}", block.end)
+        };
         lines.push(format!("that pays for {}{then}", to_come.in_words()));
         if let Some(next) = next_block {
             let Span { start, end } = next.block;
-            lines.push(format!("the next budget, for {start} to {end}, pays for {}", next.in_words()));
+            lines.push(format!(
+                "the next budget, for {start} to {end}, pays for {}",
+                next.in_words()
+            ));
         }
         lines
     }
@@ -171,8 +223,16 @@ impl Left {
 
 impl BlockToCome {
     fn in_words(&self) -> String {
-        let BlockToCome { windows, windows_paid, until, looked_to, .. } = self;
-        let looked = looked_to.map_or(String::new(), |to| format!(" up to {to}; later ones were not looked at"));
+        let BlockToCome {
+            windows,
+            windows_paid,
+            until,
+            looked_to,
+            ..
+        } = self;
+        let looked = looked_to.map_or(String::new(), |to| {
+            format!(" up to {to}; later ones were not looked at")
+        });
         match until {
             None => format!("all its windows to come{looked}"),
             // A budget that is spent for good: how many windows that leaves out says nothing.

@@ -42,7 +42,10 @@ mod tests {
     #[test]
     fn at_a_start_a_topic_is_missing_the_second_time_and_after_an_outage_later() {
         let mut topic = MissingTopic::at_start();
-        assert_eq!([true, true].map(|is_missing| topic.may_return(is_missing)), [true, false]);
+        assert_eq!(
+            [true, true].map(|is_missing| topic.may_return(is_missing)),
+            [true, false]
+        );
         let mut topic = MissingTopic::at_start();
         let looks = [true, false, true, true].map(|is_missing| topic.may_return(is_missing));
         assert_eq!(looks, [true, false, true, true]);

@@ -5,14 +5,15 @@ pub mod absorb;
 mod alone;
 pub mod audit;
 mod background;
+pub mod budget;
+mod budget_forecast;
 mod candidates;
 mod cap;
 mod chart;
-pub mod budget;
-mod budget_forecast;
 pub mod check;
 pub mod cluster;
 mod comparison;
+pub mod components;
 pub mod dashboard;
 pub mod demo;
 pub mod evaluate;
@@ -21,12 +22,11 @@ pub mod failure;
 mod figures;
 mod foreseen;
 mod held;
-mod left;
 pub mod ledger;
+mod left;
 mod missing_topic;
 mod newest;
 mod newest_schema;
-pub mod components;
 mod older_stamps;
 mod open_error;
 mod print;
@@ -101,7 +101,8 @@ enum Command {
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
     // A panic has said where it happened.
-    std::panic::catch_unwind(command).unwrap_or_else(|_| ExitCode::from(Failure::Other(String::new()).exit_code()))
+    std::panic::catch_unwind(command)
+        .unwrap_or_else(|_| ExitCode::from(Failure::Other(String::new()).exit_code()))
 }
 
 fn command() -> ExitCode {
@@ -125,7 +126,10 @@ fn command() -> ExitCode {
     match done {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            note(format_args!("{} {failure}", style::on_stderr(Style::Error, "error:")));
+            note(format_args!(
+                "{} {failure}",
+                style::on_stderr(Style::Error, "error:")
+            ));
             ExitCode::from(failure.exit_code())
         }
     }

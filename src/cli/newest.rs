@@ -31,8 +31,15 @@ pub enum Error {
     Silent { topic: String, brokers: String },
     #[error("'{topic}' has synopses of several releases or keys: add {groups}")]
     Several { topic: String, groups: String },
-    #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses){others}")]
-    NoMatch { topic: String, messages: u64, unreadable: u64, others: String },
+    #[error(
+        "no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses){others}"
+    )]
+    NoMatch {
+        topic: String,
+        messages: u64,
+        unreadable: u64,
+        others: String,
+    },
 }
 
 impl From<Error> for Failure {
@@ -41,7 +48,9 @@ impl From<Error> for Failure {
         match error {
             Error::Broker(error) => error.into(),
             Error::Silent { .. } => Failure::Unavailable(text),
-            Error::NoTopic { .. } | Error::Several { .. } | Error::NoMatch { .. } => Failure::Configuration(text),
+            Error::NoTopic { .. } | Error::Several { .. } | Error::NoMatch { .. } => {
+                Failure::Configuration(text)
+            }
         }
     }
 }
@@ -89,12 +98,18 @@ impl Topic {
             if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
                 heard = Instant::now();
                 messages += 1;
-                progress.show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
-                ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
+                progress
+                    .show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
+                ends.retain(|(partition, end)| {
+                    *partition != message.partition() || message.offset() + 1 < *end
+                });
                 match Synopsis::open(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.matches(&synopsis) => {
                         groups.insert(group(&synopsis));
-                        if newest.as_ref().is_none_or(|newest| age(&synopsis) >= age(newest)) {
+                        if newest
+                            .as_ref()
+                            .is_none_or(|newest| age(&synopsis) >= age(newest))
+                        {
                             newest = Some(synopsis);
                         }
                     }
@@ -104,37 +119,68 @@ impl Topic {
             } else {
                 // Positions pass the marks of transactions, which are never delivered.
                 let positions = consumer.position().map_err(lost)?;
-                let position = |partition| positions.find_partition(&self.topic, partition).map(|p| p.offset());
+                let position = |partition| {
+                    positions
+                        .find_partition(&self.topic, partition)
+                        .map(|p| p.offset())
+                };
                 ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
             }
             if heard.elapsed() > REQUEST_TIMEOUT {
-                return Err(Error::Silent { topic: self.topic.clone(), brokers: broker.servers.clone() });
+                return Err(Error::Silent {
+                    topic: self.topic.clone(),
+                    brokers: broker.servers.clone(),
+                });
             }
         }
         if groups.len() > 1 {
-            return Err(Error::Several { topic: self.topic.clone(), groups: named(&groups) });
+            return Err(Error::Several {
+                topic: self.topic.clone(),
+                groups: named(&groups),
+            });
         }
         newest.ok_or_else(|| {
-            let others = if others.is_empty() { String::new() } else { format!("; it has {}", named(&others)) };
-            Error::NoMatch { topic: self.topic.clone(), messages, unreadable, others }
+            let others = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; it has {}", named(&others))
+            };
+            Error::NoMatch {
+                topic: self.topic.clone(),
+                messages,
+                unreadable,
+                others,
+            }
         })
     }
 
     /// Assigns every partition that has messages, from its beginning; returns where each ends now, and an upper bound of the
     /// number of messages.
-    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<ErrorContext>) -> Result<(Vec<(i32, i64)>, u64), Error> {
+    fn ends(
+        &self,
+        broker: &Broker,
+        consumer: &BaseConsumer<ErrorContext>,
+    ) -> Result<(Vec<(i32, i64)>, u64), Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
-        let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
-            kafka::Error::NoTopic { topic, servers } => Error::NoTopic { topic, brokers: servers },
-            error => error.into(),
-        })?;
+        let partitions =
+            topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
+                kafka::Error::NoTopic { topic, servers } => Error::NoTopic {
+                    topic,
+                    brokers: servers,
+                },
+                error => error.into(),
+            })?;
         let mut assignment = TopicPartitionList::new();
         let mut ends = Vec::new();
         let mut all = 0;
         for partition in partitions {
-            let (low, high) = consumer.fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT).map_err(lost)?;
+            let (low, high) = consumer
+                .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
+                .map_err(lost)?;
             if low < high {
-                assignment.add_partition_offset(&self.topic, partition, Offset::Offset(low)).map_err(lost)?;
+                assignment
+                    .add_partition_offset(&self.topic, partition, Offset::Offset(low))
+                    .map_err(lost)?;
                 ends.push((partition, high));
                 all += low.abs_diff(high);
             }
@@ -145,8 +191,13 @@ impl Topic {
 
     fn matches(&self, candidate: &Synopsis) -> bool {
         let about = candidate.description();
-        self.release.as_ref().is_none_or(|release| about.release == *release)
-            && self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
+        self.release
+            .as_ref()
+            .is_none_or(|release| about.release == *release)
+            && self
+                .key
+                .as_ref()
+                .is_none_or(|key| about.key.as_ref() == Some(key))
             && self.window.is_none_or(|start| about.window.start == start)
     }
 }
@@ -159,9 +210,19 @@ fn group(synopsis: &Synopsis) -> (String, Option<String>) {
 /// The first of these releases and keys, as options.
 fn named(groups: &BTreeSet<(String, Option<String>)>) -> String {
     let name = |(release, key): &(String, Option<String>)| {
-        format!("--release {release}{}", key.as_ref().map(|key| format!(" --key {key}")).unwrap_or_default())
+        format!(
+            "--release {release}{}",
+            key.as_ref()
+                .map(|key| format!(" --key {key}"))
+                .unwrap_or_default()
+        )
     };
-    groups.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", or ")
+    groups
+        .iter()
+        .take(NAMED)
+        .map(name)
+        .collect::<Vec<_>>()
+        .join(", or ")
 }
 
 fn age(synopsis: &Synopsis) -> (Timestamp, u64) {
@@ -195,37 +256,72 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         let brokers = cluster.bootstrap_servers();
         cluster.create_topic("synopses", 2, 1).unwrap();
-        let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+        let producer: BaseProducer = ClientConfig::new()
+            .set("bootstrap.servers", &brokers)
+            .create()
+            .unwrap();
         // The newest window comes before a late copy of an older one.
         for (key, day, sequence) in [("JFK", 1, 1), ("LGA", 1, 1), ("JFK", 3, 3), ("JFK", 2, 2)] {
             let start = Timestamp::parse(&format!("2013-01-0{day}T05:00:00Z")).unwrap();
-            let mut about = Description { key: Some(key.to_owned()), ..example.clone() };
-            about.window = Span { start, end: start.plus(Duration::from_secs(86_400)) };
+            let mut about = Description {
+                key: Some(key.to_owned()),
+                ..example.clone()
+            };
+            about.window = Span {
+                start,
+                end: start.plus(Duration::from_secs(86_400)),
+            };
             about.ledger.sequence = sequence;
-            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().encode().unwrap();
-            producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
+            let sealed = Synopsis::new(about, vec![0.0; 3])
+                .unwrap()
+                .encode()
+                .unwrap();
+            producer
+                .send(
+                    BaseRecord::to("synopses")
+                        .key(&sealed.key)
+                        .payload(&sealed.bytes),
+                )
+                .map_err(|e| e.0)
+                .unwrap();
         }
-        producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();
+        producer
+            .send(
+                BaseRecord::to("synopses")
+                    .key("noise")
+                    .payload("not one of ours"),
+            )
+            .map_err(|e| e.0)
+            .unwrap();
         producer.flush(REQUEST_TIMEOUT).unwrap();
 
         let newest = |more: &str| {
             let line = format!("--topic synopses --brokers {brokers} {more}");
             let words = std::iter::once("evaluate").chain(line.split_whitespace());
             let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
-            topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
+            topic
+                .newest(&cluster.broker().unwrap())
+                .map(|s| s.description().ledger.sequence)
         };
         let several = newest("").unwrap_err().to_string();
         assert!(
-            several.contains("--release departure-delay --key JFK, or --release departure-delay --key LGA"),
+            several.contains(
+                "--release departure-delay --key JFK, or --release departure-delay --key LGA"
+            ),
             "{several}"
         );
         assert_eq!(newest("--key JFK").unwrap(), 3);
         assert_eq!(newest("--key LGA --release departure-delay").unwrap(), 1);
-        assert!(matches!(newest("--key LGA --release other"), Err(Error::NoMatch { .. })));
-        assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
+        assert!(matches!(
+            newest("--key LGA --release other"),
+            Err(Error::NoMatch { .. })
+        ));
+        assert_eq!(
+            newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(),
+            2
+        );
         let none = newest("--key EWR").unwrap_err().to_string();
-        let there =
-            "of 5 messages (1 of them are not synopses); it has --release departure-delay --key JFK, or --release";
+        let there = "of 5 messages (1 of them are not synopses); it has --release departure-delay --key JFK, or --release";
         assert!(none.contains(there), "{none}");
     }
 }

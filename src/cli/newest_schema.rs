@@ -20,7 +20,11 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// # Errors
 ///
 /// If the thread cannot be started.
-pub fn follow(registry: &SchemaRegistry, metrics: &Metrics, stop: &Stop) -> Result<BackgroundThread, Failure> {
+pub fn follow(
+    registry: &SchemaRegistry,
+    metrics: &Metrics,
+    stop: &Stop,
+) -> Result<BackgroundThread, Failure> {
     let registry = registry.clone();
     let metrics = metrics.clone();
     let ask = move |stop: &Stop| {
@@ -56,7 +60,9 @@ fn judged(registry: &SchemaRegistry, newest: &Result<NewestSchema, RegistryFailu
     let SchemaRegistry { url, subject, .. } = registry;
     let what = format!("the newest schema of {subject} at {url} is pinned");
     let warning = match newest {
-        Ok(newest) if registry.pins(newest) => return Check::passed(format!("{what}: id {}", newest.id)),
+        Ok(newest) if registry.pins(newest) => {
+            return Check::passed(format!("{what}: id {}", newest.id));
+        }
         Ok(newest) if newest.is_avro() => (
             format!(
                 "the newest schema of subject '{subject}', id {}, is not pinned: what is written with it is dropped",
@@ -72,8 +78,12 @@ fn judged(registry: &SchemaRegistry, newest: &Result<NewestSchema, RegistryFailu
         ),
         Err(failure) => (
             failure.to_string(),
-            "see that it runs and takes this user, or correct input.kafka.format.avro.registry".to_owned(),
+            "see that it runs and takes this user, or correct input.kafka.format.avro.registry"
+                .to_owned(),
         ),
     };
-    Check { warning: Some(warning), ..Check::passed(what) }
+    Check {
+        warning: Some(warning),
+        ..Check::passed(what)
+    }
 }

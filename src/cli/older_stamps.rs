@@ -14,14 +14,20 @@ pub fn checks(settings: &Settings, params: &Params) -> Option<Check> {
     if params.trust_producer_time {
         return None;
     }
-    let what = format!("the brokers have stamped what a worker reads first of {}", params.topic);
+    let what = format!(
+        "the brokers have stamped what a worker reads first of {}",
+        params.topic
+    );
     let since = oldest_message(settings, begins(settings)?);
     Some(match older_stamps(params, since) {
         Ok(found) if found.is_empty() => Check::passed(what),
         Ok(found) => Check::new(what, false, told(&found), remedy(settings, since, &found)),
         Err(error) => {
             let is_unanswered = error.is_transient();
-            Check { is_unanswered, ..Check::new(what, false, error.to_string(), "try again") }
+            Check {
+                is_unanswered,
+                ..Check::new(what, false, error.to_string(), "try again")
+            }
         }
     })
 }
@@ -37,7 +43,11 @@ pub fn refuse(settings: &Settings, params: &Params, first: Timestamp) -> Result<
         return Ok(());
     }
     // What a job says is in the log of its pod, so offsets are not.
-    let partitions = found.iter().map(|older| older.partition.to_string()).collect::<Vec<_>>().join(", ");
+    let partitions = found
+        .iter()
+        .map(|older| older.partition.to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
     Err(Failure::Configuration(format!(
         "a worker that begins at {first} would stop: messages of topic '{}' have times that their producers set, from before it had \
          LogAppendTime (partitions: {partitions}). Leave out --from, or begin later than that change by windows.ahead; or give them up \
@@ -55,14 +65,25 @@ fn begins(settings: &Settings) -> Option<Timestamp> {
         let next = Some(ledger.next_window()).filter(is_to_come)?;
         return Some(next.minus(settings.reach()).max(oldest));
     }
-    let untouched = PriorState { claim: None, is_output_untouched: true };
-    let begun = bootstrap(settings.scheme(), StartMode::Run, untouched, Timestamp::now()).ok()?;
+    let untouched = PriorState {
+        claim: None,
+        is_output_untouched: true,
+    };
+    let begun = bootstrap(
+        settings.scheme(),
+        StartMode::Run,
+        untouched,
+        Timestamp::now(),
+    )
+    .ok()?;
     Some(begun.first).filter(is_to_come)
 }
 
 /// The oldest time of a message that can be in the window that starts at `first`.
 fn oldest_message(settings: &Settings, first: Timestamp) -> Timestamp {
-    settings.windows.oldest_message(settings.windows.grid.span_of(first))
+    settings
+        .windows
+        .oldest_message(settings.windows.grid.span_of(first))
 }
 
 fn told(found: &[OlderStamps]) -> String {
@@ -72,21 +93,38 @@ fn told(found: &[OlderStamps]) -> String {
     )
 }
 
-fn offsets(OlderStamps { partition, from, to, .. }: &OlderStamps) -> String {
+fn offsets(
+    OlderStamps {
+        partition,
+        from,
+        to,
+        ..
+    }: &OlderStamps,
+) -> String {
     format!("{from} to {} of partition {partition}", to - 1)
 }
 
 /// As an element of `lost`.
-fn lost(OlderStamps { partition, from, to, .. }: &OlderStamps) -> String {
+fn lost(
+    OlderStamps {
+        partition,
+        from,
+        to,
+        ..
+    }: &OlderStamps,
+) -> String {
     format!("{{ partition = {partition}, from = {from}, to = {to} }}")
 }
 
 fn remedy(settings: &Settings, since: Timestamp, found: &[OlderStamps]) -> String {
     let lost = found.iter().map(lost).collect::<Vec<_>>().join(", ");
-    let give_up =
-        format!("lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete");
+    let give_up = format!(
+        "lost = [{lost}] in [input.kafka] gives them up, and every later synopsis says that it is incomplete"
+    );
     // One whose time is ahead of its place is found wherever a ledger begins.
-    let is_ahead = found.iter().any(|older| older.next.is_some_and(|next| next < since));
+    let is_ahead = found
+        .iter()
+        .any(|older| older.next.is_some_and(|next| next < since));
     if is_ahead || ledger::exists(&settings.ledger).unwrap_or(true) {
         return give_up;
     }

@@ -21,17 +21,29 @@ pub struct OpenError {
 
 impl OpenError {
     fn new(failure: Failure, is_transient: bool) -> Self {
-        OpenError { failure, is_transient, is_missing: false, is_about_choices: false, is_of_lost_claims: false }
+        OpenError {
+            failure,
+            is_transient,
+            is_missing: false,
+            is_about_choices: false,
+            is_of_lost_claims: false,
+        }
     }
 
     /// The same, to try again.
     pub(super) fn for_now(self) -> Self {
-        OpenError { is_transient: true, ..self }
+        OpenError {
+            is_transient: true,
+            ..self
+        }
     }
 
     /// The same, because the file is to be read again, with what the ledger has recorded of `"auto"`.
     pub(super) fn about_choices(self) -> Self {
-        OpenError { is_about_choices: true, ..self }
+        OpenError {
+            is_about_choices: true,
+            ..self
+        }
     }
 
     pub fn is_about_choices(&self) -> bool {
@@ -66,7 +78,11 @@ impl From<ledger::Error> for OpenError {
         let is_of_lost_claims = matches!(error, ledger::Error::LostClaims { .. });
         let is_transient = error.is_transient();
         let is_missing = error.is_missing();
-        OpenError { is_missing, is_of_lost_claims, ..OpenError::new(error.into(), is_transient) }
+        OpenError {
+            is_missing,
+            is_of_lost_claims,
+            ..OpenError::new(error.into(), is_transient)
+        }
     }
 }
 
@@ -82,4 +98,10 @@ macro_rules! transient_or_not {
     };
 }
 
-transient_or_not!(kafka::Error, source::Error, witness::Error, budget::error::Error, output::Error);
+transient_or_not!(
+    kafka::Error,
+    source::Error,
+    witness::Error,
+    budget::error::Error,
+    output::Error
+);

@@ -18,7 +18,9 @@ use crate::cli::style::{self, Style};
 /// cannot be written.
 pub fn print(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    write!(out, "{text}").and_then(|()| out.flush()).map_err(|error| unprinted(&error))
+    write!(out, "{text}")
+        .and_then(|()| out.flush())
+        .map_err(|error| unprinted(&error))
 }
 
 /// Prints a line on standard output.
@@ -49,7 +51,10 @@ pub fn note(text: impl Display) {
 
 /// A warning on standard error.
 pub fn warning(text: impl Display) {
-    note(format_args!("{} {text}", style::on_stderr(Style::Warning, "warning:")));
+    note(format_args!(
+        "{} {text}",
+        style::on_stderr(Style::Warning, "warning:")
+    ));
 }
 
 pub fn unprinted(error: &io::Error) -> Failure {
@@ -65,7 +70,8 @@ pub fn unprinted(error: &io::Error) -> Failure {
 ///
 /// [`Failure::Other`] if it cannot be written as JSON.
 pub fn as_json(result: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(result).map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))
+    serde_json::to_string_pretty(result)
+        .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))
 }
 
 /// Adds a heading and its lines, indented, to a text for standard output; a terminal shows the heading in bold.

@@ -56,12 +56,19 @@ pub struct Arguments {
 }
 
 fn pace(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|pace: &f64| pace.is_finite() && *pace > 0.0).ok_or("must be a number above 0".to_owned())
+    text.parse()
+        .ok()
+        .filter(|pace: &f64| pace.is_finite() && *pace > 0.0)
+        .ok_or("must be a number above 0".to_owned())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if interval.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(interval) }
+    if interval.is_zero() {
+        Err("must be longer than zero".to_owned())
+    } else {
+        Ok(interval)
+    }
 }
 
 /// Runs the command; returns when everything is stored.
@@ -72,9 +79,16 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
     let lines = LineMessages::open(&arguments.file, arguments.time.as_deref())?;
-    let tables = if lines.is_some() { None } else { Some(open(&arguments.file, arguments.rows)?) };
+    let tables = if lines.is_some() {
+        None
+    } else {
+        Some(open(&arguments.file, arguments.rows)?)
+    };
     if let Some(partitions) = arguments.create {
-        let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
+        let settings = [
+            ("message.timestamp.type", "LogAppendTime"),
+            ("retention.ms", "-1"),
+        ];
         // As many replicas as the broker creates by default.
         topic::create(&broker, &arguments.topic, partitions, -1, &settings)?;
     }
@@ -86,7 +100,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut progress = Progress::new();
     let mut partitions = partitions.iter().copied().cycle();
     if let Some(mut lines) = lines {
-        while let (Some((message, time)), Some(partition)) = (lines.next_message()?, partitions.next()) {
+        while let (Some((message, time)), Some(partition)) =
+            (lines.next_message()?, partitions.next())
+        {
             if let (Some(replay), Some(time)) = (&mut replay, time) {
                 replay.wait_until(time.micros());
             }
@@ -100,7 +116,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
         let parts = match &mut replay {
             Some(replay) => replay.parts(&batch)?,
-            None => vec![Part { rows: batch, due: None }],
+            None => vec![Part {
+                rows: batch,
+                due: None,
+            }],
         };
         for (message, partition) in parts.into_iter().zip(&mut partitions) {
             if let (Some(replay), Some(due)) = (&mut replay, message.due) {
@@ -113,7 +132,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     sender.finish()?;
     drop(progress);
-    note(format_args!("{rows} rows in {messages} messages are in topic '{}'", arguments.topic));
+    note(format_args!(
+        "{rows} rows in {messages} messages are in topic '{}'",
+        arguments.topic
+    ));
     Ok(())
 }
 
@@ -126,7 +148,10 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 /// The batches of a file, and the number of rows if the file states it, else 0.
 fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
     let file = File::open(path).map_err(|e| unreadable(path, &e))?;
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let ending = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
     let mut all = 0;
     let batches: Result<Batches, ArrowError> = match ending {
         "parquet" => ParquetRecordBatchReaderBuilder::try_new(file)
@@ -136,8 +161,12 @@ fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
             })
             .map(|batches| Box::new(batches) as Batches)
             .map_err(ArrowError::from),
-        "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
-        "arrows" => StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
+        "arrow" | "feather" => {
+            FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches)
+        }
+        "arrows" => {
+            StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches)
+        }
         _ => {
             return Err(unreadable(
                 path,
@@ -196,16 +225,27 @@ impl Replay {
     fn of(arguments: &Arguments) -> Option<Self> {
         let (pace, column) = arguments.pace.zip(arguments.time.clone())?;
         let interval = arguments.flush_every.as_secs_f64() * 1e6 * pace;
-        #[expect(clippy::cast_possible_truncation, reason = "a longer interval than can be is the longest")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a longer interval than can be is the longest"
+        )]
         let interval = (interval as i64).max(1);
-        Some(Replay { pace, column, interval, start: None })
+        Some(Replay {
+            pace,
+            column,
+            interval,
+            start: None,
+        })
     }
 
     /// The rows of a batch, interval by interval. A row without a time is in that of the row before it.
     fn parts(&mut self, batch: &RecordBatch) -> Result<Vec<Part>, Failure> {
         let column = batch.column_by_name(&self.column);
-        let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
-        let times = times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let column = column.ok_or_else(|| {
+            Failure::Configuration(format!("there is no column '{}'", self.column))
+        })?;
+        let times =
+            times(column, None).map_err(|broken| Failure::Configuration(broken.to_string()))?;
         if let Some(first) = times.iter().flatten().next() {
             self.begin(first);
         }
@@ -215,19 +255,27 @@ impl Replay {
         for (row, time) in times.iter().enumerate() {
             let end = time.map(|time| self.end_of_interval(time)).or(due);
             if end != due && row > from {
-                parts.push(Part { rows: batch.slice(from, row - from), due });
+                parts.push(Part {
+                    rows: batch.slice(from, row - from),
+                    due,
+                });
                 from = row;
             }
             due = end;
         }
         if batch.num_rows() > from {
-            parts.push(Part { rows: batch.slice(from, batch.num_rows() - from), due });
+            parts.push(Part {
+                rows: batch.slice(from, batch.num_rows() - from),
+                due,
+            });
         }
         Ok(parts)
     }
 
     fn end_of_interval(&self, time: i64) -> i64 {
-        time.div_euclid(self.interval).saturating_add(1).saturating_mul(self.interval)
+        time.div_euclid(self.interval)
+            .saturating_add(1)
+            .saturating_mul(self.interval)
     }
 
     /// When the replay began, and at which event time.
@@ -277,7 +325,9 @@ impl ProducerContext for Failed {
 impl Sender {
     fn new(broker: &Broker, topic: &str) -> Result<Self, Failure> {
         let failed = Arc::new(OnceLock::new());
-        let mut config = broker.client_config().map_err(|e| broker.failed(topic, &e))?;
+        let mut config = broker
+            .client_config()
+            .map_err(|e| broker.failed(topic, &e))?;
         config
             .set("enable.idempotence", "true")
             .set("compression.type", "lz4")
@@ -286,13 +336,23 @@ impl Sender {
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
-            .create_with_context(Failed { first: failed.clone(), error_context: broker.error_context() })
+            .create_with_context(Failed {
+                first: failed.clone(),
+                error_context: broker.error_context(),
+            })
             .map_err(|e| broker.failed(topic, &e))?;
-        Ok(Sender { producer, failed, broker: broker.clone(), topic: topic.to_owned() })
+        Ok(Sender {
+            producer,
+            failed,
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+        })
     }
 
     fn send(&self, partition: i32, payload: &[u8]) -> Result<(), Failure> {
-        let mut record = BaseRecord::<(), [u8]>::to(&self.topic).partition(partition).payload(payload);
+        let mut record = BaseRecord::<(), [u8]>::to(&self.topic)
+            .partition(partition)
+            .payload(payload);
         loop {
             self.check()?;
             match self.producer.send(record) {
@@ -313,7 +373,9 @@ impl Sender {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        self.failed.get().map_or(Ok(()), |error| Err(self.failure(error)))
+        self.failed
+            .get()
+            .map_or(Ok(()), |error| Err(self.failure(error)))
     }
 
     fn failure(&self, error: &KafkaError) -> Failure {
@@ -328,7 +390,9 @@ impl Sender {
             Some(RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::AllBrokersDown) => {
                 broker.failed(topic, error).into()
             }
-            _ => Failure::Other(format!("kafka at {servers} refused a message of topic '{topic}': {error}")),
+            _ => Failure::Other(format!(
+                "kafka at {servers} refused a message of topic '{topic}': {error}"
+            )),
         }
     }
 }

@@ -47,9 +47,18 @@ impl LineMessages {
             false => None,
         };
         let time = time.unwrap_or("time").to_owned();
-        let columns = Columns { time, ..Columns::default() };
-        let reader = RecordReader::new(&RecordForm::Json, &columns, &Declared::default()).map_err(|e| failed(&e))?;
-        Ok(Some(LineMessages { path: path.to_owned(), lines, header, reader }))
+        let columns = Columns {
+            time,
+            ..Columns::default()
+        };
+        let reader = RecordReader::new(&RecordForm::Json, &columns, &Declared::default())
+            .map_err(|e| failed(&e))?;
+        Ok(Some(LineMessages {
+            path: path.to_owned(),
+            lines,
+            header,
+            reader,
+        }))
     }
 
     /// The next message, and the event time in it.
@@ -58,11 +67,21 @@ impl LineMessages {
     ///
     /// If the file cannot be read, or no worker could read the line.
     pub fn next_message(&mut self) -> Result<Option<Timed>, Failure> {
-        let LineMessages { path, lines, header, reader } = self;
-        let next = lines.next_line().map_err(|e| e.to_string()).map(|line| line.map(<[u8]>::to_vec));
+        let LineMessages {
+            path,
+            lines,
+            header,
+            reader,
+        } = self;
+        let next = lines
+            .next_line()
+            .map_err(|e| e.to_string())
+            .map(|line| line.map(<[u8]>::to_vec));
         let at = lines.read;
         let failed = |why: &dyn std::fmt::Display| unreadable(path, at, why);
-        let Some(line) = next.map_err(|e| failed(&e))? else { return Ok(None) };
+        let Some(line) = next.map_err(|e| failed(&e))? else {
+            return Ok(None);
+        };
         let message = match header {
             Some(names) => object(names, &line).map_err(|why| failed(&why))?,
             None => line,
@@ -78,7 +97,10 @@ impl LineMessages {
 }
 
 fn unreadable(path: &Path, line: u64, why: &dyn std::fmt::Display) -> Failure {
-    Failure::Configuration(format!("cannot read {}: line {line}: {why}; the lines before it were sent", path.display()))
+    Failure::Configuration(format!(
+        "cannot read {}: line {line}: {why}; the lines before it were sent",
+        path.display()
+    ))
 }
 
 /// The names of the columns: paths to different fields.
@@ -94,7 +116,10 @@ fn header(line: &[u8]) -> Result<Vec<String>, String> {
         }
     }
     for name in &names {
-        if name.match_indices('.').any(|(dot, _)| name.get(..dot).is_some_and(|object| seen.contains(object))) {
+        if name
+            .match_indices('.')
+            .any(|(dot, _)| name.get(..dot).is_some_and(|object| seen.contains(object)))
+        {
             return Err(format!("'{name}' lies in another column"));
         }
     }
@@ -105,15 +130,25 @@ fn header(line: &[u8]) -> Result<Vec<String>, String> {
 fn object(names: &[String], line: &[u8]) -> Result<Vec<u8>, String> {
     let fields = split(line).map_err(|broken| broken.to_string())?;
     if fields.len() != names.len() {
-        return Err(format!("it has {} fields, the header has {}", fields.len(), names.len()));
+        return Err(format!(
+            "it has {} fields, the header has {}",
+            fields.len(),
+            names.len()
+        ));
     }
     let mut record = Map::new();
-    for (name, field) in names.iter().zip(fields).filter(|(_, field)| !field.is_empty()) {
+    for (name, field) in names
+        .iter()
+        .zip(fields)
+        .filter(|(_, field)| !field.is_empty())
+    {
         let (path, last) = name.rsplit_once('.').unwrap_or(("", name));
         let mut inner = &mut record;
         for step in path.split('.').filter(|step| !step.is_empty()) {
             let object = inner.entry(step).or_insert_with(|| Map::new().into());
-            inner = object.as_object_mut().ok_or_else(|| format!("'{name}' lies in another column"))?;
+            inner = object
+                .as_object_mut()
+                .ok_or_else(|| format!("'{name}' lies in another column"))?;
         }
         inner.insert(last.to_owned(), field.into());
     }
@@ -128,11 +163,17 @@ mod tests {
     fn a_line_of_csv_becomes_an_object() {
         let names = header(b"at,ride.city,ride.km,note").unwrap();
         let line = object(&names, b"1,\"B\"\"e,rn\",7.25,").unwrap();
-        assert_eq!(String::from_utf8(line).unwrap(), r#"{"at":"1","ride":{"city":"B\"e,rn","km":"7.25"}}"#);
+        assert_eq!(
+            String::from_utf8(line).unwrap(),
+            r#"{"at":"1","ride":{"city":"B\"e,rn","km":"7.25"}}"#
+        );
         assert!(object(&names, b"1,2,3").unwrap_err().contains("3 fields"));
-        for (wrong, why) in
-            [("a,a", "two columns 'a'"), ("a.b,a", "lies in another"), ("a,,b", "no name"), ("a..b", "no name")]
-        {
+        for (wrong, why) in [
+            ("a,a", "two columns 'a'"),
+            ("a.b,a", "lies in another"),
+            ("a,,b", "no name"),
+            ("a..b", "no name"),
+        ] {
             let told = header(wrong.as_bytes()).unwrap_err();
             assert!(told.contains(why), "{wrong}: {told}");
         }

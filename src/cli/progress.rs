@@ -22,7 +22,11 @@ pub struct Progress {
 
 impl Progress {
     pub fn new() -> Self {
-        Progress { is_terminal: io::stderr().is_terminal(), shown_at: Instant::now(), is_shown: false }
+        Progress {
+            is_terminal: io::stderr().is_terminal(),
+            shown_at: Instant::now(),
+            is_shown: false,
+        }
     }
 
     /// Shows `line` if one is due.
@@ -57,7 +61,10 @@ fn fitted(line: &str) -> String {
 
 /// A count out of all, with the percentage.
 pub fn part(done: u64, all: u64) -> String {
-    match u128::from(done).saturating_mul(100).checked_div(u128::from(all)) {
+    match u128::from(done)
+        .saturating_mul(100)
+        .checked_div(u128::from(all))
+    {
         Some(percent) => format!("{done} of {all} ({} %)", percent.min(100)),
         None => done.to_string(),
     }
@@ -87,8 +94,13 @@ impl WorkDone {
             0 => format!(": {} s", elapsed.as_secs()),
             _ => format!(": {}", part(done, all)),
         };
-        let left = ends.or_else(|| time_left(elapsed, done, all)).filter(|left| left.as_secs() > 0);
-        Some(format!("{what}{told}{}", left.map_or_else(String::new, |left| format!(", {}", in_words(left)))))
+        let left = ends
+            .or_else(|| time_left(elapsed, done, all))
+            .filter(|left| left.as_secs() > 0);
+        Some(format!(
+            "{what}{told}{}",
+            left.map_or_else(String::new, |left| format!(", {}", in_words(left)))
+        ))
     }
 }
 
@@ -97,7 +109,8 @@ fn time_left(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
     #[expect(clippy::cast_precision_loss, reason = "an estimate to show")]
     let rest = all.saturating_sub(done) as f64 / done as f64;
     let is_known = done > 0 && elapsed >= LEAST_RUN;
-    is_known.then(|| Duration::try_from_secs_f64(elapsed.as_secs_f64() * rest).unwrap_or(Duration::MAX))
+    is_known
+        .then(|| Duration::try_from_secs_f64(elapsed.as_secs_f64() * rest).unwrap_or(Duration::MAX))
 }
 
 fn in_words(left: Duration) -> String {
@@ -153,14 +166,21 @@ mod tests {
 
     #[test]
     fn a_part_is_shown_in_percent_if_the_whole_is_known() {
-        assert_eq!([part(1, 3), part(3, 3), part(7, 0)], ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]);
+        assert_eq!(
+            [part(1, 3), part(3, 3), part(7, 0)],
+            ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]
+        );
         assert_eq!(part(4, 3), "4 of 3 (100 %)");
     }
 
     fn line(done: u64, all: u64, elapsed: u64, ends: Option<u64>) -> Option<String> {
         let work = WorkDone::default();
         work.set(done, all);
-        work.line("adding", Duration::from_secs(elapsed), ends.map(Duration::from_secs))
+        work.line(
+            "adding",
+            Duration::from_secs(elapsed),
+            ends.map(Duration::from_secs),
+        )
     }
 
     #[test]
@@ -177,13 +197,20 @@ mod tests {
             (1, 1000, 10, Some("adding: 1 of 1000 (0 %), about 2 h left")),
             (8, 8, 10, Some("adding: 8 of 8 (100 %)")),
         ] {
-            assert_eq!(line(done, all, elapsed, None).as_deref(), told, "{done} of {all} after {elapsed} s");
+            assert_eq!(
+                line(done, all, elapsed, None).as_deref(),
+                told,
+                "{done} of {all} after {elapsed} s"
+            );
         }
     }
 
     #[test]
     fn what_ends_at_a_time_says_how_long_that_is() {
-        assert_eq!(line(2, 8, 10, Some(100)).unwrap(), "adding: 2 of 8 (25 %), about 2 min left");
+        assert_eq!(
+            line(2, 8, 10, Some(100)).unwrap(),
+            "adding: 2 of 8 (25 %), about 2 min left"
+        );
         assert_eq!(line(0, 0, 1, Some(80)).unwrap(), "adding, about 80 s left");
         assert_eq!(line(2, 8, 10, Some(0)).unwrap(), "adding: 2 of 8 (25 %)");
     }

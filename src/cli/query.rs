@@ -68,23 +68,41 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             (evaluate::read(Path::new(file))?, function)
         }
         (_, _, None) => {
-            return Err(Failure::Configuration("which synopsis? Name a file, or --topic with --brokers".to_owned()));
+            return Err(Failure::Configuration(
+                "which synopsis? Name a file, or --topic with --brokers".to_owned(),
+            ));
         }
     };
     let Some(function) = function else {
-        let questions = Questions { ranges: arguments.range.clone(), quantiles: arguments.quantile.clone() };
+        let questions = Questions {
+            ranges: arguments.range.clone(),
+            quantiles: arguments.quantile.clone(),
+        };
         let answers = synopsis.ask(&questions).map_err(failure)?;
         return match arguments.json {
-            true => line(format_args!("{:#}", tables::in_context(&answers, synopsis.description()))),
+            true => line(format_args!(
+                "{:#}",
+                tables::in_context(&answers, synopsis.description())
+            )),
             false => {
                 let about = synopsis.description();
-                print(answers.iter().map(of_tables).collect::<String>() + &blurred(about) + &source(about))
+                print(
+                    answers.iter().map(of_tables).collect::<String>()
+                        + &blurred(about)
+                        + &source(about),
+                )
             }
         };
     };
-    let answer = during("computing the answer", || ask(&synopsis, function, arguments)).map_err(failure)?;
+    let answer = during("computing the answer", || {
+        ask(&synopsis, function, arguments)
+    })
+    .map_err(failure)?;
     match arguments.json {
-        true => line(format_args!("{:#}", answer.in_context(function, synopsis.description()))),
+        true => line(format_args!(
+            "{:#}",
+            answer.in_context(function, synopsis.description())
+        )),
         false => print(words(&answer, function, synopsis.description())),
     }
 }
@@ -105,11 +123,24 @@ impl Arguments {
     }
 }
 
-fn ask(synopsis: &Synopsis, function: &str, arguments: &Arguments) -> Result<Answer, synopsis::Error> {
-    let approximation =
-        arguments.jackson.map_or_else(Approximation::default, |smoothness| Approximation::Jackson { smoothness });
-    let grid = arguments.sparse.map_or_else(Grid::default, |level| Grid::Sparse { level });
-    synopsis.answer(&Query::expression(function, synopsis)?.by(approximation).on(grid))
+fn ask(
+    synopsis: &Synopsis,
+    function: &str,
+    arguments: &Arguments,
+) -> Result<Answer, synopsis::Error> {
+    let approximation = arguments
+        .jackson
+        .map_or_else(Approximation::default, |smoothness| {
+            Approximation::Jackson { smoothness }
+        });
+    let grid = arguments
+        .sparse
+        .map_or_else(Grid::default, |level| Grid::Sparse { level });
+    synopsis.answer(
+        &Query::expression(function, synopsis)?
+            .by(approximation)
+            .on(grid),
+    )
 }
 
 /// A query that cannot be answered is for the caller to change.
@@ -121,12 +152,24 @@ fn failure(error: synopsis::Error) -> Failure {
 }
 
 fn words(answer: &Answer, function: &str, about: &Description) -> String {
-    let Answer { sum, noise, truncation, mean } = answer;
+    let Answer {
+        sum,
+        noise,
+        truncation,
+        mean,
+    } = answer;
     let (most, misses) = match truncation.is_proved {
         true => ("at most", "proved"),
-        false => ("about", "the largest on a fine grid; between its points, as at a pole, it may be larger"),
+        false => (
+            "about",
+            "the largest on a fine grid; between its points, as at a pole, it may be larger",
+        ),
     };
-    let mut text = format!("sum of {function}: {}\n{}", above_noise(*sum, noise.half_width), within(noise));
+    let mut text = format!(
+        "sum of {function}: {}\n{}",
+        above_noise(*sum, noise.half_width),
+        within(noise)
+    );
     text += &format!(
         "  truncation {most} {}: {} a record ({misses}), times the {} records released\n",
         two_digits(truncation.error),
@@ -135,8 +178,15 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
     );
     match mean {
         Some(mean) => {
-            text += &format!("mean: {}\n{}", above_noise(mean.value, mean.noise.half_width), within(&mean.noise));
-            text += &format!("  truncation {most} {}\n", two_digits(truncation.per_record));
+            text += &format!(
+                "mean: {}\n{}",
+                above_noise(mean.value, mean.noise.half_width),
+                within(&mean.noise)
+            );
+            text += &format!(
+                "  truncation {most} {}\n",
+                two_digits(truncation.per_record)
+            );
         }
         None => text += "mean: none, because the noise exceeds the number of records\n",
     }
@@ -145,7 +195,12 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
 
 /// An answer with its interval, in a line.
 fn of_tables(answer: &tables::Answer) -> String {
-    let tables::Answer { of, estimate: Estimate { value, interval }, form_error, .. } = answer;
+    let tables::Answer {
+        of,
+        estimate: Estimate { value, interval },
+        form_error,
+        ..
+    } = answer;
     match interval {
         Some(Interval { lower, upper }) => {
             let half = (upper - lower) / 2.0;
@@ -166,21 +221,42 @@ fn of_tables(answer: &tables::Answer) -> String {
 /// What intervals do not cover: of a density its bandwidth, of tables of cells their step, and what less of it would cost: a count sums up as many nodes as a range has, so that
 /// half the step has noise of the root of 2 on each axis.
 fn blurred(about: &Description) -> String {
-    if let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &about.target
+    if let Target::Density(Density {
+        kernel: Smoothing::Bandwidths(bandwidths),
+        ..
+    }) = &about.target
         && !matches!(about.basis, Basis::Cosine { .. })
     {
-        let of_axis = |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
-        let widths = about.domain.iter().zip(bandwidths).map(of_axis).collect::<Vec<_>>().join(", ");
-        return format!("\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n");
+        let of_axis =
+            |(axis, width): (&Axis, &f64)| format!("{} of {}", ten_digits(*width), axis.column);
+        let widths = about
+            .domain
+            .iter()
+            .zip(bandwidths)
+            .map(of_axis)
+            .collect::<Vec<_>>()
+            .join(", ");
+        return format!(
+            "\nthe curve is smoothed: the ends of ranges are blurred by about a bandwidth, {widths}\n"
+        );
     }
-    let Basis::Tables(basis) = &about.basis else { return String::new() };
-    let steps =
-        about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
-            format!("{} of {}", ten_digits((axis.max - axis.min) / f64::from(*steps)), axis.column)
-        });
+    let Basis::Tables(basis) = &about.basis else {
+        return String::new();
+    };
+    let steps = about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
+        format!(
+            "{} of {}",
+            ten_digits((axis.max - axis.min) / f64::from(*steps)),
+            axis.column
+        )
+    });
     let steps = steps.collect::<Vec<_>>().join(", ");
     let times = 2.0_f64.powf(about.domain.len() as f64 / 2.0);
-    let which = if about.domain.len() > 1 { " on every axis" } else { "" };
+    let which = if about.domain.len() > 1 {
+        " on every axis"
+    } else {
+        ""
+    };
     let times = two_digits(times);
     format!(
         "\nintervals cover the noise, not the cells: ends of ranges and quantiles are blurred by about a step, {steps}\nhalf the \
@@ -190,12 +266,23 @@ fn blurred(about: &Description) -> String {
 
 /// The window that an answer is of, and its guarantee.
 fn source(about: &Description) -> String {
-    let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
-    let simulated = if about.synthetic { "; the records were simulated" } else { "" };
+    let key = about
+        .key
+        .as_ref()
+        .map(|key| format!(", key '{key}'"))
+        .unwrap_or_default();
+    let simulated = if about.synthetic {
+        "; the records were simulated"
+    } else {
+        ""
+    };
     let pipeline = &about.pipeline;
     let release = &about.release;
     let window = about.window;
-    let text = format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
+    let text = format!(
+        "\n{release} of {pipeline}{key}, {} to {}{simulated}\n",
+        window.start, window.end
+    );
     text + evaluate::incomplete(about) + &format!("{}\n", about.privacy.in_words)
 }
 
@@ -203,7 +290,9 @@ fn within(noise: &NoiseError) -> String {
     let percent = noise.level * 100.0;
     let half_width = two_digits(noise.half_width);
     let deviation = two_digits(noise.deviation);
-    format!("  noise within {half_width} with {percent} % probability (standard deviation {deviation})\n")
+    format!(
+        "  noise within {half_width} with {percent} % probability (standard deviation {deviation})\n"
+    )
 }
 
 #[cfg(test)]
@@ -220,7 +309,9 @@ mod tests {
     }
 
     fn arguments(words: &[&str]) -> Arguments {
-        Command::try_parse_from([&["query", "file"], words].concat()).unwrap().arguments
+        Command::try_parse_from([&["query", "file"], words].concat())
+            .unwrap()
+            .arguments
     }
 
     #[test]
@@ -228,11 +319,18 @@ mod tests {
         let synopsis = query::example();
         // A thousand records at 75: the synopsis holds four frequencies, and a cubic needs no more.
         let cubic = ask(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
-        assert!((cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9, "{cubic:?}");
-        assert!(cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved, "{cubic:?}");
+        assert!(
+            (cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9,
+            "{cubic:?}"
+        );
+        assert!(
+            cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved,
+            "{cubic:?}"
+        );
         let text = words(&cubic, "(dep_delay / 75)^3", synopsis.description());
         assert!(
-            text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ") && text.contains("(proved)"),
+            text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ")
+                && text.contains("(proved)"),
             "{text}"
         );
         let wave = ask(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
@@ -247,20 +345,38 @@ mod tests {
             (blurred(&about), about)
         };
         let (text, about) = said(include_str!("../../clients/golden/cells-number-1d.json"));
-        let Basis::Tables(basis) = &about.basis else { panic!("tables") };
+        let Basis::Tables(basis) = &about.basis else {
+            panic!("tables")
+        };
         let step = 210.0 / f64::from(basis.steps[0]);
-        assert!(text.contains(&format!("a step, {} of dep_delay\n", ten_digits(step))), "{text}");
-        assert!(text.contains("half the step blurs half as far, with 1.4 times the noise"), "{text}");
+        assert!(
+            text.contains(&format!("a step, {} of dep_delay\n", ten_digits(step))),
+            "{text}"
+        );
+        assert!(
+            text.contains("half the step blurs half as far, with 1.4 times the noise"),
+            "{text}"
+        );
         let (text, _) = said(include_str!("../../clients/golden/cells-number-3d.json"));
-        assert!(text.contains("on every axis") && text.contains("2.8 times") && text.contains(" of hour, "), "{text}");
+        assert!(
+            text.contains("on every axis")
+                && text.contains("2.8 times")
+                && text.contains(" of hour, "),
+            "{text}"
+        );
         assert_eq!(blurred(query::example().description()), "");
     }
 
     #[test]
     fn a_wrong_question_is_refused_in_words() {
-        let says =
-            |question: &str| failure(ask(&query::example(), question, &arguments(&["x"])).unwrap_err()).to_string();
-        assert!(says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"), "{}", says("dep_delya"));
+        let says = |question: &str| {
+            failure(ask(&query::example(), question, &arguments(&["x"])).unwrap_err()).to_string()
+        };
+        assert!(
+            says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"),
+            "{}",
+            says("dep_delya")
+        );
         assert!(
             says("1 / (dep_delay - 75)").contains("no finite answer at [75.0]"),
             "{}",
@@ -268,7 +384,9 @@ mod tests {
         );
         let function: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
         let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
-        let refused = ask(&function, "dep_delay", &arguments(&["x"])).unwrap_err().to_string();
+        let refused = ask(&function, "dep_delay", &arguments(&["x"]))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("use `bernstream evaluate`"), "{refused}");
     }
 
@@ -280,6 +398,11 @@ mod tests {
         let jackson = sum(&["exp(dep_delay/50)", "--jackson", "2"]);
         assert!(jackson.truncation.per_record > plain.truncation.per_record);
         let sparse = sum(&["exp(dep_delay/50)", "--sparse", "8"]);
-        assert!((sparse.sum - plain.sum).abs() < 1e-6, "{} {}", sparse.sum, plain.sum);
+        assert!(
+            (sparse.sum - plain.sum).abs() < 1e-6,
+            "{} {}",
+            sparse.sum,
+            plain.sum
+        );
     }
 }

@@ -72,23 +72,40 @@ impl Width {
     /// # Errors
     ///
     /// If the synopsis does not support the reading.
-    pub fn new(synopsis: &Synopsis, by: Reading, pointwise: bool, order: u32) -> Result<Self, Error> {
+    pub fn new(
+        synopsis: &Synopsis,
+        by: Reading,
+        pointwise: bool,
+        order: u32,
+    ) -> Result<Self, Error> {
         let about = synopsis.description();
         let is_lattice = about.basis == Basis::Bernstein;
         Ok(match (by, pointwise) {
             (Reading::Posterior, _) => Width::Posterior,
             (Reading::Nonnegative, _) => Width::None,
             (Reading::Kernel, _) if is_lattice => Width::None,
-            (Reading::Nearest, true) => Width::Constant(pointwise_value(&about.noise, about.shape().values())),
-            (Reading::Nearest, false) => {
-                Width::Constant(Band::of_each(about.noise.law, about.shape().values()).scaled(&about.noise).half_width)
+            (Reading::Nearest, true) => {
+                Width::Constant(pointwise_value(&about.noise, about.shape().values()))
             }
+            (Reading::Nearest, false) => Width::Constant(
+                Band::of_each(about.noise.law, about.shape().values())
+                    .scaled(&about.noise)
+                    .half_width,
+            ),
             (_, true) => Width::Pointwise(synopsis.pointwise(order)?),
             // The message has the band of its own order; that of another order follows from the noise alone.
-            (_, false) if order == about.order || !is_lattice => Width::Simultaneous(Box::new(synopsis.clone())),
+            (_, false) if order == about.order || !is_lattice => {
+                Width::Simultaneous(Box::new(synopsis.clone()))
+            }
             (_, false) => {
-                let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
-                let about = Description { order, band, form_error: None, ..about.clone() };
+                let band =
+                    Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
+                let about = Description {
+                    order,
+                    band,
+                    form_error: None,
+                    ..about.clone()
+                };
                 Width::Simultaneous(Box::new(Synopsis::new(about, synopsis.values().to_vec())?))
             }
         })
@@ -104,7 +121,9 @@ impl Width {
             Width::Simultaneous(synopsis) => Some(synopsis.half_width(point)?),
             Width::Constant(half) => Some(*half),
             Width::Pointwise(band) => Some(band.half_width(point)?),
-            Width::Posterior => evaluator.deviation(point)?.map(|deviation| 1.96 * deviation),
+            Width::Posterior => evaluator
+                .deviation(point)?
+                .map(|deviation| 1.96 * deviation),
             Width::None => None,
         })
     }

@@ -28,18 +28,29 @@ pub fn newest(
     (witness, log, sink): (&mut dyn Witness, &mut LedgerLog, &mut dyn Sink),
 ) -> Result<Option<Ledger>, OpenError> {
     // Before the witness: whatever was published was claimed before.
-    let messages = existing.as_ref().map(Ledger::newest_messages).transpose()?.unwrap_or_default();
+    let messages = existing
+        .as_ref()
+        .map(Ledger::newest_messages)
+        .transpose()?
+        .unwrap_or_default();
     let evidence = Evidence::gather(end(sink, &messages)?.rows(), Some(&mut *log))?;
     let Some(accepted) = witness.read()? else {
         let Some(ledger) = existing else {
-            return if log.has_marks() { Err(no_claims(settings)) } else { Ok(None) };
+            return if log.has_marks() {
+                Err(no_claims(settings))
+            } else {
+                Ok(None)
+            };
         };
         ledger.recognise(&witness.identity()?, None)?;
         return Ok(Some(ledger));
     };
     let (ledger, is_new) = match existing {
         None => {
-            info!("there is no ledger in {}: building it from its log", settings.ledger.path.display());
+            info!(
+                "there is no ledger in {}: building it from its log",
+                settings.ledger.path.display()
+            );
             (build(settings, accepted.head, log)?, true)
         }
         Some(ledger) => match ledger.recognise(&witness.identity()?, Some(&accepted)) {
@@ -63,7 +74,11 @@ pub fn newest(
         }
         None => ledger,
     };
-    if is_new || ahead.is_some() { as_chosen(settings, has_read_again, ledger).map(Some) } else { Ok(Some(ledger)) }
+    if is_new || ahead.is_some() {
+        as_chosen(settings, has_read_again, ledger).map(Some)
+    } else {
+        Ok(Some(ledger))
+    }
 }
 
 /// The end of the output; nothing if it may not be read.
@@ -87,7 +102,11 @@ fn end(sink: &mut dyn Sink, newest: &[PublishedMessage]) -> Result<Tail, OpenErr
 /// # Errors
 ///
 /// [`Error::LostClaims`] if it does, or if witness or output cannot be read.
-pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sink) -> Result<(), OpenError> {
+pub fn not_behind(
+    ledger: &Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+) -> Result<(), OpenError> {
     let evidence = Evidence::gather(end(sink, &ledger.newest_messages()?)?.rows(), None)?;
     let accepted = witness.read()?.map(|claim| claim.head);
     // What is foreign to it is refused when it is to publish.
@@ -101,7 +120,12 @@ pub fn not_behind(ledger: &Ledger, witness: &mut dyn Witness, sink: &mut dyn Sin
 }
 
 /// The ledger with the rows up to `newest`, which it did not have: appended, or built anew.
-fn moved_to(settings: &Settings, ledger: Ledger, newest: Head, log: &mut LedgerLog) -> Result<Ledger, OpenError> {
+fn moved_to(
+    settings: &Settings,
+    ledger: Ledger,
+    newest: Head,
+    log: &mut LedgerLog,
+) -> Result<Ledger, OpenError> {
     match caught_up(ledger, newest, log)? {
         Some(ledger) => Ok(ledger),
         None => build(settings, newest, log),
@@ -109,7 +133,11 @@ fn moved_to(settings: &Settings, ledger: Ledger, newest: Head, log: &mut LedgerL
 }
 
 /// The ledger of the disk with the rows up to `accepted`, which it did not have; `None` if a new one must be built.
-fn caught_up(mut ledger: Ledger, accepted: Head, log: &mut LedgerLog) -> Result<Option<Ledger>, OpenError> {
+fn caught_up(
+    mut ledger: Ledger,
+    accepted: Head,
+    log: &mut LedgerLog,
+) -> Result<Option<Ledger>, OpenError> {
     let found = accepted.sequence;
     let newest = ledger.head().sequence;
     // Of what the log lacks this disk may have something.
@@ -149,10 +177,18 @@ fn build(settings: &Settings, accepted: Head, log: &mut LedgerLog) -> Result<Led
 
 /// The ledger, which has rows that it had not when the settings were read: unless these must be read again for what it says of `"auto"`,
 /// or of a Gaussian total, of which an earlier version of the program may have derived less.
-fn as_chosen(settings: &Settings, has_read_again: &AtomicBool, ledger: Ledger) -> Result<Ledger, OpenError> {
+fn as_chosen(
+    settings: &Settings,
+    has_read_again: &AtomicBool,
+    ledger: Ledger,
+) -> Result<Ledger, OpenError> {
     let is_chosen = settings.privacy.definition == Definition::Gaussian
-        || settings.releases.iter().any(|release| release.auto.is_some());
-    let differs = || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
+        || settings
+            .releases
+            .iter()
+            .any(|release| release.auto.is_some());
+    let differs =
+        || !diff::differences(ledger.settings(), &canonical::recorded(settings)).is_empty();
     if is_chosen && differs() && !has_read_again.swap(true, Relaxed) {
         let why = "the ledger has taken from its log what the program had chosen: start again, now with that";
         return Err(refused(why.to_owned()).about_choices());
@@ -162,6 +198,9 @@ fn as_chosen(settings: &Settings, has_read_again: &AtomicBool, ledger: Ledger) -
 
 /// The log says that windows were published, and the witness knows of none.
 pub(super) fn no_claims(settings: &Settings) -> OpenError {
-    let name = settings.ledger_log.as_ref().map_or(String::new(), |log| log.records.topic.clone());
+    let name = settings
+        .ledger_log
+        .as_ref()
+        .map_or(String::new(), |log| log.records.topic.clone());
     ledger::Error::from(log::Error::NoClaims { name }).into()
 }

@@ -46,7 +46,9 @@ const WINDOW_ROW: u64 = 500;
 /// [`Failure::Other`] if a limit is too low.
 pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
     let resident = least(settings);
-    let arenas = std::env::var("MALLOC_ARENA_MAX").ok().and_then(|text| text.parse().ok());
+    let arenas = std::env::var("MALLOC_ARENA_MAX")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let readers = readers(settings);
     let address_space = address_space(resident, readers, arenas.unwrap_or(8 * processors));
@@ -62,7 +64,9 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
         )));
     }
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    if let Some(limit) = cgroup_limit(Path::new("/sys/fs/cgroup"), &groups).filter(|limit| *limit < resident) {
+    if let Some(limit) =
+        cgroup_limit(Path::new("/sys/fs/cgroup"), &groups).filter(|limit| *limit < resident)
+    {
         return Err(Failure::Other(format!(
             "the memory of this process is limited to {} (memory.max of its cgroup), and its windows need {} in all: raise the \
              limit, or let fewer windows, keys or cells be open at once, or fewer readers (input.kafka.readers) hold them; `bernstream \
@@ -77,7 +81,9 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
 /// Address space of a worker that uses `resident` bytes and has up to `arenas`.
 fn address_space(resident: u64, readers: u64, arenas: u64) -> u64 {
     let threads = THREADS + MORE_THREADS * (readers - 1);
-    resident.saturating_add(fetched(readers)).saturating_add(threads * STACK + arenas.min(threads) * ARENA)
+    resident
+        .saturating_add(fetched(readers))
+        .saturating_add(threads * STACK + arenas.min(threads) * ARENA)
 }
 
 fn fetched(readers: u64) -> u64 {
@@ -94,7 +100,9 @@ fn readers(settings: &Settings) -> u64 {
 
 /// The soft limit of the address space in the text of `/proc/self/limits`, if there is one.
 fn address_space_limit(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -108,21 +116,37 @@ fn cgroup_limit(root: &Path, groups: &str) -> Option<u64> {
         // Version 2 has one hierarchy, without names of controllers.
         let (root, file) = match controllers {
             "" => (root.to_owned(), "memory.max"),
-            names if names.split(',').any(|name| name == "memory") => (root.join("memory"), "memory.limit_in_bytes"),
+            names if names.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
             _ => return None,
         };
         let group = root.join(path.trim_start_matches('/'));
-        let limit = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
-        group.ancestors().take_while(|at| at.starts_with(&root)).filter_map(limit).min()
+        let limit = |group: &Path| {
+            fs::read_to_string(group.join(file))
+                .ok()?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        };
+        group
+            .ancestors()
+            .take_while(|at| at.starts_with(&root))
+            .filter_map(limit)
+            .min()
     };
     groups.lines().filter_map(of_line).min()
 }
 
 /// What a worker needs that keeps up with its input.
 fn least(settings: &Settings) -> u64 {
-    let open = open_windows(settings).or(windows_in_all(settings)).unwrap_or(1);
+    let open = open_windows(settings)
+        .or(windows_in_all(settings))
+        .unwrap_or(1);
     let held = open.saturating_mul(readers(settings));
-    let windows = bytes_of_each(settings).saturating_mul(settings.groups() as u64).saturating_mul(held);
+    let windows = bytes_of_each(settings)
+        .saturating_mul(settings.groups() as u64)
+        .saturating_mul(held);
     let released = of_messages(settings).saturating_mul(settings.groups() as u64);
     BASE.saturating_add(windows)
         .saturating_add(work(settings))
@@ -132,25 +156,43 @@ fn least(settings: &Settings) -> u64 {
 
 /// What is kept of the records of a window and key.
 fn bytes_of_each(settings: &Settings) -> u64 {
-    let kept =
-        |release: &bernstream_config::Release| bytes_held(&release.function.target.accumulator(), settings.groups());
-    settings.releases.iter().map(kept).fold(0, u64::saturating_add)
+    let kept = |release: &bernstream_config::Release| {
+        bytes_held(&release.function.target.accumulator(), settings.groups())
+    };
+    settings
+        .releases
+        .iter()
+        .map(kept)
+        .fold(0, u64::saturating_add)
 }
 
 /// What is kept of the messages of a window and key while the window is released: they are paid for in one transaction.
 fn of_messages(settings: &Settings) -> u64 {
     let one = |release: &bernstream_config::Release| {
         let values = release.shape().values();
-        let state = settings.series(release).ok().flatten().map_or(0, |series| series.state_bytes(values) as u64);
+        let state = settings
+            .series(release)
+            .ok()
+            .flatten()
+            .map_or(0, |series| series.state_bytes(values) as u64);
         // A state is read, continued, and written.
         synopsis_bytes(&release.shape()) as u64 + BESIDE_MESSAGE + 3 * state
     };
-    settings.releases.iter().map(one).fold(0, u64::saturating_add)
+    settings
+        .releases
+        .iter()
+        .map(one)
+        .fold(0, u64::saturating_add)
 }
 
 /// What the computation of a window and key needs.
 fn work(settings: &Settings) -> u64 {
-    settings.releases.iter().map(|release| release.function.target.cost().bytes).max().unwrap_or(0)
+    settings
+        .releases
+        .iter()
+        .map(|release| release.function.target.cost().bytes)
+        .max()
+        .unwrap_or(0)
 }
 
 /// What a worker writes in a day, in words.
@@ -159,10 +201,20 @@ pub fn disk(settings: &Settings) -> Vec<String> {
     let groups = settings.groups() as u64;
     let messages = groups.saturating_mul(settings.releases.len() as u64);
     let size = |release: &bernstream_config::Release| synopsis_bytes(&release.shape()) as u64;
-    let window = settings.releases.iter().map(size).fold(0, u64::saturating_add).saturating_mul(groups);
-    let rows = messages.saturating_mul(MESSAGE_ROW).saturating_add(WINDOW_ROW);
-    let windows =
-        |span: Duration| micros(span).unsigned_abs().div_ceil(micros(settings.windows.grid.length()).unsigned_abs());
+    let window = settings
+        .releases
+        .iter()
+        .map(size)
+        .fold(0, u64::saturating_add)
+        .saturating_mul(groups);
+    let rows = messages
+        .saturating_mul(MESSAGE_ROW)
+        .saturating_add(WINDOW_ROW);
+    let windows = |span: Duration| {
+        micros(span)
+            .unsigned_abs()
+            .div_ceil(micros(settings.windows.grid.length()).unsigned_abs())
+    };
     let all = windows_in_all(settings).unwrap_or(u64::MAX);
     let per_day = |of_each: u64| of_each.saturating_mul(windows(DAY).min(all));
     let kept = window.saturating_mul(windows(settings.ledger.keep_published).min(all));
@@ -177,7 +229,11 @@ pub fn disk(settings: &Settings) -> Vec<String> {
             "the output takes about {} a day, times its replicas, for as long as it keeps them",
             bytes(per_day(window))
         ),
-        format!("the ledger keeps them for {}: about {}", show(settings.ledger.keep_published), bytes(kept)),
+        format!(
+            "the ledger keeps them for {}: about {}",
+            show(settings.ledger.keep_published),
+            bytes(kept)
+        ),
         format!(
             "and about {} a day, {} a year, until `bernstream ledger archive` moves its old rows away",
             bytes(per_day(rows)),
@@ -195,7 +251,9 @@ pub fn memory(settings: &Settings) -> Vec<String> {
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));
         match readers {
-            1 => format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}"),
+            1 => format!(
+                "open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}"
+            ),
             _ => {
                 let product = format!("{readers} x {windows} x {groups} x {kept}");
                 format!("readers x open windows x keys x bytes of each = {product} = {bytes}")
@@ -207,13 +265,19 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         lines.push(format!("in normal operation: {}", for_windows(open)));
     }
     match (windows_in_all(settings), &settings.input) {
-        (Some(all), Input::Kafka(_)) => lines.push(format!("in a backfill of all windows: {}", for_windows(all))),
+        (Some(all), Input::Kafka(_)) => lines.push(format!(
+            "in a backfill of all windows: {}",
+            for_windows(all)
+        )),
         (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
         (None, _) => lines.push(format!("in a backfill: {} for each window", bytes(window))),
     }
     let work = work(settings);
     if work > 0 {
-        lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
+        lines.push(format!(
+            "and, while a full window and key is computed: {}",
+            bytes(work)
+        ));
     }
     let messages = of_messages(settings);
     lines.push(format!(
@@ -221,7 +285,10 @@ pub fn memory(settings: &Settings) -> Vec<String> {
         bytes(groups.saturating_mul(messages))
     ));
     if let Some(cap) = &settings.windows.cap {
-        lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
+        lines.push(format!(
+            "and, until a window closes, the records of each user and period: up to {}",
+            cap.records
+        ));
     }
     if let Some(scale) = &settings.scale {
         let users = if settings.windows.cap.is_some() {
@@ -230,18 +297,28 @@ pub fn memory(settings: &Settings) -> Vec<String> {
             ""
         };
         let most = bytes(scale.most);
-        lines.push(format!("and up to {most} of what absorbers send of a window (scale.most_megabytes){users}"));
+        lines.push(format!(
+            "and up to {most} of what absorbers send of a window (scale.most_megabytes){users}"
+        ));
     }
     let least = least(settings);
     if let Input::Files(_) = &settings.input {
         // All windows are open until the files are read.
-        lines.push(format!("in all {}: with less it does not start", bytes(least)));
+        lines.push(format!(
+            "in all {}: with less it does not start",
+            bytes(least)
+        ));
         return lines;
     }
     // Of each reader a window waits to be handed over and one to be joined; some that are joined wait to be released.
-    let waiting = groups.saturating_mul(kept).saturating_mul(2 * readers + RELEASED_LATER);
+    let waiting = groups
+        .saturating_mul(kept)
+        .saturating_mul(2 * readers + RELEASED_LATER);
     let absorbed = settings.scale.as_ref().map_or(0, |scale| scale.most);
-    let full = least.saturating_add(fetched(readers)).saturating_add(waiting).saturating_add(absorbed);
+    let full = least
+        .saturating_add(fetched(readers))
+        .saturating_add(waiting)
+        .saturating_add(absorbed);
     lines.push(format!(
         "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
         bytes(least),
@@ -255,7 +332,9 @@ pub fn memory(settings: &Settings) -> Vec<String> {
 /// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
 /// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
 fn open_windows(settings: &Settings) -> Option<u64> {
-    let Input::Kafka(kafka) = &settings.input else { return None };
+    let Input::Kafka(kafka) = &settings.input else {
+        return None;
+    };
     let rules = &settings.windows;
     let length = rules.grid.length();
     // A window stays open for the later windows that overlap it.
@@ -267,15 +346,22 @@ fn open_windows(settings: &Settings) -> Option<u64> {
         settings.publish_delay,
         settings.reach(),
     ];
-    let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
-    let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
+    let open = spans
+        .iter()
+        .fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
+    let count = (micros(open) / micros(length))
+        .unsigned_abs()
+        .saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
 }
 
 /// How many windows the grid has from origin to end.
 pub fn windows_in_all(settings: &Settings) -> Option<u64> {
     let grid = &settings.windows.grid;
-    settings.windows.end.map(|end| grid.count(grid.origin(), end))
+    settings
+        .windows
+        .end
+        .map(|end| grid.count(grid.origin(), end))
 }
 
 fn bytes(count: u64) -> String {
@@ -297,7 +383,11 @@ mod tests {
     }
 
     fn with_readers(readers: u32, text: &str) -> Settings {
-        let text = text.replacen("[input.kafka]", &format!("[input.kafka]\nreaders = {readers}"), 1);
+        let text = text.replacen(
+            "[input.kafka]",
+            &format!("[input.kafka]\nreaders = {readers}"),
+            1,
+        );
         Settings::parse(&text, "test").unwrap()
     }
 
@@ -316,27 +406,40 @@ mod tests {
 
     #[test]
     fn no_time_has_more_open_windows_than_the_bound() {
-        for (length, end) in
-            [("1d", "2014-01-01T05:00:00Z"), ("1h", "2013-01-02T05:00:00Z"), ("10m", "2013-01-01T06:00:00Z")]
-        {
+        for (length, end) in [
+            ("1d", "2014-01-01T05:00:00Z"),
+            ("1h", "2013-01-02T05:00:00Z"),
+            ("10m", "2013-01-01T06:00:00Z"),
+        ] {
             let text = FLIGHTS
                 .replace("length = \"1d\"", &format!("length = \"{length}\""))
                 .replace("2014-01-01T05:00:00Z", end);
             let settings = settings(&text);
-            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else { panic!() };
+            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else {
+                panic!()
+            };
             let mut most = 0;
             for second in 0..20_000 {
                 let now = rules.grid.origin().plus(Duration::from_secs(second * 7));
                 let end = rules.end.unwrap();
-                let all = rules.grid.spans_meeting(bernstream_synopsis::grid::Span { start: rules.grid.origin(), end });
+                let all = rules.grid.spans_meeting(bernstream_synopsis::grid::Span {
+                    start: rules.grid.origin(),
+                    end,
+                });
                 let is_open = |window: &bernstream_synopsis::grid::Span| {
-                    let over = rules.cutoff(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
+                    let over = rules
+                        .cutoff(*window, None)
+                        .plus(kafka.clock_slack)
+                        .plus(settings.publish_delay);
                     window.start <= now.plus(rules.max_future_skew) && now <= over
                 };
                 most = most.max(all.filter(is_open).count() as u64);
             }
             let bound = open_windows(&settings).unwrap();
-            assert!(most <= bound && bound <= most + 1, "{length}: {most} {bound}");
+            assert!(
+                most <= bound && bound <= most + 1,
+                "{length}: {most} {bound}"
+            );
         }
     }
 
@@ -356,30 +459,48 @@ mod tests {
             memory(&settings)[2],
             "and, while a window is released: keys x bytes of each one's messages = 3 x 10972 = 33 KB"
         );
-        assert!(memory(&settings)[3].starts_with("in all 59 MB for a worker that keeps up, and 179 MB while"));
+        assert!(
+            memory(&settings)[3]
+                .starts_with("in all 59 MB for a worker that keeps up, and 179 MB while")
+        );
         // Three messages of 350 bytes and a window of 500.
         assert!(disk(&settings)[3].starts_with("and about 1550 bytes a day, 566 KB a year, until"));
     }
 
     #[test]
     fn the_memory_of_partials_is_shown() {
-        let with = |text: &str| format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n");
+        let with =
+            |text: &str| format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n");
         let said = |text: &str| memory(&settings(text)).join("\n");
         assert!(!said(FLIGHTS).contains("absorbers"));
         let line = "and up to 512 MB of what absorbers send of a window (scale.most_megabytes)\n";
-        assert!(said(&with(FLIGHTS)).contains(line), "{}", said(&with(FLIGHTS)));
+        assert!(
+            said(&with(FLIGHTS)).contains(line),
+            "{}",
+            said(&with(FLIGHTS))
+        );
         let other = with(FLIGHTS) + "most_megabytes = 7";
-        assert!(said(&other).contains("and up to 7000 KB of what absorbers send"), "{}", said(&other));
+        assert!(
+            said(&other).contains("and up to 7000 KB of what absorbers send"),
+            "{}",
+            said(&other)
+        );
         let users = said(&with(include_str!("../../config/users.toml")));
-        assert!(users.contains("and up to 64 MB of what absorbers send") && users.contains("thirty times"), "{users}");
+        assert!(
+            users.contains("and up to 64 MB of what absorbers send")
+                && users.contains("thirty times"),
+            "{users}"
+        );
     }
 
     #[test]
     fn the_memory_of_a_solver_is_shown() {
         let label = "label = { column = \"arr_delay\", above = 15 }";
         let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
-        let text =
-            FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
+        let text = FLIGHTS.replace(
+            "[release.density]\nbandwidths = [10]",
+            &format!("{label}\n[release.machine]\n{machine}"),
+        );
         let settings = settings(&text);
         // A Gram matrix of 5,000 records, and what Newton's method takes.
         assert_eq!(
@@ -387,10 +508,14 @@ mod tests {
             Some("and, while a full window and key is computed: 246 MB")
         );
         let is_slow = |text: &str| {
-            guarantee::notes(&self::settings(text)).iter().any(|note| note.contains("multiplications, some "))
+            guarantee::notes(&self::settings(text))
+                .iter()
+                .any(|note| note.contains("multiplications, some "))
         };
         assert!(is_slow(&text));
-        assert!(!is_slow(&text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"")));
+        assert!(!is_slow(
+            &text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"")
+        ));
     }
 
     #[test]
@@ -398,7 +523,10 @@ mod tests {
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
                       Max address space         157286400            unlimited            bytes     \n";
         assert_eq!(address_space_limit(limits), Some(157_286_400));
-        assert_eq!(address_space_limit(&limits.replace("157286400", "unlimited")), None);
+        assert_eq!(
+            address_space_limit(&limits.replace("157286400", "unlimited")),
+            None
+        );
         assert_eq!(address_space_limit(""), None);
     }
 

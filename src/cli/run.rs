@@ -99,7 +99,16 @@ pub fn work(
     let process = Process::default();
     let mut read_again = None;
     loop {
-        match (go(read_again.as_ref().unwrap_or(settings), origin, &front, &process, stop)?, origin) {
+        match (
+            go(
+                read_again.as_ref().unwrap_or(settings),
+                origin,
+                &front,
+                &process,
+                stop,
+            )?,
+            origin,
+        ) {
             (Ended::OtherChoices, Origin::File(path)) => {
                 info!(
                     "the ledger has taken from its log what the program had chosen: reading the configuration again with that"
@@ -121,9 +130,13 @@ struct Front<'r> {
 
 impl<'r> Front<'r> {
     fn open(settings: &Settings, runtime: &'r tokio::runtime::Runtime) -> Result<Self, Failure> {
-        let listen =
-            |address, setting| serve::listen(address, setting).map_err(|error| Failure::Unavailable(error.to_string()));
-        let probes = settings.serve.map(|address| listen(address, "serve.listen")).transpose()?;
+        let listen = |address, setting| {
+            serve::listen(address, setting).map_err(|error| Failure::Unavailable(error.to_string()))
+        };
+        let probes = settings
+            .serve
+            .map(|address| listen(address, "serve.listen"))
+            .transpose()?;
         if let (Some(asked), Some(probes)) = (settings.serve, &probes) {
             // Port 0 stands for any that is free.
             let address = probes.local_addr().unwrap_or(asked);
@@ -133,19 +146,39 @@ impl<'r> Front<'r> {
         let dashboard = settings.dashboard.map(|address| {
             let listener = listen(address, "serve.dashboard")?;
             info!("serving the dashboard at {}", dashboard::url(&listener)?);
-            dashboard::open(listener, Arc::clone(&hosts), dashboard::origin(&settings.output), runtime)
+            dashboard::open(
+                listener,
+                Arc::clone(&hosts),
+                dashboard::origin(&settings.output),
+                runtime,
+            )
         });
-        Ok(Front { runtime, probes, hosts: Arc::clone(&hosts), _dashboard: dashboard.transpose()? })
+        Ok(Front {
+            runtime,
+            probes,
+            hosts: Arc::clone(&hosts),
+            _dashboard: dashboard.transpose()?,
+        })
     }
 
     /// Answers the probes of a worker until the returned value is dropped.
-    fn answer(&self, metrics: &Metrics, health: &Arc<Health>) -> Result<Option<Answering>, Failure> {
-        let Some(probes) = &self.probes else { return Ok(None) };
-        let listener = probes.try_clone().map_err(|error| Failure::Unavailable(format!("serve.listen: {error}")))?;
+    fn answer(
+        &self,
+        metrics: &Metrics,
+        health: &Arc<Health>,
+    ) -> Result<Option<Answering>, Failure> {
+        let Some(probes) = &self.probes else {
+            return Ok(None);
+        };
+        let listener = probes
+            .try_clone()
+            .map_err(|error| Failure::Unavailable(format!("serve.listen: {error}")))?;
         let hosts = Arc::clone(&self.hosts);
         let metrics = metrics.clone();
         let health = Arc::clone(health);
-        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(listener, hosts, metrics, health)))))
+        Ok(Some(Answering(self.runtime.spawn(serve::probes::serve(
+            listener, hosts, metrics, health,
+        )))))
     }
 }
 
@@ -174,16 +207,27 @@ fn go(
     process: &Process,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
-    private::make_folder(&settings.ledger.path)
-        .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
+    private::make_folder(&settings.ledger.path).map_err(|error| {
+        Failure::Ledger(format!(
+            "cannot create {}: {error}",
+            settings.ledger.path.display()
+        ))
+    })?;
     for warning in settings.warnings(Timestamp::now()) {
         warn!("{warning}");
     }
     for kept in settings.releases.iter().filter_map(settings::kept) {
         info!("{kept}");
     }
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), origin == Origin::Simulation)?;
-    let digest: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    let plan = settings.plan(
+        |release| bands(release, &settings.ledger.path),
+        origin == Origin::Simulation,
+    )?;
+    let digest: String = settings
+        .digest()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let definition = settings.privacy.definition.name();
     let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digest)
         .map_err(|error| Failure::Other(error.to_string()))?;
@@ -199,12 +243,18 @@ fn go(
     // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
     let watch = Watch::start(settings, stop)?;
     let registry = settings.registry.as_ref();
-    let _beside = registry.map(|registry| newest_schema::follow(registry, &metrics, stop)).transpose()?;
+    let _beside = registry
+        .map(|registry| newest_schema::follow(registry, &metrics, stop))
+        .transpose()?;
     let mut parts = Some(first);
     while let Some((components, absorbed)) = parts.take() {
-        match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
+        match carry_out(
+            settings, &plan, components, absorbed, &metrics, &health, stop,
+        ) {
             // The witness follows another disk, whose rows this one takes from the log, or what was read is of no use.
-            Err(error) if error.is_hanging() || settings.ledger_log.is_some() && error.begins_again() => {
+            Err(error)
+                if error.is_hanging() || settings.ledger_log.is_some() && error.begins_again() =>
+            {
                 // Then another worker goes on with the pipeline.
                 if stop.asked() {
                     break;
@@ -223,7 +273,9 @@ fn go(
             done => {
                 // The exit message is for everyone.
                 if let Err(pipeline::Error::Source(failure)) = &done
-                    && let Some(in_full) = failure.in_full().filter(|_| settings.detail == Detail::Operator)
+                    && let Some(in_full) = failure
+                        .in_full()
+                        .filter(|_| settings.detail == Detail::Operator)
                 {
                     error!("{in_full}");
                 }
@@ -237,7 +289,11 @@ fn go(
     info!("{}", where_it_is(&settings.output));
     info!(
         "{}",
-        if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }
+        if stop.asked() {
+            "stopped"
+        } else {
+            "done: every window is closed, and everything paid for is published"
+        }
     );
     Ok(Ended::Done)
 }
@@ -262,18 +318,19 @@ fn open(
     let mut outage = Outage::default();
     let mut lost_since = None;
     loop {
-        let error =
-            match Components::open_in(settings, process).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
-                Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
-                Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
-                Err(error) => error,
-            };
+        let error = match Components::open_in(settings, process)
+            .and_then(|parts| Ok((parts, absorb::absorbed(settings)?)))
+        {
+            Ok(parts) => return Ok(Opened::Parts(Box::new(parts))),
+            Err(error) if error.is_about_choices() => return Ok(Opened::OtherChoices),
+            Err(error) => error,
+        };
         let may_be_elsewhere = error.is_of_lost_claims && settings.ledger_log.is_some();
         if may_be_elsewhere {
             metrics.witness_lost_claims.set(1);
         }
-        let is_awaited =
-            may_be_elsewhere && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
+        let is_awaited = may_be_elsewhere
+            && lost_since.get_or_insert_with(Instant::now).elapsed() < CLAIMED_AGAIN_WITHIN;
         let may_return = missing.may_return(error.is_missing);
         if !(error.is_transient || may_return || is_awaited) {
             return Err(error.failure);
@@ -305,7 +362,10 @@ fn carry_out(
     stop: &Stop,
 ) -> Result<(), pipeline::Error> {
     let ledger = &components.ledger;
-    let instance = ledger.instance().map(|instance| instance.to_string()).unwrap_or_default();
+    let instance = ledger
+        .instance()
+        .map(|instance| instance.to_string())
+        .unwrap_or_default();
     info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
     log_next_window(settings, &components.ledger);
     held::wait(&mut components.ledger, health, stop)?;
@@ -327,10 +387,14 @@ fn carry_out(
 /// Where the synopses are, and how to look at them.
 fn where_it_is(output: &Output) -> String {
     let (place, asked) = match output.location() {
-        Location::Folder(path) => (format!("in the folder {}", path.display()), path.display().to_string()),
-        Location::Topic { broker, topic } => {
-            (format!("in the topic {topic}"), format!("--topic {topic} --brokers {}", broker.servers))
-        }
+        Location::Folder(path) => (
+            format!("in the folder {}", path.display()),
+            path.display().to_string(),
+        ),
+        Location::Topic { broker, topic } => (
+            format!("in the topic {topic}"),
+            format!("--topic {topic} --brokers {}", broker.servers),
+        ),
     };
     format!("the synopses are {place}: `bernstream dashboard {asked}` shows them in a browser")
 }
@@ -359,7 +423,10 @@ fn log_next_window(settings: &Settings, ledger: &Ledger) {
 /// How many windows from `next` on are closed together, when everything sent until `backfill` has been read.
 fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
-    rules.grid.count(next.start, rules.end.map_or(last, |end| last.min(end))).max(1)
+    rules
+        .grid
+        .count(next.start, rules.end.map_or(last, |end| last.min(end)))
+        .max(1)
 }
 
 /// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
@@ -370,34 +437,61 @@ pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
     let of_order = |order| {
         let one = band(&shape, law, order, folder);
         match release.is_sum_of_panes() && law.is_pure() {
-            true => one.of_sums(law, shape.values(), &band(&shape, NoiseDistribution::DiscreteGaussian, order, folder)),
+            true => one.of_sums(
+                law,
+                shape.values(),
+                &band(&shape, NoiseDistribution::DiscreteGaussian, order, folder),
+            ),
             false => one,
         }
     };
-    let bands = release.orders().try_map(|order| Ok::<_, Infallible>(of_order(*order)));
+    let bands = release
+        .orders()
+        .try_map(|order| Ok::<_, Infallible>(of_order(*order)));
     bands.unwrap_or_else(|never| match never {})
 }
 
 fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
     // The name identifies everything that determines the band.
-    let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
-    let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let about = serde_json::json!([
+        env!("CARGO_PKG_VERSION"),
+        shape.dimensions,
+        shape.degree,
+        shape.basis,
+        law,
+        order
+    ]);
+    let digest: String = Sha256::digest(about.to_string())
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let name = format!("band-{digest}.json");
     let cached = folder.join(name);
-    if let Some(band) = fs::read(&cached).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+    if let Some(band) = fs::read(&cached)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    {
         return band;
     }
-    info!(values = shape.values(), "simulating the noise band; it is cached beside the ledger");
+    info!(
+        values = shape.values(),
+        "simulating the noise band; it is cached beside the ledger"
+    );
     let band = counting("simulating the noise band", |done| {
         Band::simulate_telling(shape, law, order, &|draws, all| done.set(draws, all))
     });
     // How long it took is seen from the two lines' times: a log that is compared has no other times of its own.
     info!(values = shape.values(), "simulated the noise band");
     // Only a cache: without it the same band is simulated again.
-    if let Err(error) =
-        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| private::write(&cached, &bytes))
+    if let Err(error) = serde_json::to_vec(&band)
+        .map_err(std::io::Error::from)
+        .and_then(|bytes| private::write(&cached, &bytes))
     {
-        warn!("cannot cache the noise band in {}: {error}", cached.display());
+        warn!(
+            "cannot cache the noise band in {}: {error}",
+            cached.display()
+        );
     }
     band
 }

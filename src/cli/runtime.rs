@@ -21,12 +21,20 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// SIGTERM and SIGINT request a stop, and `tell` says so: work in progress is finished first. A second signal ends the process at
 /// once. From the return on: a signal that comes earlier ends the process.
-pub fn stop_on_signal(runtime: &tokio::runtime::Runtime, stop: &Stop, tell: impl Fn() + Send + 'static) {
+pub fn stop_on_signal(
+    runtime: &tokio::runtime::Runtime,
+    stop: &Stop,
+    tell: impl Fn() + Send + 'static,
+) {
     let stop = stop.clone();
     let _inside = runtime.enter();
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return warn!("no signal handler could be installed; the process can only be killed, which loses nothing");
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        return warn!(
+            "no signal handler could be installed; the process can only be killed, which loses nothing"
+        );
     };
     runtime.spawn(async move {
         for _ in 0..2 {

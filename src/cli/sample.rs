@@ -30,8 +30,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
         plan.samples, neighbours.records, neighbours.seed
     ));
-    let changes = counting("drawing pairs", |done| changes(neighbours, plan.samples, done))?;
-    let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
+    let changes = counting("drawing pairs", |done| {
+        changes(neighbours, plan.samples, done)
+    })?;
+    let change = plan
+        .statistic_of(&changes)
+        .map_err(|error| Failure::Other(error.to_string()))?;
     let SampledChange { sum, .. } = change;
     let which = match plan.samples - plan.order {
         0 => "all changes".to_owned(),
@@ -41,7 +45,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "{which} are at most {sum} grid units; gamma = {}, of which rho = {:.4} is for the sampler",
         plan.gamma, plan.rho
     ));
-    if let Ok(proved) = neighbours.target.target().sensitivity(neighbours.adjacency, 1) {
+    if let Ok(proved) = neighbours
+        .target
+        .target()
+        .sensitivity(neighbours.adjacency, 1)
+    {
         #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
         let times = proved.0 as f64 / sum as f64;
         note(format_args!(
@@ -56,7 +64,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Every pair depends on its number alone, so the order of the threads does not matter.
-fn changes(neighbours: &Neighbours, samples: u32, done: &WorkDone) -> Result<Vec<SampledChange>, Failure> {
+fn changes(
+    neighbours: &Neighbours,
+    samples: u32,
+    done: &WorkDone,
+) -> Result<Vec<SampledChange>, Failure> {
     let next = AtomicU32::new(0);
     let draw = || {
         let mut drawn = Vec::new();
@@ -74,7 +86,11 @@ fn changes(neighbours: &Neighbours, samples: u32, done: &WorkDone) -> Result<Vec
         let drawing: Vec<_> = (0..workers).map(|_| scope.spawn(draw)).collect();
         let mut changes = Vec::new();
         for worker in drawing {
-            changes.extend(worker.join().map_err(|_| Failure::Other("the function panicked".to_owned()))?);
+            changes.extend(
+                worker
+                    .join()
+                    .map_err(|_| Failure::Other("the function panicked".to_owned()))?,
+            );
         }
         Ok(changes)
     })

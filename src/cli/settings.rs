@@ -35,7 +35,10 @@ pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
     if settings.privacy.definition != Definition::Gaussian {
         return None;
     }
-    let (total, today) = (settings.privacy.total, Settings::load(path).ok()?.privacy.total);
+    let (total, today) = (
+        settings.privacy.total,
+        Settings::load(path).ok()?.privacy.total,
+    );
     (today != total).then(|| {
         format!("the ledger keeps its total, {total}; a new one would have {today} for the same epsilon and delta")
     })

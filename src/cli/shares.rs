@@ -68,13 +68,28 @@ pub fn begin(
     input: &str,
     beginner: &Beginner<'_>,
 ) -> Result<(Option<Holding>, Timestamp), OpenError> {
-    let Some((wanted, mut topic)) = wanted(settings, input, beginner)? else { return Ok((None, beginner.first)) };
+    let Some((wanted, mut topic)) = wanted(settings, input, beginner)? else {
+        return Ok((None, beginner.first));
+    };
     let (holder, begins) = topic.join(&wanted)?;
     if begins > wanted.from {
-        info!("the budget topic {} has a share of {} only from {begins} on", wanted.topic, wanted.share);
+        info!(
+            "the budget topic {} has a share of {} only from {begins} on",
+            wanted.topic, wanted.share
+        );
     }
-    let first = settings.windows.grid.first_from(beginner.first.max(begins)).start;
-    Ok((Some(Holding { topic: topic.id().to_owned(), generation: holder.generation }), first))
+    let first = settings
+        .windows
+        .grid
+        .first_from(beginner.first.max(begins))
+        .start;
+    Ok((
+        Some(Holding {
+            topic: topic.id().to_owned(),
+            generation: holder.generation,
+        }),
+        first,
+    ))
 }
 
 /// The witness of `ledger`, which takes its claims only while its share holds; the same witness if it shares with nobody.
@@ -87,14 +102,20 @@ pub fn guarded(
     ledger: &Ledger,
     witness: Box<dyn Witness + Send>,
 ) -> Result<Box<dyn Witness + Send>, OpenError> {
-    let Some((topic, held)) = held(settings, ledger)? else { return Ok(witness) };
+    let Some((topic, held)) = held(settings, ledger)? else {
+        return Ok(witness);
+    };
     if let Some(until) = held.until.or(ledger.until()) {
         warn!(
             "the share of this ledger in the budget topic {} ends: no block from {until} on is released",
             topic.name()
         );
     }
-    Ok(Box::new(GuardedWitness::new(witness, topic, held.entry.holder)))
+    Ok(Box::new(GuardedWitness::new(
+        witness,
+        topic,
+        held.entry.holder,
+    )))
 }
 
 /// The share of `ledger`, and the topic that says so; `None` if it shares with nobody.
@@ -102,20 +123,33 @@ pub fn guarded(
 /// # Errors
 ///
 /// As for [`guarded`].
-pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic, Held)>, OpenError> {
+pub fn held(
+    settings: &Settings,
+    ledger: &Ledger,
+) -> Result<Option<(BudgetTopic, Held)>, OpenError> {
     let genesis = ledger.genesis();
-    let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else { return Ok(None) };
+    let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
+        return Ok(None);
+    };
     // With other settings it was refused before.
-    let Some((budget, of, mut topic)) = open(settings, &genesis.input)? else { return Ok(None) };
+    let Some((budget, of, mut topic)) = open(settings, &genesis.input)? else {
+        return Ok(None);
+    };
     let name = || budget.topic.clone();
     if topic.id() != holding.topic {
-        return Err(Error::Elsewhere { name: name(), id: holding.topic.clone() }.into());
+        return Err(Error::Elsewhere {
+            name: name(),
+            id: holding.topic.clone(),
+        }
+        .into());
     }
     let held = standing(&mut topic, &holder)?;
     if let Some(what) = of.difference(&held.entry.of) {
         return Err(Error::OtherBudget { name: name(), what }.into());
     }
-    if held.entry.share != budget.share || settings.blocks.span_of(genesis.first).start < held.entry.from {
+    if held.entry.share != budget.share
+        || settings.blocks.span_of(genesis.first).start < held.entry.from
+    {
         return Err(Error::Unheld { name: name() }.into());
     }
     Ok(Some((topic, held)))
@@ -131,13 +165,34 @@ fn wanted(
     input: &str,
     beginner: &Beginner<'_>,
 ) -> Result<Option<(Wanted, BudgetTopic)>, OpenError> {
-    let Some((budget, of, topic)) = open(settings, input)? else { return Ok(None) };
-    let SharedBudget { topic: name, share, .. } = budget.clone();
-    let Beginner { owner, was_claimed, first, may_wait } = *beginner;
+    let Some((budget, of, topic)) = open(settings, input)? else {
+        return Ok(None);
+    };
+    let SharedBudget {
+        topic: name, share, ..
+    } = budget.clone();
+    let Beginner {
+        owner,
+        was_claimed,
+        first,
+        may_wait,
+    } = *beginner;
     let owner = owner.to_owned();
     let pipeline = settings.pipeline.clone();
     let from = settings.blocks.span_of(first).start;
-    Ok(Some((Wanted { topic: name, owner, pipeline, share, of, from, may_wait, was_claimed }, topic)))
+    Ok(Some((
+        Wanted {
+            topic: name,
+            owner,
+            pipeline,
+            share,
+            of,
+            from,
+            may_wait,
+            was_claimed,
+        },
+        topic,
+    )))
 }
 
 /// The budget of `settings`, what its pipelines must say alike where the input topic has the id `input`, and its topic, of which
@@ -150,12 +205,19 @@ pub fn open<'s>(
     settings: &'s Settings,
     input: &str,
 ) -> Result<Option<(&'s SharedBudget, Shared, BudgetTopic)>, OpenError> {
-    let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else { return Ok(None) };
-    let Some(of) = settings.shared(input.to_owned()) else { return Ok(None) };
+    let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else {
+        return Ok(None);
+    };
+    let Some(of) = settings.shared(input.to_owned()) else {
+        return Ok(None);
+    };
     let topic = BudgetTopic::open(&params)?;
     // Without ids all witnesses are one owner, and their pipelines would share one entry.
     if [topic.id(), input].contains(&NO_ID) {
-        return Err(Error::NoIds { name: budget.topic.clone() }.into());
+        return Err(Error::NoIds {
+            name: budget.topic.clone(),
+        }
+        .into());
     }
     Ok(Some((budget, of, topic)))
 }

@@ -20,7 +20,10 @@ pub struct Arguments {
 /// If the shell is unknown, or if standard output cannot be written.
 pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result<(), Failure> {
     let unknown = "$SHELL names no known shell: give its name, as in `bernstream completions bash`";
-    let shell = arguments.shell.or_else(Shell::from_env).ok_or_else(|| Failure::Configuration(unknown.to_owned()))?;
+    let shell = arguments
+        .shell
+        .or_else(Shell::from_env)
+        .ok_or_else(|| Failure::Configuration(unknown.to_owned()))?;
     let mut script = Vec::new();
     clap_complete::generate(shell, program, "bernstream", &mut script);
     print(String::from_utf8_lossy(&script))

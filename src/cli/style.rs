@@ -37,7 +37,11 @@ pub fn on_stderr(style: Style, text: &str) -> String {
 /// where it stands bold.
 pub fn faults(text: &str) -> String {
     let line = |line: &str| match line.split_once('|') {
-        Some((gutter, rest)) if gutter.chars().all(|sign| sign == ' ' || sign.is_ascii_digit()) => {
+        Some((gutter, rest))
+            if gutter
+                .chars()
+                .all(|sign| sign == ' ' || sign.is_ascii_digit()) =>
+        {
             let marks = rest.trim_start();
             let rest = match !marks.is_empty() && marks.chars().all(|sign| sign == '^') {
                 true => rest.replace(marks, &on_stderr(Style::Error, marks)),
@@ -53,10 +57,16 @@ pub fn faults(text: &str) -> String {
 
 /// By `NO_COLOR` (<https://no-color.org>: set and not empty) and by what the terminal is.
 fn is_wanted() -> bool {
-    let is = |name: &str, wanted: fn(&str) -> bool| std::env::var(name).is_ok_and(|value| wanted(&value));
+    let is = |name: &str, wanted: fn(&str) -> bool| {
+        std::env::var(name).is_ok_and(|value| wanted(&value))
+    };
     !is("NO_COLOR", |value| !value.is_empty()) && !is("TERM", |value| value == "dumb")
 }
 
 fn styled(style: Style, text: &str, is_styled: bool) -> String {
-    if is_styled { format!("\x1b[{}m{text}\x1b[0m", style.code()) } else { text.to_owned() }
+    if is_styled {
+        format!("\x1b[{}m{text}\x1b[0m", style.code())
+    } else {
+        text.to_owned()
+    }
 }

@@ -5,7 +5,11 @@ use bernstream_synopsis::description::{AxisNames, Description, Names, Target};
 
 /// What records are called, in the plural: "flights".
 pub fn records(names: Option<&Names>) -> String {
-    several(names.and_then(|names| names.record.as_deref()).unwrap_or("record"))
+    several(
+        names
+            .and_then(|names| names.record.as_deref())
+            .unwrap_or("record"),
+    )
 }
 
 /// The unit of a value and of its error: "flights per minute".
@@ -16,42 +20,68 @@ pub fn quantity(release: &Release) -> String {
     let axes = release.columns.iter().take(release.axes.len()).enumerate();
     let unit = |(i, column): (usize, &String)| {
         let axis = release.names.as_ref().and_then(|names| names.axes.get(i));
-        axis.and_then(|axis| axis.unit.clone()).unwrap_or_else(|| format!("unit of {column}"))
+        axis.and_then(|axis| axis.unit.clone())
+            .unwrap_or_else(|| format!("unit of {column}"))
     };
-    format!("{} per {}", records(release.names.as_ref()), axes.map(unit).collect::<Vec<_>>().join(" and "))
+    format!(
+        "{} per {}",
+        records(release.names.as_ref()),
+        axes.map(unit).collect::<Vec<_>>().join(" and ")
+    )
 }
 
 /// What the values of a synopsis mean, by its names where it has some: "flights per minute of departure delay". As on the page.
 pub fn meaning(about: &Description) -> String {
-    let columns: Vec<_> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+    let columns: Vec<_> = about
+        .domain
+        .iter()
+        .map(|axis| axis.column.as_str())
+        .collect();
     let plain = format!("records per unit of {}", columns.join(" and "));
     let (Some(names), Some(rest)) = (&about.names, about.meaning.strip_prefix(&plain)) else {
         return about.meaning.clone();
     };
-    let of = |pick: fn(&AxisNames) -> Option<&str>| (0..columns.len()).map(move |i| names.axes.get(i).and_then(pick));
-    let labels: Vec<_> =
-        of(|axis| axis.label.as_deref()).zip(&columns).map(|(label, column)| label.unwrap_or(column)).collect();
+    let of = |pick: fn(&AxisNames) -> Option<&str>| {
+        (0..columns.len()).map(move |i| names.axes.get(i).and_then(pick))
+    };
+    let labels: Vec<_> = of(|axis| axis.label.as_deref())
+        .zip(&columns)
+        .map(|(label, column)| label.unwrap_or(column))
+        .collect();
     let units: Vec<_> = of(|axis| axis.unit.as_deref()).collect();
     let units = match units.iter().any(Option::is_some) {
-        true => units.into_iter().map(|unit| unit.unwrap_or("unit")).collect::<Vec<_>>().join(" and "),
+        true => units
+            .into_iter()
+            .map(|unit| unit.unwrap_or("unit"))
+            .collect::<Vec<_>>()
+            .join(" and "),
         false => "unit".to_owned(),
     };
-    format!("{} per {units} of {}{rest}", records(Some(names)), labels.join(" and "))
+    format!(
+        "{} per {units} of {}{rest}",
+        records(Some(names)),
+        labels.join(" and ")
+    )
 }
 
 /// The plural of an English noun; of an abbreviation such as "km" itself. As on the page (`names.js`).
 fn several(noun: &str) -> String {
     let is_vowel = |letter: char| "aeiou".contains(letter);
     let end = |back: usize| noun.chars().rev().nth(back);
-    let is_word = noun.chars().all(|letter| letter.is_ascii_lowercase()) && noun.chars().rev().skip(1).any(is_vowel);
+    let is_word = noun.chars().all(|letter| letter.is_ascii_lowercase())
+        && noun.chars().rev().skip(1).any(is_vowel);
     if noun.chars().count() < 4 && !is_word {
         return noun.to_owned();
     }
     match noun.strip_suffix('y') {
-        Some(stem) if end(1).is_some_and(|letter| !is_vowel(letter)) => return format!("{stem}ies"),
+        Some(stem) if end(1).is_some_and(|letter| !is_vowel(letter)) => {
+            return format!("{stem}ies");
+        }
         _ => {}
     }
-    let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|hiss| noun.ends_with(hiss));
+    let hisses = ["s", "x", "z", "ch", "sh"]
+        .iter()
+        .any(|hiss| noun.ends_with(hiss));
     format!("{noun}{}", if hisses { "es" } else { "s" })
 }
 
@@ -62,14 +92,34 @@ mod tests {
 
     #[test]
     fn records_are_told_in_the_plural_of_their_name() {
-        let shown = ["flight", "journey", "delivery", "box", "km", "bus", "record"].map(several);
-        assert_eq!(shown, ["flights", "journeys", "deliveries", "boxes", "km", "buses", "records"]);
+        let shown = [
+            "flight", "journey", "delivery", "box", "km", "bus", "record",
+        ]
+        .map(several);
+        assert_eq!(
+            shown,
+            [
+                "flights",
+                "journeys",
+                "deliveries",
+                "boxes",
+                "km",
+                "buses",
+                "records"
+            ]
+        );
     }
 
     #[test]
     fn a_quantity_takes_the_names_of_the_file_where_there_are_some() {
         let of = |text: &str| quantity(&Settings::parse(text, "test").unwrap().releases[0]);
-        assert_eq!(of(include_str!("../../config/demo.toml")), "customers per minute");
-        assert_eq!(of(include_str!("../../config/users.toml")), "records per unit of milliseconds");
+        assert_eq!(
+            of(include_str!("../../config/demo.toml")),
+            "customers per minute"
+        );
+        assert_eq!(
+            of(include_str!("../../config/users.toml")),
+            "records per unit of milliseconds"
+        );
     }
 }

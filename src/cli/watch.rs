@@ -62,12 +62,18 @@ impl Watch {
                 stop.wait(INTERVAL);
             }
         };
-        Ok(Watch { found, _until_the_end: BackgroundThread::start("topics", stop, follow)? })
+        Ok(Watch {
+            found,
+            _until_the_end: BackgroundThread::start("topics", stop, follow)?,
+        })
     }
 
     /// Why the worker had to end, if it had to.
     pub fn failure(&self) -> Option<Failure> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }
 
@@ -105,10 +111,16 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             check: Box::new(move |topic| Ok(source::kafka::check(&params, topic)?)),
             gone: Box::new(move |gone| {
                 let why = match gone {
-                    Gone::Deleted => "it is not there any more, or this user has lost the right Read on it",
+                    Gone::Deleted => {
+                        "it is not there any more, or this user has lost the right Read on it"
+                    }
                     Gone::Recreated => "it has another id",
                 };
-                source::Error::Recreated { topic: topic.clone(), why: why.to_owned().into() }.into()
+                source::Error::Recreated {
+                    topic: topic.clone(),
+                    why: why.to_owned().into(),
+                }
+                .into()
             }),
             unknown: UnknownTopic::default(),
             last: None,
@@ -122,7 +134,13 @@ fn topics(settings: &Settings) -> Vec<Watched> {
                 broker: input.broker.clone(),
                 name: input.clock.clone(),
                 check: Box::new(move |topic| Ok(broker_clock::check(&name, topic)?)),
-                gone: Box::new(move |_| Error::ClockGone { topic: clock.clone(), servers: servers.clone() }.into()),
+                gone: Box::new(move |_| {
+                    Error::ClockGone {
+                        topic: clock.clone(),
+                        servers: servers.clone(),
+                    }
+                    .into()
+                }),
                 unknown: UnknownTopic::default(),
                 last: None,
             });
@@ -137,8 +155,14 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             name: sink.topic.clone(),
             check: Box::new(move |topic| Ok(sink::kafka::check(&params, topic)?)),
             gone: Box::new(move |gone| match gone {
-                Gone::Deleted => sink::Error::Deleted { topic: topic.clone() }.into(),
-                Gone::Recreated => sink::Error::Recreated { topic: topic.clone() }.into(),
+                Gone::Deleted => sink::Error::Deleted {
+                    topic: topic.clone(),
+                }
+                .into(),
+                Gone::Recreated => sink::Error::Recreated {
+                    topic: topic.clone(),
+                }
+                .into(),
             }),
             unknown: UnknownTopic::default(),
             last: None,
@@ -150,7 +174,9 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             broker: witness.broker.clone(),
             name: witness.topic.clone(),
             check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
-            gone: Box::new(move |_| bernstream_ledger::witness::Error::Missing { name: name.clone() }.into()),
+            gone: Box::new(move |_| {
+                bernstream_ledger::witness::Error::Missing { name: name.clone() }.into()
+            }),
             unknown: UnknownTopic::default(),
             last: None,
         });
@@ -161,7 +187,11 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             role: "budget",
             broker: params.broker.clone(),
             name: params.topic.clone(),
-            check: Box::new(move |topic| Ok(bernstream_kafka::ledger::budget::topic::check(&params, topic)?)),
+            check: Box::new(move |topic| {
+                Ok(bernstream_kafka::ledger::budget::topic::check(
+                    &params, topic,
+                )?)
+            }),
             gone: Box::new(move |gone| match gone {
                 Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
                 Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
@@ -210,8 +240,10 @@ impl Watched {
 /// What is told of `topic`: every change, and at first what endangers records.
 fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
     let values = |topic: &Topic| {
-        let mut values: BTreeMap<&str, String> =
-            SETTINGS.into_iter().map(|key| (key, setting(topic, key).to_owned())).collect();
+        let mut values: BTreeMap<&str, String> = SETTINGS
+            .into_iter()
+            .map(|key| (key, setting(topic, key).to_owned()))
+            .collect();
         values.insert("partitions", topic.partitions.len().to_string());
         values
     };
@@ -229,7 +261,8 @@ fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<S
     told.collect()
 }
 
-const UNCLEAN: &str = ": a broker that lags can become leader, and what it lacks is lost without a word";
+const UNCLEAN: &str =
+    ": a broker that lags can become leader, and what it lacks is lost without a word";
 
 fn is_unclean(key: &str, value: &str) -> bool {
     key == "unclean.leader.election.enable" && value == "true"
@@ -241,7 +274,8 @@ mod tests {
     use bernstream_kafka::right::Right;
 
     #[test]
-    fn a_topic_is_deleted_where_it_is_missing_for_half_a_minute_and_brokers_that_do_not_answer_say_nothing() {
+    fn a_topic_is_deleted_where_it_is_missing_for_half_a_minute_and_brokers_that_do_not_answer_say_nothing()
+     {
         let mut watched = Watched {
             role: "input",
             broker: Broker::plain("none"),
@@ -253,8 +287,18 @@ mod tests {
         };
         let topic_name = "in".to_owned();
         let servers = "none".to_owned();
-        let missing = || Err(Error::NoTopic { topic: topic_name.clone(), servers: servers.clone() });
-        let silent = || Err(Error::Unavailable { servers: servers.clone(), why: String::new() });
+        let missing = || {
+            Err(Error::NoTopic {
+                topic: topic_name.clone(),
+                servers: servers.clone(),
+            })
+        };
+        let silent = || {
+            Err(Error::Unavailable {
+                servers: servers.clone(),
+                why: String::new(),
+            })
+        };
         let start = Instant::now();
         let mut look = |second, found| watched.compare(found, start + Duration::from_secs(second));
         look(0, Ok(topic(1, &[]))).unwrap();
@@ -263,7 +307,10 @@ mod tests {
         look(45, missing()).unwrap();
         look(60, silent()).unwrap();
         assert_eq!(look(75, missing()).unwrap_err().to_string(), "Deleted");
-        let other = Topic { id: "two".to_owned(), ..topic(1, &[]) };
+        let other = Topic {
+            id: "two".to_owned(),
+            ..topic(1, &[])
+        };
         assert_eq!(look(90, Ok(other)).unwrap_err().to_string(), "Recreated");
     }
 
@@ -271,15 +318,30 @@ mod tests {
         Topic {
             id: "one".to_owned(),
             partitions: (0..partitions).collect(),
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
             rights: Right::ALL.into(),
         }
     }
 
     #[test]
     fn a_change_is_told_once() {
-        let sound = topic(2, &[("retention.ms", "-1"), ("unclean.leader.election.enable", "false")]);
-        let unclean = topic(3, &[("retention.ms", "-1"), ("unclean.leader.election.enable", "true")]);
+        let sound = topic(
+            2,
+            &[
+                ("retention.ms", "-1"),
+                ("unclean.leader.election.enable", "false"),
+            ],
+        );
+        let unclean = topic(
+            3,
+            &[
+                ("retention.ms", "-1"),
+                ("unclean.leader.election.enable", "true"),
+            ],
+        );
         let told = |last, now| changes("input", "in", last, now);
         assert!(told(None, &sound).is_empty() && told(Some(&sound), &sound).is_empty());
         let lines = told(Some(&sound), &unclean);
@@ -287,10 +349,16 @@ mod tests {
             lines,
             [
                 "the input topic 'in' has partitions = 3, which was 2".to_owned(),
-                format!("the input topic 'in' has unclean.leader.election.enable = true, which was false{UNCLEAN}"),
+                format!(
+                    "the input topic 'in' has unclean.leader.election.enable = true, which was false{UNCLEAN}"
+                ),
             ]
         );
         assert!(told(Some(&unclean), &unclean).is_empty());
-        assert_eq!(told(None, &unclean).len(), 1, "what endangers records is told at the start too");
+        assert_eq!(
+            told(None, &unclean).len(),
+            1,
+            "what endangers records is told at the start too"
+        );
     }
 }

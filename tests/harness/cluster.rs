@@ -55,15 +55,23 @@ enum Disks {
 fn inside_with(test: &str, lag: u32, disks: Disks) -> Option<Inside> {
     if let Ok(place) = env::var(INSIDE) {
         let (home, servers) = place.split_once(' ').expect("a folder and addresses");
-        return Some(Inside { home: home.to_owned(), servers: servers.to_owned() });
+        return Some(Inside {
+            home: home.to_owned(),
+            servers: servers.to_owned(),
+        });
     }
     kafka::broker()?;
-    let can = Command::new("unshare").args(["--map-root-user", "--net", "true"]).stderr(Stdio::null()).status();
+    let can = Command::new("unshare")
+        .args(["--map-root-user", "--net", "true"])
+        .stderr(Stdio::null())
+        .status();
     if !can.is_ok_and(|status| status.success()) {
         eprintln!("SKIPPED {test}: it needs network namespaces");
         return None;
     }
-    let cluster = Cluster { home: tempfile::tempdir().expect("a folder") };
+    let cluster = Cluster {
+        home: tempfile::tempdir().expect("a folder"),
+    };
     let home = cluster.home.path();
     let mut start = script(home, &["start"]);
     start.env("BERNSTREAM_CLUSTER_LAG", lag.to_string());
@@ -71,13 +79,21 @@ fn inside_with(test: &str, lag: u32, disks: Disks) -> Option<Inside> {
         let can = script(home, &["can-lose-power"]).output().expect("it runs");
         if !can.status.success() {
             let why = String::from_utf8_lossy(&can.stderr);
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: disks of its own for each broker: {}", why.trim());
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED {test}: disks of its own for each broker: {}",
+                why.trim()
+            );
             return None;
         }
         start.env("BERNSTREAM_CLUSTER_DISKS", "1");
     }
     let started = start.output().expect("it runs");
-    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    assert!(
+        started.status.success(),
+        "{}",
+        String::from_utf8_lossy(&started.stderr)
+    );
     let servers = String::from_utf8_lossy(&started.stdout).trim().to_owned();
     let this = env::current_exe().expect("this test");
     let mut again = script(home, &["exec"]);
@@ -89,15 +105,24 @@ fn inside_with(test: &str, lag: u32, disks: Disks) -> Option<Inside> {
     let [said, told] = [&again.stdout, &again.stderr].map(|text| String::from_utf8_lossy(text));
     print!("{said}");
     assert!(again.status.success(), "{said}{told}");
-    assert!(said.contains("1 passed"), "{test} is the test's name: {said}");
+    assert!(
+        said.contains("1 passed"),
+        "{test} is the test's name: {said}"
+    );
     None
 }
 
 impl Inside {
     /// Another action of `tests/cluster.sh`.
     pub fn ask(&self, action: &[&str]) -> String {
-        let done = script(Path::new(&self.home), action).output().expect("the script runs");
-        assert!(done.status.success(), "{action:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = script(Path::new(&self.home), action)
+            .output()
+            .expect("the script runs");
+        assert!(
+            done.status.success(),
+            "{action:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
@@ -117,18 +142,38 @@ impl Inside {
     }
 
     /// A new topic on all brokers, led by the given one as long as that lives.
-    pub fn topic(&self, stem: &str, partitions: usize, leader: i32, settings: &[(&str, &str)]) -> String {
+    pub fn topic(
+        &self,
+        stem: &str,
+        partitions: usize,
+        leader: i32,
+        settings: &[(&str, &str)],
+    ) -> String {
         let name = kafka::fresh_name(stem);
-        let admin: AdminClient<DefaultClientContext> =
-            kafka::at(&self.servers).client_config().expect("settings").create().expect("a client");
+        let admin: AdminClient<DefaultClientContext> = kafka::at(&self.servers)
+            .client_config()
+            .expect("settings")
+            .create()
+            .expect("a client");
         let replicas = [leader, leader % 3 + 1, (leader + 1) % 3 + 1];
         let assignment = vec![replicas.as_slice(); partitions];
         let count = i32::try_from(partitions).expect("few");
-        let topic = NewTopic::new(&name, count, TopicReplication::Variable(&assignment)).set("retention.ms", "-1");
-        let topic = settings.iter().fold(topic, |topic, (name, value)| topic.set(name, value));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let made = runtime.block_on(admin.create_topics([&topic], &AdminOptions::new())).expect("an answer");
-        made.into_iter().next().expect("one topic").expect("it is made");
+        let topic = NewTopic::new(&name, count, TopicReplication::Variable(&assignment))
+            .set("retention.ms", "-1");
+        let topic = settings
+            .iter()
+            .fold(topic, |topic, (name, value)| topic.set(name, value));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let made = runtime
+            .block_on(admin.create_topics([&topic], &AdminOptions::new()))
+            .expect("an answer");
+        made.into_iter()
+            .next()
+            .expect("one topic")
+            .expect("it is made");
         for server in self.servers.split(',') {
             let is_known = || (leader_of(server, &name, 0) == Some(leader)).then_some(());
             wait_for("its leader on every broker", String::new, is_known);
@@ -139,26 +184,46 @@ impl Inside {
     /// A host of its own beside the brokers, of which there are few; `number` names it.
     pub fn host(&self, number: u8) -> Host {
         let mut keeper = Command::new("unshare");
-        keeper.args(["--net", "sleep", "infinity"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        keeper
+            .args(["--net", "sleep", "infinity"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let keeper = keeper.spawn().expect("a namespace");
         let id = keeper.id().to_string();
         let link = format!("worker{number}");
         let host = Host { keeper, link };
         let here = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
         let is_there = || {
-            let is_alone = std::fs::read_link(format!("/proc/{id}/ns/net")).is_ok_and(|there| there != here);
+            let is_alone =
+                std::fs::read_link(format!("/proc/{id}/ns/net")).is_ok_and(|there| there != here);
             is_alone.then_some(())
         };
         wait_for("a namespace", String::new, is_there);
         let link = host.link.as_str();
-        ip(&["link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", &id]);
+        ip(&[
+            "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", &id,
+        ]);
         ip(&["link", "set", link, "master", "brokers", "up"]);
         for inside in [
             ["link", "set", "lo", "up"].as_slice(),
             &["link", "set", "eth0", "up"],
-            &["address", "add", &format!("10.77.0.{}/24", 100 + number), "dev", "eth0"],
+            &[
+                "address",
+                "add",
+                &format!("10.77.0.{}/24", 100 + number),
+                "dev",
+                "eth0",
+            ],
         ] {
-            assert!(host.command("ip").args(inside).status().expect("ip runs").success(), "{inside:?}");
+            assert!(
+                host.command("ip")
+                    .args(inside)
+                    .status()
+                    .expect("ip runs")
+                    .success(),
+                "{inside:?}"
+            );
         }
         host
     }
@@ -199,7 +264,9 @@ impl Host {
     /// A program on this host.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--net", "-t", &self.keeper.id().to_string(), "--"]).arg(program);
+        command
+            .args(["--net", "-t", &self.keeper.id().to_string(), "--"])
+            .arg(program);
         command
     }
 
@@ -214,17 +281,36 @@ impl Host {
 }
 
 fn ip(arguments: &[&str]) {
-    assert!(Command::new("ip").args(arguments).status().expect("ip runs").success(), "{arguments:?}");
+    assert!(
+        Command::new("ip")
+            .args(arguments)
+            .status()
+            .expect("ip runs")
+            .success(),
+        "{arguments:?}"
+    );
 }
 
 fn leader_of(servers: &str, topic: &str, partition: usize) -> Option<i32> {
-    let consumer: BaseConsumer = kafka::at(servers).client_config().expect("settings").create().expect("a client");
+    let consumer: BaseConsumer = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .expect("a client");
     let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).ok()?;
-    metadata.topics().first()?.partitions().get(partition).map(|it| it.leader())
+    metadata
+        .topics()
+        .first()?
+        .partitions()
+        .get(partition)
+        .map(|it| it.leader())
 }
 
 fn script(home: &Path, arguments: &[&str]) -> Command {
     let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster.sh"));
-    script.args(arguments).env("BERNSTREAM_CLUSTER_HOME", home).stdin(Stdio::null());
+    script
+        .args(arguments)
+        .env("BERNSTREAM_CLUSTER_HOME", home)
+        .stdin(Stdio::null());
     script
 }

@@ -17,6 +17,11 @@ impl Opened for Exact {
         let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
         let noisy = drawn(self);
         let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
-        noisy.values().iter().zip(noise.values()).map(|(noisy, noise)| noisy - noise).collect()
+        noisy
+            .values()
+            .iter()
+            .zip(noise.values())
+            .map(|(noisy, noise)| noisy - noise)
+            .collect()
     }
 }

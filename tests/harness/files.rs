@@ -8,7 +8,11 @@ use std::process::Command;
 pub fn ended(mut command: Command) -> (i32, String) {
     let output = command.output().expect("it runs");
     let told = String::from_utf8_lossy(&output.stderr);
-    let error = told.lines().rev().find_map(|line| line.strip_prefix("error: ")).unwrap_or_default();
+    let error = told
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("error: "))
+        .unwrap_or_default();
     (output.status.code().expect("no signal"), error.to_owned())
 }
 
@@ -36,8 +40,13 @@ impl Files {
 
     /// The configuration of a pipeline with a ledger and a witness of its own, which writes to `output`.
     pub fn pipeline(&self, name: &str, output: &str) -> PathBuf {
-        let [records, output, witness, ledger] =
-            ["records.csv", output, &format!("{name}.witness"), &format!("{name}.ledger")].map(|name| self.path(name));
+        let [records, output, witness, ledger] = [
+            "records.csv",
+            output,
+            &format!("{name}.witness"),
+            &format!("{name}.ledger"),
+        ]
+        .map(|name| self.path(name));
         let text = format!(
             r#"
 pipeline = "{name}"

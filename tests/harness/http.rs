@@ -22,13 +22,24 @@ pub fn connect(address: &str, request: &str) -> io::Result<TcpStream> {
 
 pub fn ask(address: &str, method: &str, path: &str) -> io::Result<Answer> {
     // 1.0, so that no answer comes in pieces.
-    let mut stream = connect(address, &format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"))?;
+    let mut stream = connect(
+        address,
+        &format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"),
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let cut = || io::Error::other(format!("no whole answer to {path}: {answer}"));
     let (headers, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
-    let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
-    Ok(Answer { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() })
+    let status = headers
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(cut)?;
+    Ok(Answer {
+        status,
+        headers: headers.to_ascii_lowercase(),
+        body: body.to_owned(),
+    })
 }
 
 /// The text of an answer; none where nobody listens.
@@ -38,5 +49,9 @@ pub fn get(address: &str, path: &str) -> Option<String> {
 
 /// For a program that cannot say which port it took: nobody has this one now.
 pub fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").to_string()
+    TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("its address")
+        .to_string()
 }

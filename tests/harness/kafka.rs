@@ -19,12 +19,17 @@ use super::wait_for;
 
 /// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
 pub fn broker() -> Option<String> {
-    let servers = std::env::var("BERNSTREAM_TEST_KAFKA").ok().filter(|s| !s.is_empty());
+    let servers = std::env::var("BERNSTREAM_TEST_KAFKA")
+        .ok()
+        .filter(|s| !s.is_empty());
     if servers.is_none() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         let how = "BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test";
         // Unlike `eprintln!` not captured, so that a skipped test is seen.
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it needs a broker; run {how}");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED {test}: it needs a broker; run {how}"
+        );
     }
     servers
 }
@@ -37,21 +42,42 @@ pub fn at(servers: &str) -> Broker {
 /// A name that no other test, thread or run uses.
 pub fn fresh_name(stem: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    format!("{stem}-{now}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos();
+    format!(
+        "{stem}-{now}-{}-{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// A new topic with the given settings, on top of `retention.ms=-1`.
-pub fn fresh_topic(servers: &str, stem: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
+pub fn fresh_topic(
+    servers: &str,
+    stem: &str,
+    partitions: i32,
+    settings: &[(&str, &str)],
+) -> String {
     let name = fresh_name(stem);
-    let settings: Vec<_> = [("retention.ms", "-1")].iter().chain(settings).copied().collect();
+    let settings: Vec<_> = [("retention.ms", "-1")]
+        .iter()
+        .chain(settings)
+        .copied()
+        .collect();
     create(&at(servers), &name, partitions, 1, &settings).unwrap();
     name
 }
 
 /// A new topic as the operator wants its input: stamped by the broker, never expired.
 pub fn fresh_input(servers: &str, partitions: i32) -> String {
-    fresh_topic(servers, "input", partitions, &[("message.timestamp.type", "LogAppendTime")])
+    fresh_topic(
+        servers,
+        "input",
+        partitions,
+        &[("message.timestamp.type", "LogAppendTime")],
+    )
 }
 
 /// A broker that a test may stop; it ends with the test.
@@ -83,7 +109,11 @@ impl Own {
         let mut start = script(home.path(), "start");
         start.env("BERNSTREAM_KAFKA_CONTROLLER", lifeline.port.to_string());
         let servers = said(set(&mut start));
-        let own = Own { home, lifeline, servers };
+        let own = Own {
+            home,
+            lifeline,
+            servers,
+        };
         own.wait_led();
         own
     }
@@ -111,7 +141,8 @@ impl Own {
         let is_led = || {
             let cluster = client.fetch_metadata(None, Duration::from_secs(1)).ok()?;
             let mut partitions = cluster.topics().iter().flat_map(MetadataTopic::partitions);
-            (!cluster.brokers().is_empty() && partitions.all(|partition| partition.leader() >= 0)).then_some(())
+            (!cluster.brokers().is_empty() && partitions.all(|partition| partition.leader() >= 0))
+                .then_some(())
         };
         wait_for("a leader of every partition", String::new, is_led);
     }
@@ -141,7 +172,13 @@ impl Own {
     /// Sends its process a signal: `-STOP` or `-CONT`.
     pub fn signal(&self, name: &str) {
         let id = std::fs::read_to_string(self.home.path().join("pid")).expect("its process");
-        assert!(Command::new("kill").args([name, id.trim()]).status().expect("kill runs").success());
+        assert!(
+            Command::new("kill")
+                .args([name, id.trim()])
+                .status()
+                .expect("kill runs")
+                .success()
+        );
     }
 
     /// What there is of it.
@@ -159,14 +196,20 @@ impl Own {
     /// `keeps` says of how many batches how many are left.
     pub fn cut(&self, topic: &str, keeps: impl Fn(usize) -> usize) {
         let folder = self.data().join(format!("{topic}-0"));
-        let names = std::fs::read_dir(&folder).expect("its folder").map(|entry| entry.expect("a file").path());
+        let names = std::fs::read_dir(&folder)
+            .expect("its folder")
+            .map(|entry| entry.expect("a file").path());
         let (logs, others): (Vec<_>, Vec<_>) =
             names.partition(|path| path.extension().is_some_and(|ending| ending == "log"));
-        let [log] = logs.as_slice() else { panic!("one segment: {logs:?}") };
+        let [log] = logs.as_slice() else {
+            panic!("one segment: {logs:?}")
+        };
         let bytes = std::fs::read(log).expect("its records");
         let mut starts = Vec::new();
         let mut at = 0;
-        while let Some(length) = bytes.get(at + 8..at + 12).map(|length| u32::from_be_bytes(length.try_into().unwrap()))
+        while let Some(length) = bytes
+            .get(at + 8..at + 12)
+            .map(|length| u32::from_be_bytes(length.try_into().unwrap()))
         {
             // What was not written yet is zero.
             if length == 0 {
@@ -177,7 +220,10 @@ impl Own {
         }
         starts.push(at);
         let end = starts[keeps(starts.len() - 1)];
-        let file = std::fs::File::options().write(true).open(log).expect("its records");
+        let file = std::fs::File::options()
+            .write(true)
+            .open(log)
+            .expect("its records");
         file.set_len(end as u64).expect("they are cut off");
         // The broker makes these again.
         for other in others {
@@ -206,6 +252,10 @@ fn script(home: &Path, action: &str) -> Command {
 
 fn said(script: &mut Command) -> String {
     let done = script.output().expect("the script runs");
-    assert!(done.status.success(), "{script:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{script:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }

@@ -12,7 +12,9 @@ use bernstream_kafka::sink;
 use bernstream_kafka::sink::Sink;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Claim, Witness, fold};
-use bernstream_ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
+use bernstream_ledger::{
+    Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id,
+};
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::calibrate::Scale;
@@ -30,7 +32,9 @@ use sha2::{Digest as _, Sha256};
 
 /// A temporary folder, in memory where the system has such a place: the tests are about order, not about a disk's patience.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 pub fn at(minute: i64) -> Timestamp {
@@ -39,11 +43,17 @@ pub fn at(minute: i64) -> Timestamp {
 
 /// The `n`-th window; windows are an hour, blocks two.
 pub fn window(n: i64) -> Span {
-    Span { start: at(60 * n), end: at(60 * n + 60) }
+    Span {
+        start: at(60 * n),
+        end: at(60 * n + 60),
+    }
 }
 
 pub fn block(n: i64) -> Span {
-    Span { start: at(120 * n), end: at(120 * n + 120) }
+    Span {
+        start: at(120 * n),
+        end: at(120 * n + 120),
+    }
 }
 
 pub fn price(tenths: u64) -> Price {
@@ -51,7 +61,10 @@ pub fn price(tenths: u64) -> Price {
 }
 
 pub fn params(folder: &Path) -> Params {
-    Params { path: folder.to_path_buf(), keep_published: Duration::from_secs(3600) }
+    Params {
+        path: folder.to_path_buf(),
+        keep_published: Duration::from_secs(3600),
+    }
 }
 
 pub fn genesis(first: Timestamp, witness: &str, previous: Option<Head>) -> Genesis {
@@ -93,17 +106,31 @@ pub fn described(draw: u64, edited: impl FnOnce(Description) -> Description) -> 
         (Density::new(&[0.1], 2).unwrap(), about)
     });
     let (density, example) = &*EXAMPLE;
-    let about =
-        edited(Description { pipeline: "p".into(), release: "r".into(), meaning: String::new(), ..example.clone() });
+    let about = edited(Description {
+        pipeline: "p".into(),
+        release: "r".into(),
+        meaning: String::new(),
+        ..example.clone()
+    });
     let mechanism = Mechanism::with_scale(NoiseDistribution::DiscreteLaplace, Scale::SMALLEST);
-    let noisy = mechanism.release(&Exact::new(vec![i128::from(draw); 3]), &mut Generator::frozen([0; 32]));
-    Sealed::new(about, Dequantized::of(&noisy, density, ValueScaling::of(density))).unwrap()
+    let noisy = mechanism.release(
+        &Exact::new(vec![i128::from(draw); 3]),
+        &mut Generator::frozen([0; 32]),
+    );
+    Sealed::new(
+        about,
+        Dequantized::of(&noisy, density, ValueScaling::of(density)),
+    )
+    .unwrap()
 }
 
 /// The next window of the grid, published at its end.
 pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closing {
     let start = ledger.next_window();
-    let window = Span { start, end: start.plus(Duration::from_secs(3600)) };
+    let window = Span {
+        start,
+        end: start.plus(Duration::from_secs(3600)),
+    };
     let n = start.micros().div_euclid(7_200_000_000);
     Closing {
         window,
@@ -117,7 +144,14 @@ pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closin
 
 /// The digest of a row of an older program, as the ledger's documentation says it is made.
 pub fn link_whole(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
-    let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
+    let parts = [
+        b"bernstream ledger row 1\n",
+        before,
+        &sequence.to_be_bytes(),
+        salt,
+        body.as_bytes(),
+    ]
+    .concat();
     Sha256::digest(parts).to_vec()
 }
 
@@ -127,16 +161,38 @@ pub fn commitment(salt: &[u8], secret: &str) -> Vec<u8> {
 }
 
 /// The digest of a row after one of this form and digest, as the ledger's documentation says it is made.
-pub fn link((form, before): (u8, &[u8]), sequence: u64, commitment: &[u8], public: &str) -> Vec<u8> {
+pub fn link(
+    (form, before): (u8, &[u8]),
+    sequence: u64,
+    commitment: &[u8],
+    public: &str,
+) -> Vec<u8> {
     let before = [b"bernstream ledger row 2\n", &[form][..], before].concat();
-    Sha256::digest([&before, &sequence.to_be_bytes()[..], commitment, public.as_bytes()].concat()).to_vec()
+    Sha256::digest(
+        [
+            &before,
+            &sequence.to_be_bytes()[..],
+            commitment,
+            public.as_bytes(),
+        ]
+        .concat(),
+    )
+    .to_vec()
 }
 
 /// Writes the digest of a row after one of this form and digest; returns its own.
-pub fn rechain(file: &rusqlite::Connection, at: i64, (form, before): (u8, Vec<u8>)) -> (u8, Vec<u8>) {
+pub fn rechain(
+    file: &rusqlite::Connection,
+    at: i64,
+    (form, before): (u8, Vec<u8>),
+) -> (u8, Vec<u8>) {
     let row = "SELECT salt, body, secret FROM rows WHERE sequence = ?1";
     let row = file.query_row(row, [at], |row| {
-        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
+        Ok((
+            row.get::<_, Vec<u8>>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, Option<String>>(2)?,
+        ))
     });
     let (salt, body, secret) = row.unwrap();
     let sequence = u64::try_from(at).unwrap();
@@ -144,7 +200,11 @@ pub fn rechain(file: &rusqlite::Connection, at: i64, (form, before): (u8, Vec<u8
         None => link_whole(&before, sequence, &salt, &body),
         Some(secret) => link((form, &before), sequence, &commitment(&salt, secret), &body),
     };
-    file.execute("UPDATE rows SET digest = ?2 WHERE sequence = ?1", (at, &digest)).unwrap();
+    file.execute(
+        "UPDATE rows SET digest = ?2 WHERE sequence = ?1",
+        (at, &digest),
+    )
+    .unwrap();
     (if secret.is_some() { 2 } else { 1 }, digest)
 }
 
@@ -221,11 +281,22 @@ pub fn format_4(folder: &Path, windows: u64) {
                 let message = sealed(window, "k", sequence).encoded().clone();
                 let is_published = sequence < windows;
                 let spent_by = ["\"0.4\"", "\"0.8\""][usize::try_from(n % 2).unwrap()];
-                spent.execute((block.start.micros(), block.end.micros(), spent_by)).unwrap();
-                let (bytes, published) =
-                    if is_published { (None, Some(window.end.micros())) } else { (Some(&message.bytes), None) };
+                spent
+                    .execute((block.start.micros(), block.end.micros(), spent_by))
+                    .unwrap();
+                let (bytes, published) = if is_published {
+                    (None, Some(window.end.micros()))
+                } else {
+                    (Some(&message.bytes), None)
+                };
                 outbox
-                    .execute((n + 1, &message.key, serde_json::json!(message.headers).to_string(), bytes, published))
+                    .execute((
+                        n + 1,
+                        &message.key,
+                        serde_json::json!(message.headers).to_string(),
+                        bytes,
+                        published,
+                    ))
                     .unwrap();
                 let outcome = Outcome::Released {
                     publish_at: window.end,
@@ -233,7 +304,11 @@ pub fn format_4(folder: &Path, windows: u64) {
                     messages: vec![Message::of(&message)],
                     states: vec![],
                 };
-                Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
+                Row::Window(Closed {
+                    window,
+                    ends: Positions([(0, n)].into()),
+                    outcome,
+                })
             };
             let salt = [9; 32];
             let body = serde_json::to_string(&body).unwrap();
@@ -250,8 +325,12 @@ pub fn of_years(folder: &Path, windows: u64) -> Ledger {
     let mut ledger = Ledger::open(&params(folder)).unwrap();
     loop {
         ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
-        let waiting = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 2).unwrap();
-        ledger.mark_published(&waiting, ledger.next_window()).unwrap();
+        let waiting = ledger
+            .deliverable(ledger.head(), at(i64::MAX / 60_000_000), 2)
+            .unwrap();
+        ledger
+            .mark_published(&waiting, ledger.next_window())
+            .unwrap();
         if ledger.head().sequence.is_multiple_of(256) {
             return ledger;
         }
@@ -303,7 +382,12 @@ pub struct MemoryWitness {
 
 impl MemoryWitness {
     pub fn new(topic: &Rc<RefCell<Topic>>) -> Self {
-        MemoryWitness { topic: topic.clone(), stale: 0, fate: Fate::Lands, fold }
+        MemoryWitness {
+            topic: topic.clone(),
+            stale: 0,
+            fate: Fate::Lands,
+            fold,
+        }
     }
 }
 
@@ -332,7 +416,10 @@ impl Witness for MemoryWitness {
         }
         match self.fate {
             Fate::Lands | Fate::Doubled => Ok(()),
-            _ => Err(witness::Error::Unavailable { name: "memory".into(), why: "as the test wants".into() }),
+            _ => Err(witness::Error::Unavailable {
+                name: "memory".into(),
+                why: "as the test wants".into(),
+            }),
         }
     }
 }
@@ -350,7 +437,10 @@ pub struct MemorySink {
 
 impl MemorySink {
     pub fn new(output: &Rc<RefCell<Output>>) -> Self {
-        MemorySink { output: output.clone(), crashes_after: None }
+        MemorySink {
+            output: output.clone(),
+            crashes_after: None,
+        }
     }
 }
 
@@ -378,11 +468,19 @@ pub struct Told {
 impl Told {
     /// Work never goes back, and what is all of it is known from the beginning.
     pub fn take(&mut self, done: u64, all: u64) {
-        assert!(self.done <= done && done <= all && (self.all == 0 || self.all == all), "{done} of {all}");
+        assert!(
+            self.done <= done && done <= all && (self.all == 0 || self.all == all),
+            "{done} of {all}"
+        );
         (self.done, self.all) = (done, all);
     }
 
     pub fn is_done(&self) {
-        assert!(self.all > 0 && self.done == self.all, "{} of {}", self.done, self.all);
+        assert!(
+            self.all > 0 && self.done == self.all,
+            "{} of {}",
+            self.done,
+            self.all
+        );
     }
 }

@@ -24,9 +24,16 @@ impl Lifeline {
         thread::spawn(move || {
             for broker in listener.incoming() {
                 // Who finds nobody tries again.
-                let Some(controller) = controller(&settings) else { continue };
-                let (Ok(broker), Ok(controller)) = (broker, TcpStream::connect(controller)) else { continue };
-                let copies = (broker.try_clone().expect("a copy"), controller.try_clone().expect("a copy"));
+                let Some(controller) = controller(&settings) else {
+                    continue;
+                };
+                let (Ok(broker), Ok(controller)) = (broker, TcpStream::connect(controller)) else {
+                    continue;
+                };
+                let copies = (
+                    broker.try_clone().expect("a copy"),
+                    controller.try_clone().expect("a copy"),
+                );
                 for (from, to) in [(broker, copies.1), (controller, copies.0)] {
                     let is_cut = Arc::clone(&seen);
                     thread::spawn(move || forward(from, to, &is_cut));

@@ -23,13 +23,21 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Looks again until `found` finds something; after [`PATIENCE`] it fails, with what `told` tells.
-pub fn wait_for<T>(what: &str, told: impl Fn() -> String, mut found: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(
+    what: &str,
+    told: impl Fn() -> String,
+    mut found: impl FnMut() -> Option<T>,
+) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = found() {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what} did not come within {PATIENCE:?}:\n{}", told());
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not come within {PATIENCE:?}:\n{}",
+            told()
+        );
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -38,6 +46,8 @@ pub fn wait_for<T>(what: &str, told: impl Fn() -> String, mut found: impl FnMut(
 ///
 /// `test` returns whether they were.
 pub fn in_time(test: impl Fn(Duration) -> bool) {
-    let is_done = [8, 60, 600].into_iter().any(|seconds| test(Duration::from_secs(seconds)));
+    let is_done = [8, 60, 600]
+        .into_iter()
+        .any(|seconds| test(Duration::from_secs(seconds)));
     assert!(is_done, "the preparations take longer than ten minutes");
 }

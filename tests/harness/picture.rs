@@ -67,11 +67,19 @@ const GRAIN: u32 = 8;
 
 impl Axis {
     pub fn new(label: &'static str, range: Range<f64>) -> Self {
-        Axis { label, range, is_logarithmic: false }
+        Axis {
+            label,
+            range,
+            is_logarithmic: false,
+        }
     }
 
     fn place(&self, value: f64) -> f64 {
-        if self.is_logarithmic { value.log10() } else { value }
+        if self.is_logarithmic {
+            value.log10()
+        } else {
+            value
+        }
     }
 
     fn places(&self) -> Range<f64> {
@@ -79,12 +87,24 @@ impl Axis {
     }
 
     fn tick(&self, place: f64) -> String {
-        let value = if self.is_logarithmic { 10_f64.powf(place) } else { place };
+        let value = if self.is_logarithmic {
+            10_f64.powf(place)
+        } else {
+            place
+        };
         // As many digits as two neighbouring ticks need.
-        let step = if self.is_logarithmic { value } else { (self.range.end - self.range.start) / 5.0 };
+        let step = if self.is_logarithmic {
+            value
+        } else {
+            (self.range.end - self.range.start) / 5.0
+        };
         let digits = (1.3 - step.log10()).floor().clamp(0.0, 6.0) as usize;
         let text = format!("{value:.digits$}");
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
     }
 }
 
@@ -121,7 +141,10 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
     let root = SVGBackend::with_string(&mut picture, size).into_drawing_area();
     root.fill(&WHITE).expect("it is drawn");
     for (panel, area) in panels.iter().zip(root.split_evenly((rows, columns))) {
-        let area = area.margin(12 * GRAIN, 0, 0, 0).titled(panel.title, heading.clone()).expect("it is drawn");
+        let area = area
+            .margin(12 * GRAIN, 0, 0, 0)
+            .titled(panel.title, heading.clone())
+            .expect("it is drawn");
         let mut chart = ChartBuilder::on(&area)
             .margin(14 * GRAIN)
             .x_label_area_size(44 * GRAIN)
@@ -147,12 +170,26 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
         for layer in &panel.layers {
             let mut dash = 18 * grain;
             let (series, name, color) = match layer {
-                Layer::Line { name, color, is_dashed, points } => {
-                    let places = points.iter().map(|point| panel.at(*point)).collect::<Vec<_>>().into_iter();
+                Layer::Line {
+                    name,
+                    color,
+                    is_dashed,
+                    points,
+                } => {
+                    let places = points
+                        .iter()
+                        .map(|point| panel.at(*point))
+                        .collect::<Vec<_>>()
+                        .into_iter();
                     let style = line(*color);
                     let series = if *is_dashed {
                         dash = 6 * grain;
-                        chart.draw_series(DashedLineSeries::new(places, 6 * GRAIN, 4 * GRAIN, style))
+                        chart.draw_series(DashedLineSeries::new(
+                            places,
+                            6 * GRAIN,
+                            4 * GRAIN,
+                            style,
+                        ))
                     } else {
                         chart.draw_series(LineSeries::new(places, style))
                     };
@@ -160,21 +197,47 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
                 }
                 Layer::Band { color, points } => {
                     let low = points.iter().map(|(x, low, _)| panel.at((*x, *low)));
-                    let high = points.iter().rev().map(|(x, _, high)| panel.at((*x, *high)));
+                    let high = points
+                        .iter()
+                        .rev()
+                        .map(|(x, _, high)| panel.at((*x, *high)));
                     let outline: Vec<_> = low.chain(high).collect();
-                    (chart.draw_series([Polygon::new(outline, color.mix(0.18))]), "", *color)
+                    (
+                        chart.draw_series([Polygon::new(outline, color.mix(0.18))]),
+                        "",
+                        *color,
+                    )
                 }
-                Layer::Dots { name, color, points } => {
-                    let dot = |point: &(f64, f64)| Circle::new(panel.at(*point), 2 * GRAIN, color.mix(0.6).filled());
-                    (chart.draw_series(points.iter().map(dot)), name.as_str(), *color)
+                Layer::Dots {
+                    name,
+                    color,
+                    points,
+                } => {
+                    let dot = |point: &(f64, f64)| {
+                        Circle::new(panel.at(*point), 2 * GRAIN, color.mix(0.6).filled())
+                    };
+                    (
+                        chart.draw_series(points.iter().map(dot)),
+                        name.as_str(),
+                        *color,
+                    )
                 }
                 Layer::Region { color, values } => {
-                    let cells = positive(values).into_iter().map(|corners| corners.map(|corner| panel.inside(corner)));
-                    let cells = cells.map(|corners| Rectangle::new(corners, color.mix(0.16).filled()));
+                    let cells = positive(values)
+                        .into_iter()
+                        .map(|corners| corners.map(|corner| panel.inside(corner)));
+                    let cells =
+                        cells.map(|corners| Rectangle::new(corners, color.mix(0.16).filled()));
                     (chart.draw_series(cells), "", *color)
                 }
-                Layer::Boundary { name, color, values } => {
-                    let pieces = zeros(values).into_iter().map(|ends| ends.map(|end| panel.inside(end)));
+                Layer::Boundary {
+                    name,
+                    color,
+                    values,
+                } => {
+                    let pieces = zeros(values)
+                        .into_iter()
+                        .map(|ends| ends.map(|end| panel.inside(end)));
                     let pieces = pieces.map(|ends| PathElement::new(ends.to_vec(), line(*color)));
                     (chart.draw_series(pieces), name.as_str(), *color)
                 }
@@ -183,7 +246,12 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
             if !name.is_empty() {
                 has_legend = true;
                 series.label(name).legend(move |(x, y)| {
-                    DashedPathElement::new(vec![(x, y), (x + 18 * grain, y)], dash, 4 * grain, line(color))
+                    DashedPathElement::new(
+                        vec![(x, y), (x + 18 * grain, y)],
+                        dash,
+                        4 * grain,
+                        line(color),
+                    )
                 });
             }
         }
@@ -217,7 +285,10 @@ fn positive(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
         for stretch in line.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
             let end = start + stretch.len();
             if stretch[0] > 0.0 {
-                rectangles.push([(edge(start, width), edge(row, height)), (edge(end, width), edge(row + 1, height))]);
+                rectangles.push([
+                    (edge(start, width), edge(row, height)),
+                    (edge(end, width), edge(row + 1, height)),
+                ]);
             }
             start = end;
         }
@@ -235,10 +306,17 @@ fn zeros(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
                 let y = (row + up) as f64 / (values.len() - 1) as f64;
                 (x, y, lines[up][column + right])
             };
-            let corners = [corner(0, 0), corner(1, 0), corner(1, 1), corner(0, 1), corner(0, 0)];
+            let corners = [
+                corner(0, 0),
+                corner(1, 0),
+                corner(1, 1),
+                corner(0, 1),
+                corner(0, 0),
+            ];
             let crossing = |sides: &[(f64, f64, f64)]| {
                 let [(x, y, a), (u, v, b)] = [sides[0], sides[1]];
-                ((a > 0.0) != (b > 0.0)).then(|| (x + (u - x) * a / (a - b), y + (v - y) * a / (a - b)))
+                ((a > 0.0) != (b > 0.0))
+                    .then(|| (x + (u - x) * a / (a - b), y + (v - y) * a / (a - b)))
             };
             let crossings: Vec<(f64, f64)> = corners.windows(2).filter_map(crossing).collect();
             pieces.extend(crossings.chunks_exact(2).map(|ends| [ends[0], ends[1]]));

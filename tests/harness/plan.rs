@@ -15,5 +15,7 @@ pub fn plan(settings: &Settings) -> Plan {
         expected_sup: 1.0,
         norm: 1.0,
     };
-    settings.plan(|_| Candidates::new(band.clone(), Vec::new()), true).expect("a plan")
+    settings
+        .plan(|_| Candidates::new(band.clone(), Vec::new()), true)
+        .expect("a plan")
 }

@@ -40,12 +40,19 @@ pub fn records(path: &Path) {
     let times: Vec<i64> = (0..480).map(|i| ORIGIN + i * HOUR / 10).collect();
     let users: Vec<String> = (0..480).map(|i| format!("u{}", i % 7)).collect();
     let columns: [(&str, ArrayRef); 3] = [
-        ("received_at", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        (
+            "received_at",
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+        ),
         ("user_id", Arc::new(StringArray::from(users))),
-        ("milliseconds", Arc::new(Float64Array::from(vec![300.0; 480]))),
+        (
+            "milliseconds",
+            Arc::new(Float64Array::from(vec![300.0; 480])),
+        ),
     ];
     let batch = RecordBatch::try_from_iter(columns).expect("a batch");
-    let mut writer = StreamWriter::try_new(File::create(path).expect("a file"), &batch.schema()).expect("a stream");
+    let mut writer = StreamWriter::try_new(File::create(path).expect("a file"), &batch.schema())
+        .expect("a stream");
     writer.write(&batch).expect("it is written");
     writer.finish().expect("it is written");
 }
@@ -61,7 +68,8 @@ pub fn command(folder: &Path, arguments: &[&str]) -> Output {
 /// Runs it; it succeeds.
 pub fn bernstream(folder: &Path, arguments: &[&str]) -> (String, String) {
     let output = command(folder, arguments);
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     assert!(output.status.success(), "{arguments:?}: {out}{err}");
     (out, err)
 }
@@ -79,7 +87,10 @@ pub fn run(text: &str) -> (Published, tempfile::TempDir) {
     bernstream(folder.path(), &["run", "c.toml"]);
     assert_eq!(read(folder.path()), first);
     bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
-    bernstream(folder.path(), &["ledger", "verify", "--output-only", "c.toml"]);
+    bernstream(
+        folder.path(),
+        &["ledger", "verify", "--output-only", "c.toml"],
+    );
     bernstream(folder.path(), &["check", "--offline", "c.toml"]);
     (first, folder)
 }
@@ -88,20 +99,29 @@ pub fn read(folder: &Path) -> Published {
     let mut published = Published::new();
     for release in fs::read_dir(folder.join("out/responses")).expect("the output") {
         for file in fs::read_dir(release.expect("a folder").path()).expect("its files") {
-            let synopsis = Synopsis::open(&fs::read(file.expect("a file").path()).expect("bytes")).expect("a synopsis");
+            let synopsis = Synopsis::open(&fs::read(file.expect("a file").path()).expect("bytes"))
+                .expect("a synopsis");
             let about = synopsis.description().clone();
             let hour = (about.window.start.micros() - ORIGIN) / HOUR;
-            published.entry(about.release.clone()).or_default().insert(hour, about);
+            published
+                .entry(about.release.clone())
+                .or_default()
+                .insert(hour, about);
         }
     }
     published
 }
 
 pub fn hours(published: &Published, release: &str) -> Vec<i64> {
-    published.get(release).map(|hours| hours.keys().copied().collect()).unwrap_or_default()
+    published
+        .get(release)
+        .map(|hours| hours.keys().copied().collect())
+        .unwrap_or_default()
 }
 
 /// The faults of a configuration, one line each, without their place.
 pub fn faults(text: &str) -> String {
-    Settings::parse(text, "f").map(|_| String::new()).unwrap_or_else(|faults| faults.to_string())
+    Settings::parse(text, "f")
+        .map(|_| String::new())
+        .unwrap_or_else(|faults| faults.to_string())
 }

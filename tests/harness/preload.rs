@@ -8,17 +8,31 @@ use std::process::Command;
 
 /// Builds the library of a source file of `tests/`; without a C compiler the test is skipped.
 pub fn build(source: &str, folder: &Path) -> Option<PathBuf> {
-    let name = Path::new(source).file_stem().expect("a name").to_string_lossy().into_owned();
+    let name = Path::new(source)
+        .file_stem()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
     let library = folder.join(format!("{name}.so"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
-    match Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(source);
+    match Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status()
+    {
         Ok(built) => {
             assert!(built.success(), "it builds");
             Some(library)
         }
         Err(_) => {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it needs a C compiler, cc");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED {test}: it needs a C compiler, cc"
+            );
             None
         }
     }
@@ -35,15 +49,24 @@ impl Clock {
     pub const SHIFT: &str = "BERNSTREAM_TEST_CLOCK";
 
     pub fn new(folder: &Path) -> Option<Self> {
-        let clock = Clock { library: build("harness/clock.c", folder)?, shift: folder.join("shift") };
+        let clock = Clock {
+            library: build("harness/clock.c", folder)?,
+            shift: folder.join("shift"),
+        };
         clock.move_to(0);
         Some(clock)
     }
 
     pub fn move_to(&self, seconds: i64) {
         // In place: the process has mapped the file.
-        let file = fs::File::options().create(true).truncate(false).write(true).open(&self.shift).expect("a file");
-        file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0).expect("it is written");
+        let file = fs::File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&self.shift)
+            .expect("a file");
+        file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0)
+            .expect("it is written");
     }
 }
 
@@ -58,7 +81,10 @@ impl Hang {
     pub const THREADS: &str = "BERNSTREAM_TEST_HANG";
 
     pub fn new(folder: &Path) -> Option<Self> {
-        Some(Hang { library: build("harness/hang.c", folder)?, threads: folder.join("hanging") })
+        Some(Hang {
+            library: build("harness/hang.c", folder)?,
+            threads: folder.join("hanging"),
+        })
     }
 
     pub fn begin(&self, thread: &str) {

@@ -54,26 +54,39 @@ struct Unread {
 impl Drop for Unread {
     fn drop(&mut self) {
         let read = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
-        let is_for_operators =
-            self.shows_operators.load(Relaxed) || read("bernstream.toml").contains("detail = \"operator\"");
+        let is_for_operators = self.shows_operators.load(Relaxed)
+            || read("bernstream.toml").contains("detail = \"operator\"");
         let log = read("log");
         let counts = counted_in(&log);
         if !is_for_operators && !thread::panicking() {
-            assert!(counts.is_empty(), "what follows from records is in the log: {counts:?}");
+            assert!(
+                counts.is_empty(),
+                "what follows from records is in the log: {counts:?}"
+            );
         }
     }
 }
 
 /// The lines that tell an offset, or how many records or messages there are.
 pub fn counted_in(log: &str) -> Vec<&str> {
-    let before = ["offset ", "offsets ", "offset = ", "from = ", "read up to ", "end at "];
+    let before = [
+        "offset ",
+        "offsets ",
+        "offset = ",
+        "from = ",
+        "read up to ",
+        "end at ",
+    ];
     let after = [" records", " messages", " rows of the input", " broken"];
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let tells = |line: &&str| {
-        before
-            .iter()
-            .any(|word| line.match_indices(word).any(|(at, _)| is_digit(line[at + word.len()..].chars().next())))
-            || after.iter().any(|word| line.match_indices(word).any(|(at, _)| is_digit(line[..at].chars().next_back())))
+        before.iter().any(|word| {
+            line.match_indices(word)
+                .any(|(at, _)| is_digit(line[at + word.len()..].chars().next()))
+        }) || after.iter().any(|word| {
+            line.match_indices(word)
+                .any(|(at, _)| is_digit(line[..at].chars().next_back()))
+        })
     };
     log.lines().filter(tells).collect()
 }
@@ -102,7 +115,8 @@ impl Setup {
     /// Windows of a second: `past` that are over, and more than a test takes that come.
     pub fn of_seconds(servers: &str, past: u32) -> Self {
         let second = 1_000_000;
-        let origin = Timestamp::from_micros((Timestamp::now().micros() / second - i64::from(past)) * second);
+        let origin =
+            Timestamp::from_micros((Timestamp::now().micros() / second - i64::from(past)) * second);
         Setup::with(servers, origin, Duration::from_secs(1), past + 3600, false)
     }
 
@@ -110,7 +124,11 @@ impl Setup {
     pub fn ticking(servers: &str) -> Self {
         let setup = Setup::of_seconds(servers, 0);
         let made = setup.ledger_command(&["init"]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         setup
     }
 
@@ -119,9 +137,18 @@ impl Setup {
         Setup::with(servers, origin, Duration::from_secs(1), windows, false)
     }
 
-    fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
+    fn with(
+        servers: &str,
+        origin: Timestamp,
+        length: Duration,
+        windows: u32,
+        is_live: bool,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = Unread { folder: folder.path().to_owned(), shows_operators: AtomicBool::new(false) };
+        let log = Unread {
+            folder: folder.path().to_owned(),
+            shows_operators: AtomicBool::new(false),
+        };
         let setup = Setup {
             servers: servers.to_owned(),
             log,
@@ -152,7 +179,14 @@ impl Setup {
     }
 
     fn text(&self) -> String {
-        let Setup { servers, input, output, witness, origin, .. } = self;
+        let Setup {
+            servers,
+            input,
+            output,
+            witness,
+            origin,
+            ..
+        } = self;
         format!(
             r#"
 pipeline = "setup"
@@ -209,7 +243,8 @@ keep_published = "1h"
         let text = fs::read_to_string(self.configuration()).expect("the configuration");
         let kept = text.split("\n[serve]").next().unwrap_or_default();
         let serve = "[serve]\nlisten = \"127.0.0.1:0\"\ndetail = \"operator\"\n";
-        fs::write(self.configuration(), format!("{kept}\n{serve}")).expect("the configuration is written");
+        fs::write(self.configuration(), format!("{kept}\n{serve}"))
+            .expect("the configuration is written");
         self.log.shows_operators.store(true, Relaxed);
     }
 
@@ -217,13 +252,15 @@ keep_published = "1h"
     pub fn edit(&self, from: &str, to: &str) {
         let text = fs::read_to_string(self.configuration()).expect("the configuration");
         assert!(text.contains(from), "'{from}' is in the configuration");
-        fs::write(self.configuration(), text.replace(from, to)).expect("the configuration is written");
+        fs::write(self.configuration(), text.replace(from, to))
+            .expect("the configuration is written");
     }
 
     pub fn bernstream(&self, arguments: &[&str]) -> Command {
         // Another build of it where one is named.
         let program = std::env::var_os("BERNSTREAM_TEST_PROGRAM");
-        let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_bernstream").into()));
+        let mut command =
+            Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_bernstream").into()));
         command.args(arguments).env("BERNSTREAM_LOG", "info");
         command
     }
@@ -232,22 +269,43 @@ keep_published = "1h"
     pub fn ledger_command(&self, arguments: &[&str]) -> Output {
         let configuration = self.configuration();
         let mut command = self.bernstream(&["ledger"]);
-        command.arg(arguments[0]).arg(configuration).args(&arguments[1..]);
+        command
+            .arg(arguments[0])
+            .arg(configuration)
+            .args(&arguments[1..]);
         command.output().expect("it runs")
     }
 
     /// A ledger for history: from the origin, taking what is sent within `wait` from now.
     pub fn begin(&self, wait: Duration) {
         let until = Timestamp::now().plus(wait).to_string();
-        let made = self.ledger_command(&["init", "--from", &self.origin.to_string(), "--backfill-until", &until]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let made = self.ledger_command(&[
+            "init",
+            "--from",
+            &self.origin.to_string(),
+            "--backfill-until",
+            &until,
+        ]);
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
     }
 
     /// Starts the worker; its log goes to `log` in the setup's folder.
     pub fn start(&self) -> Child {
-        let log = fs::File::options().create(true).append(true).open(self.log()).expect("a log");
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .expect("a log");
         let mut command = self.bernstream(&["run"]);
-        command.arg(self.configuration()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .arg(self.configuration())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         command.spawn().expect("the worker starts")
     }
 
@@ -275,8 +333,13 @@ keep_published = "1h"
         for (number, rows) in rows.chunks(1000).enumerate() {
             let payload = message(rows);
             let partition = i32::try_from(number % 2).expect("0 or 1");
-            let record = BaseRecord::<(), _>::to(&self.input).partition(partition).payload(&payload);
-            producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+            let record = BaseRecord::<(), _>::to(&self.input)
+                .partition(partition)
+                .payload(&payload);
+            producer
+                .send(record)
+                .map_err(|(error, _)| error)
+                .expect("it is queued");
         }
         producer.flush(PATIENCE).expect("the broker takes it");
     }
@@ -314,7 +377,10 @@ keep_published = "1h"
         for published in self.published() {
             let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
             let description = synopsis.description();
-            let place = (description.window.start, description.key.clone().expect("a key"));
+            let place = (
+                description.window.start,
+                description.key.clone().expect("a key"),
+            );
             versions.entry(place).or_default().insert(published.payload);
         }
         versions
@@ -329,12 +395,20 @@ keep_published = "1h"
     /// Checks what must hold whatever happened: one version of each window and key, none missing, all in the ledger.
     pub fn assert_whole(&self) {
         let versions = self.versions();
-        assert_eq!(versions.len(), 2 * self.windows as usize, "no window is missing, none is too many");
+        assert_eq!(
+            versions.len(),
+            2 * self.windows as usize,
+            "no window is missing, none is too many"
+        );
         for (place, versions) in &versions {
             assert_eq!(versions.len(), 1, "{place:?} was drawn twice");
         }
         let verified = self.ledger_command(&["verify"]);
-        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+        assert!(
+            verified.status.success(),
+            "{}",
+            String::from_utf8_lossy(&verified.stderr)
+        );
     }
 }
 
@@ -352,9 +426,22 @@ pub struct Published {
 pub fn message(rows: &[Row]) -> Vec<u8> {
     let times = rows.iter().map(|row| row.micros).collect::<Vec<_>>();
     let columns: [(&str, ArrayRef); 3] = [
-        ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
-        ("key", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.key)))),
-        ("value", Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.value)))),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+        ),
+        (
+            "key",
+            Arc::new(StringArray::from_iter_values(
+                rows.iter().map(|row| row.key),
+            )),
+        ),
+        (
+            "value",
+            Arc::new(Float64Array::from_iter_values(
+                rows.iter().map(|row| row.value),
+            )),
+        ),
     ];
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
@@ -366,10 +453,16 @@ pub fn message(rows: &[Row]) -> Vec<u8> {
 pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
     let published = |message: &BorrowedMessage| {
         let headers = message.headers().map(|headers| {
-            let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
-            headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
+            let text = |value: Option<&[u8]>| {
+                String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+            };
+            headers
+                .iter()
+                .map(|header| (header.key.to_owned(), text(header.value)))
+                .collect()
         });
-        let stamp = Timestamp::from_micros(message.timestamp().to_millis().expect("a stamp") * 1000);
+        let stamp =
+            Timestamp::from_micros(message.timestamp().to_millis().expect("a stamp") * 1000);
         Published {
             stamp,
             key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
@@ -384,11 +477,20 @@ pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
 pub fn read_rows(servers: &str, topic: &str) -> Vec<(Timestamp, Vec<Timestamp>)> {
     read_messages(servers, topic, |message| {
         let stamp = message.timestamp().to_millis().expect("a stamp");
-        let batches = StreamReader::try_new(message.payload().unwrap_or_default(), None).expect("a stream");
+        let batches =
+            StreamReader::try_new(message.payload().unwrap_or_default(), None).expect("a stream");
         let times = batches.flat_map(|batch| {
             let batch = batch.expect("a batch");
-            let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>();
-            times.values().iter().copied().map(Timestamp::from_micros).collect::<Vec<_>>()
+            let times = batch
+                .column_by_name("time")
+                .expect("times")
+                .as_primitive::<TimestampMicrosecondType>();
+            times
+                .values()
+                .iter()
+                .copied()
+                .map(Timestamp::from_micros)
+                .collect::<Vec<_>>()
         });
         (Timestamp::from_micros(stamp * 1000), times.collect())
     })
@@ -403,18 +505,28 @@ fn read_messages<T>(servers: &str, topic: &str, taken: impl Fn(&BorrowedMessage)
         .set("isolation.level", "read_uncommitted")
         .create()
         .expect("a consumer");
-    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
+    let metadata = consumer
+        .fetch_metadata(Some(topic), PATIENCE)
+        .expect("metadata");
     let mut published = Vec::new();
     for partition in metadata.topics()[0].partitions() {
-        let (low, high) = consumer.fetch_watermarks(topic, partition.id(), PATIENCE).expect("watermarks");
+        let (low, high) = consumer
+            .fetch_watermarks(topic, partition.id(), PATIENCE)
+            .expect("watermarks");
         let mut list = TopicPartitionList::new();
-        list.add_partition_offset(topic, partition.id(), Offset::Offset(low)).expect("a partition");
+        list.add_partition_offset(topic, partition.id(), Offset::Offset(low))
+            .expect("a partition");
         consumer.assign(&list).expect("assigned");
         let mut next = low;
         while next < high {
             let message = match consumer.poll(PATIENCE).expect("in time") {
                 // The client connects again to a broker that was killed and started again.
-                Err(error) if matches!(error.rdkafka_error_code(), Some(BrokerTransportFailure | AllBrokersDown)) => {
+                Err(error)
+                    if matches!(
+                        error.rdkafka_error_code(),
+                        Some(BrokerTransportFailure | AllBrokersDown)
+                    ) =>
+                {
                     continue;
                 }
                 polled => polled.expect("no error"),

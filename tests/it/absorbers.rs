@@ -25,8 +25,8 @@ use crate::absorbers_partials::add_partition;
 use crate::harness::http::{free_address, get};
 use crate::harness::{PATIENCE, kafka, wait_for};
 use crate::readers::{
-    PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_of, published_with, send, send_at,
-    send_json,
+    PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_of, published_with,
+    send, send_at, send_json,
 };
 use crate::source::delete_before;
 
@@ -42,7 +42,9 @@ impl Process {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.0.id().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     }
 }
@@ -73,21 +75,36 @@ impl Scene {
         let text = late(&configuration(&servers, &topic, folder.path(), 1));
         let expected = published_by(&text, folder.path(), 1);
         assert_eq!(expected.len(), 6 * WINDOWS as usize);
-        Scene { servers, topic, expected }
+        Scene {
+            servers,
+            topic,
+            expected,
+        }
     }
 
     /// The configuration of a worker that leaves reading to absorbers for as long as `deadline`, and of the absorbers.
     pub fn configuration(&self, folder: &Path, deadline: &str) -> String {
-        with_scale(&configuration(&self.servers, &self.topic, folder, 1), folder, deadline)
+        with_scale(
+            &configuration(&self.servers, &self.topic, folder, 1),
+            folder,
+            deadline,
+        )
     }
 
     fn check_with(&self, (absorbers, readers): (usize, u32), deadline: &str) {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = self.configuration(folder.path(), deadline).replace("readers = 1", &format!("readers = {readers}"));
+        let text = self
+            .configuration(folder.path(), deadline)
+            .replace("readers = 1", &format!("readers = {readers}"));
         fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
+        let running: Vec<_> = (0..absorbers)
+            .map(|_| absorber(folder.path(), None))
+            .collect();
         let published = published_by(&text, folder.path(), readers);
-        assert!(published == self.expected, "{absorbers} absorbers, {readers} threads");
+        assert!(
+            published == self.expected,
+            "{absorbers} absorbers, {readers} threads"
+        );
         drop(running);
     }
 }
@@ -110,16 +127,34 @@ fn late(text: &str) -> String {
 
 /// An absorber with the configuration that was written to `folder`.
 pub fn absorber(folder: &Path, member: Option<&str>) -> Process {
-    let arguments: Vec<&str> = member.iter().flat_map(|member| ["--member", member]).collect();
+    let arguments: Vec<&str> = member
+        .iter()
+        .flat_map(|member| ["--member", member])
+        .collect();
     absorber_with(folder, &arguments)
 }
 
 fn absorber_with(folder: &Path, arguments: &[&str]) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-    command.arg("absorb").arg(folder.join("bernstream.toml")).env("RUST_LOG", "info").args(arguments);
-    let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("absorbers.log")).expect("a log");
+    command
+        .arg("absorb")
+        .arg(folder.join("bernstream.toml"))
+        .env("RUST_LOG", "info")
+        .args(arguments);
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join("absorbers.log"))
+        .expect("a log");
     let error = log.try_clone().expect("the same log");
-    Process(command.stdin(Stdio::null()).stdout(log).stderr(error).spawn().expect("it starts"))
+    Process(
+        command
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(error)
+            .spawn()
+            .expect("it starts"),
+    )
 }
 
 /// The group takes all partitions from its members before it deals them out anew.
@@ -145,7 +180,10 @@ fn an_absorber_goes_on_reading_what_it_keeps_when_another_one_joins() {
     let second = absorber(folder.path(), None);
     // One of the first with less than before, and one of the second.
     let log = assignments(3);
-    assert!(!log.contains("partitions=0") && !log.contains("\"partitions\":0"), "{log}");
+    assert!(
+        !log.contains("partitions=0") && !log.contains("\"partitions\":0"),
+        "{log}"
+    );
     drop((first, second));
 }
 
@@ -153,9 +191,14 @@ fn an_absorber_goes_on_reading_what_it_keeps_when_another_one_joins() {
 fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     let Some(scene) = Scene::new() else { return };
     // With none the worker reads everything when the deadline is over, in some threads. With some it never is.
-    for (absorbers, readers, deadline) in
-        [(0, 1, "100ms"), (0, 2, "100ms"), (0, 9, "100ms"), (1, 1, NEVER), (2, 1, NEVER), (5, 2, NEVER)]
-    {
+    for (absorbers, readers, deadline) in [
+        (0, 1, "100ms"),
+        (0, 2, "100ms"),
+        (0, 9, "100ms"),
+        (1, 1, NEVER),
+        (2, 1, NEVER),
+        (5, 2, NEVER),
+    ] {
         scene.check_with((absorbers, readers), deadline);
     }
 }
@@ -168,7 +211,9 @@ fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
     for seed in 0..3 {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
-        let text = scene.configuration(folder, "1s").replace("readers = 1", "readers = 3");
+        let text = scene
+            .configuration(folder, "1s")
+            .replace("readers = 1", "readers = 3");
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -179,7 +224,10 @@ fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
                     let number = random.random_range(0..running.len());
                     let name = format!("absorber-{number}");
                     running[number] = match (running[number].take(), random.random_range(0..3)) {
-                        (None, _) => Some((absorber(folder, (number > 0).then_some(name.as_str())), false)),
+                        (None, _) => Some((
+                            absorber(folder, (number > 0).then_some(name.as_str())),
+                            false,
+                        )),
                         (Some(_killed), 0) => None,
                         (Some((process, is_frozen)), _) => {
                             process.signal(if is_frozen { "CONT" } else { "STOP" });
@@ -212,13 +260,22 @@ fn what_has_no_room_in_the_worker_is_read_there() {
     let published = published_of(settings, folder, 1, &metrics, |worker, absorbed| {
         let absorbed = absorbed.expect("it leaves reading to absorbers");
         assert_eq!(absorbed.most, 1_000_000);
-        (worker, Some(Absorbed { most: 6_000, ..absorbed }))
+        (
+            worker,
+            Some(Absorbed {
+                most: 6_000,
+                ..absorbed
+            }),
+        )
     });
     drop(running);
     assert!(published == scene.expected);
     let shown = metrics.render().expect("metrics");
     for fate in ["taken", "no_room"] {
-        assert!(shown.contains(&format!("fate=\"{fate}\"")), "{fate}: {shown}");
+        assert!(
+            shown.contains(&format!("fate=\"{fate}\"")),
+            "{fate}: {shown}"
+        );
     }
 }
 
@@ -236,8 +293,12 @@ fn workers_side_by_side_are_answered_each() {
     thread::scope(|scope| {
         let workers = [(one, text), (other, same)].map(|(folder, text)| {
             scope.spawn(move || {
-                let metrics = Metrics::new(Detail::Operator, "both", "pure epsilon", "").expect("metrics");
-                (published_with(&text, folder, 1, &metrics), metrics.render().expect("metrics"))
+                let metrics =
+                    Metrics::new(Detail::Operator, "both", "pure epsilon", "").expect("metrics");
+                (
+                    published_with(&text, folder, 1, &metrics),
+                    metrics.render().expect("metrics"),
+                )
             })
         });
         for worker in workers {
@@ -254,14 +315,22 @@ fn workers_side_by_side_are_answered_each() {
 #[test]
 fn a_partition_that_is_added_in_mid_window_changes_nothing() {
     const LENGTH: i64 = 5;
-    let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
-    let [topic, without] = ["added", "without"].map(|stem| kafka::fresh_topic(&servers, stem, PARTITIONS, &settings));
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
+    let [topic, without] =
+        ["added", "without"].map(|stem| kafka::fresh_topic(&servers, stem, PARTITIONS, &settings));
     let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
-    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    for (partition, window) in
+        (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
     {
-        [&topic, &without].iter().for_each(|topic| message(&servers, topic, partition, (start, LENGTH * window)));
+        [&topic, &without]
+            .iter()
+            .for_each(|topic| message(&servers, topic, partition, (start, LENGTH * window)));
     }
     let configured = |topic: &str, folder: &Path| {
         let text = moved(&configuration(&servers, topic, folder, 2), start, LENGTH);
@@ -280,7 +349,9 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
         add_partition(&servers, &topic);
         // Its leader may not be known yet.
         thread::sleep(Duration::from_millis(500));
-        [1, 2].iter().for_each(|window| message(&servers, &topic, PARTITIONS, (start, LENGTH * window)));
+        [1, 2]
+            .iter()
+            .for_each(|window| message(&servers, &topic, PARTITIONS, (start, LENGTH * window)));
         assert!(
             Timestamp::now() < start.plus(Duration::from_secs(10)),
             "the second window is over: too slow to test it"
@@ -292,23 +363,35 @@ fn a_partition_that_is_added_in_mid_window_changes_nothing() {
         published
     });
     drop(running);
-    assert!(metrics.render().expect("metrics").contains("fate=\"taken\""), "absorbers took part");
+    assert!(
+        metrics
+            .render()
+            .expect("metrics")
+            .contains("fate=\"taken\""),
+        "absorbers took part"
+    );
     let alone = |topic: &str| {
         let folder = tempfile::tempdir().expect("a folder");
         published_by(&configured(topic, folder.path()), folder.path(), 2)
     };
     assert_eq!(published.len(), 6 * WINDOWS as usize);
     assert!(published == alone(&topic));
-    assert!(published != alone(&without), "the records of the new partition are in");
+    assert!(
+        published != alone(&without),
+        "the records of the new partition are in"
+    );
 }
 
 /// A topic with a message for each partition and window, of so many seconds each, and when the first of them begins: in a moment.
 fn live(servers: &str, stem: &str, length: i64) -> (String, Timestamp) {
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(servers, stem, PARTITIONS, &settings);
     let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
-    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    for (partition, window) in
+        (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
     {
         message(servers, &topic, partition, (start, length * window));
     }
@@ -319,18 +402,28 @@ fn live(servers: &str, stem: &str, length: i64) -> (String, Timestamp) {
 #[test]
 fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
     const LENGTH: i64 = 12;
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let (topic, start) = live(&servers, "late", LENGTH);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
-    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "3s");
+    let text = with_scale(
+        &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+        folder,
+        "3s",
+    );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
     let metrics = Metrics::new(Detail::Operator, "late", "pure epsilon", "").expect("metrics");
     thread::scope(|scope| {
         let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
         // The first window is over, and so is its deadline: the worker has read everything.
-        thread::sleep(start.plus(Duration::from_secs(12 + 1 + 3 + 1)).since(Timestamp::now()));
+        thread::sleep(
+            start
+                .plus(Duration::from_secs(12 + 1 + 3 + 1))
+                .since(Timestamp::now()),
+        );
         let late = absorber(folder, None);
         assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
         drop(late);
@@ -342,7 +435,9 @@ fn absorbers_that_start_late_take_over_from_a_worker_that_is_faster() {
 /// Records that are messages of their own are put together before they are absorbed, and the log ends with marks that nobody is given.
 #[test]
 fn json_in_transactions_is_read_as_by_a_worker_alone() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send_json(&servers);
     let configured = |folder: &Path| {
         let text = late(&configuration(&servers, &topic, folder, 2));
@@ -360,7 +455,10 @@ fn json_in_transactions_is_read_as_by_a_worker_alone() {
         let text = with_scale(&configured(folder), folder, deadline);
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
         let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
-        assert!(published_by(&text, folder, 2) == alone, "{absorbers} absorbers");
+        assert!(
+            published_by(&text, folder, 2) == alone,
+            "{absorbers} absorbers"
+        );
         drop(running);
     }
 }
@@ -370,32 +468,52 @@ fn json_in_transactions_is_read_as_by_a_worker_alone() {
 #[test]
 fn a_partition_that_retention_has_emptied_is_taken_over() {
     const LENGTH: i64 = 4;
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = kafka::fresh_input(&servers, PARTITIONS);
     let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
     let text = text.replace("trust_producer_time = true\n", "");
-    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "2s");
+    let text = with_scale(
+        &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+        folder,
+        "2s",
+    );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
     let metrics = Metrics::new(Detail::Operator, "emptied", "pure epsilon", "").expect("metrics");
     let published = thread::scope(|scope| {
         let running = absorber(folder, None);
         let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
-        let wait_until = |second| thread::sleep(start.plus(Duration::from_secs(second)).since(Timestamp::now()));
+        let wait_until = |second| {
+            thread::sleep(
+                start
+                    .plus(Duration::from_secs(second))
+                    .since(Timestamp::now()),
+            )
+        };
         for window in 0..WINDOWS {
             let second = LENGTH * window + 2;
             wait_until(second.unsigned_abs());
             // Nothing comes to the first partition any more.
-            let partitions = if window == 0 { 0..PARTITIONS } else { 1..PARTITIONS };
-            partitions.for_each(|partition| message(&servers, &topic, partition, (start, second - 5)));
+            let partitions = if window == 0 {
+                0..PARTITIONS
+            } else {
+                1..PARTITIONS
+            };
+            partitions
+                .for_each(|partition| message(&servers, &topic, partition, (start, second - 5)));
         }
         // The last window is open, and those before it are closed.
         wait_until(LENGTH.unsigned_abs() * 3 + 2);
         delete_before(&servers, &topic, 1);
         drop(running);
-        assert!(Timestamp::now() < start.plus(Duration::from_secs(16)), "the last window is over: too slow to test it");
+        assert!(
+            Timestamp::now() < start.plus(Duration::from_secs(16)),
+            "the last window is over: too slow to test it"
+        );
         worker.join().expect("it works")
     });
     assert_eq!(published.len(), 6 * WINDOWS as usize);
@@ -408,7 +526,9 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
 #[test]
 fn a_first_window_does_not_need_what_was_deleted_before() {
     const LENGTH: i64 = 2;
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = kafka::fresh_input(&servers, PARTITIONS);
     message(&servers, &topic, 0, (Timestamp::now(), 0));
     delete_before(&servers, &topic, 1);
@@ -417,16 +537,25 @@ fn a_first_window_does_not_need_what_was_deleted_before() {
             let servers = &servers;
             let topic = &topic;
             scope.spawn(move || {
-                let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000);
+                let start = Timestamp::from_micros(
+                    (Timestamp::now().micros() / 1_000_000 + 20) * 1_000_000,
+                );
                 let folder = tempfile::tempdir().expect("a folder");
                 let folder = folder.path();
                 let text = moved(&configuration(servers, topic, folder, 1), start, LENGTH);
                 let text = text.replace("trust_producer_time = true\n", "");
-                let text =
-                    with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "2s");
+                let text = with_scale(
+                    &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+                    folder,
+                    "2s",
+                );
                 fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
                 let running: Vec<_> = (0..absorbers).map(|_| absorber(folder, None)).collect();
-                assert_eq!(published_by(&text, folder, 1).len(), 6 * WINDOWS as usize, "{absorbers} absorbers");
+                assert_eq!(
+                    published_by(&text, folder, 1).len(),
+                    6 * WINDOWS as usize,
+                    "{absorbers} absorbers"
+                );
                 drop(running);
                 let log = fs::read_to_string(folder.join("absorbers.log")).unwrap_or_default();
                 assert!(!log.contains("left to the worker"), "{log}");
@@ -438,7 +567,9 @@ fn a_first_window_does_not_need_what_was_deleted_before() {
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
 #[test]
 fn append_times_that_step_back_change_nothing() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send_at(&servers, 9);
     let scene = Scene::of(servers, topic);
     for (absorbers, deadline) in [(0, "100ms"), (2, NEVER)] {
@@ -449,8 +580,14 @@ fn append_times_that_step_back_change_nothing() {
 /// An absorber answers probes without a worker, and is ready without a partition: more of them than partitions are no fault.
 #[test]
 fn an_absorber_is_ready_when_it_can_read() {
-    let Some(servers) = kafka::broker() else { return };
-    let scene = Scene { topic: send(&servers), servers, expected: Vec::new() };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let scene = Scene {
+        topic: send(&servers),
+        servers,
+        expected: Vec::new(),
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), "1s");
     fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
@@ -458,12 +595,20 @@ fn an_absorber_is_ready_when_it_can_read() {
     let running = absorber_with(folder.path(), &["--listen", &address]);
     let started = Instant::now();
     while get(&address, "/readyz").as_deref() != Some("ready\n") {
-        assert!(started.elapsed() < PATIENCE, "{:?}", get(&address, "/readyz"));
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{:?}",
+            get(&address, "/readyz")
+        );
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(get(&address, "/healthz").as_deref(), Some("alive\n"));
     // What absorbers have done is told by the worker, to operators.
-    assert!(!get(&address, "/metrics").unwrap_or_default().contains("bernstream_"));
+    assert!(
+        !get(&address, "/metrics")
+            .unwrap_or_default()
+            .contains("bernstream_")
+    );
     drop(running);
 }
 
@@ -484,7 +629,10 @@ impl Witness for Held<'_> {
 
     fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
         if self.is_held.load(Ordering::Relaxed) {
-            return Err(witness::Error::Unavailable { name: "held".to_owned(), why: "it is held".to_owned() });
+            return Err(witness::Error::Unavailable {
+                name: "held".to_owned(),
+                why: "it is held".to_owned(),
+            });
         }
         self.inner.append(claim)
     }
@@ -495,19 +643,29 @@ impl Witness for Held<'_> {
 #[test]
 fn what_belongs_to_accepted_windows_is_deleted() {
     const LENGTH: i64 = 4;
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let (topic, start) = live(&servers, "deleted", LENGTH);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
-    let text = with_scale(&text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""), folder, "4s");
+    let text = with_scale(
+        &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
+        folder,
+        "4s",
+    );
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
     let name = settings.scale.clone().expect("it has one").topic;
     let client = kafka::at(&servers).consumer(&[]).expect("a client");
     let kept = || -> Vec<(i64, i64)> {
-        let of = |number| rdkafka::consumer::Consumer::fetch_watermarks(&client, &name, number, PATIENCE);
-        (0..9).map(|number| of(number).expect("an answer")).collect()
+        let of = |number| {
+            rdkafka::consumer::Consumer::fetch_watermarks(&client, &name, number, PATIENCE)
+        };
+        (0..9)
+            .map(|number| of(number).expect("an answer"))
+            .collect()
     };
     let metrics = Metrics::new(Detail::Operator, "held", "pure epsilon", "").expect("metrics");
     let is_held = Arc::new(AtomicBool::new(true));
@@ -515,8 +673,17 @@ fn what_belongs_to_accepted_windows_is_deleted() {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             published_of(settings, folder, 1, &metrics, |worker, absorbed| {
-                let witness = Held { inner: worker.witness, is_held: Arc::clone(&is_held) };
-                (Worker { witness: Box::new(witness), ..worker }, absorbed)
+                let witness = Held {
+                    inner: worker.witness,
+                    is_held: Arc::clone(&is_held),
+                };
+                (
+                    Worker {
+                        witness: Box::new(witness),
+                        ..worker
+                    },
+                    absorbed,
+                )
             })
         });
         // Two windows are there, and none is accepted.
@@ -524,14 +691,27 @@ fn what_belongs_to_accepted_windows_is_deleted() {
         thread::sleep(start.plus(second).since(Timestamp::now()));
         let before = kept();
         is_held.store(false, Ordering::Relaxed);
-        assert!(before.iter().all(|(low, _)| *low == 0) && before.iter().any(|(_, high)| *high > 0), "{before:?}");
+        assert!(
+            before.iter().all(|(low, _)| *low == 0) && before.iter().any(|(_, high)| *high > 0),
+            "{before:?}"
+        );
         assert_eq!(worker.join().expect("it works").len(), 6 * WINDOWS as usize);
     });
     drop(running);
-    assert!(metrics.render().expect("metrics").contains("fate=\"taken\""));
+    assert!(
+        metrics
+            .render()
+            .expect("metrics")
+            .contains("fate=\"taken\"")
+    );
     // Announcements, and the partials of five partitions. Those of the newest windows, which may have been accepted when the worker had
     // ended, are left to the retention of the topic.
-    let is_deleted =
-        |kept: &[(i64, i64)]| kept.iter().filter(|(low, _)| *low > 0).count() == 1 + PARTITIONS.unsigned_abs() as usize;
-    wait_for("they are deleted", || format!("{:?}", kept()), || is_deleted(&kept()).then_some(()));
+    let is_deleted = |kept: &[(i64, i64)]| {
+        kept.iter().filter(|(low, _)| *low > 0).count() == 1 + PARTITIONS.unsigned_abs() as usize
+    };
+    wait_for(
+        "they are deleted",
+        || format!("{:?}", kept()),
+        || is_deleted(&kept()).then_some(()),
+    );
 }

@@ -15,8 +15,16 @@ const ROWS: usize = 10_000;
 /// Processor time of a process so far; the kernel counts in hundredths of a second.
 fn spent(process: u32) -> Duration {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    let fields: Vec<&str> = text.rsplit(") ").next().expect("fields").split(' ').collect();
-    let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
+    let fields: Vec<&str> = text
+        .rsplit(") ")
+        .next()
+        .expect("fields")
+        .split(' ')
+        .collect();
+    let ticks: u64 = fields[11..13]
+        .iter()
+        .map(|ticks| ticks.parse::<u64>().expect("ticks"))
+        .sum();
     Duration::from_millis(10 * ticks)
 }
 
@@ -24,7 +32,9 @@ fn spent(process: u32) -> Duration {
 fn sum(metrics: &Metrics, name: &str) -> f64 {
     let text = metrics.render().expect("metrics");
     let lines = text.lines().filter(|line| line.starts_with(name));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).fold(0.0, |sum, one| sum + one)
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .fold(0.0, |sum, one| sum + one)
 }
 
 /// Run it by its name, in release, on a machine that does nothing else, with `--ignored --nocapture`. `BERNSTREAM_ROWS` is how many
@@ -34,8 +44,11 @@ fn sum(metrics: &Metrics, name: &str) -> f64 {
 #[ignore = "it measures, and needs a machine of its own"]
 #[cfg(target_os = "linux")]
 fn what_a_row_costs_with_one_two_and_four_absorbers() {
-    let Some(servers) = kafka::broker() else { return };
-    let millions: usize = std::env::var("BERNSTREAM_ROWS").map_or(80, |text| text.parse().expect("a number"));
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let millions: usize =
+        std::env::var("BERNSTREAM_ROWS").map_or(80, |text| text.parse().expect("a number"));
     let messages = (millions * 1_000_000 / ROWS).div_ceil(12 * WINDOWS as usize);
     let topic = send_rows(&servers, 0, ROWS, messages);
     let rows = (12 * WINDOWS as usize * messages * ROWS) as f64;
@@ -46,8 +59,10 @@ fn what_a_row_costs_with_one_two_and_four_absorbers() {
     for absorbers in [0, 1, 2, 4] {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
-        let text = configuration(&servers, &topic, folder, 1)
-            .replace(r#"{ user = { column = "user", per = "1d", max_records_per_window = 3 } }"#, r#""record""#);
+        let text = configuration(&servers, &topic, folder, 1).replace(
+            r#"{ user = { column = "user", per = "1d", max_records_per_window = 3 } }"#,
+            r#""record""#,
+        );
         let text = with_scale(&text, folder, if absorbers == 0 { "100ms" } else { NEVER });
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
         let metrics = Metrics::new(Detail::Operator, "costs", "pure epsilon", "").expect("metrics");

@@ -16,7 +16,9 @@ use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
+use bernstream_worker::scale::{
+    Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces,
+};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::absorbers::{Scene, absorber, with_scale};
@@ -36,8 +38,10 @@ fn what_others_write_to_the_topic_changes_nothing() {
     let foreign = absorber(folder.path(), None);
     let thief = tempfile::tempdir().expect("a folder");
     fs::write(thief.path().join("key"), [8; 32]).expect("it is written");
-    let with_other_key =
-        text.replace(&format!("{}/key", folder.path().display()), &format!("{}/key", thief.path().display()));
+    let with_other_key = text.replace(
+        &format!("{}/key", folder.path().display()),
+        &format!("{}/key", thief.path().display()),
+    );
     fs::write(thief.path().join("bernstream.toml"), with_other_key).expect("it is written");
     let stranger = absorber(thief.path(), None);
     let is_over = AtomicBool::new(false);
@@ -46,7 +50,10 @@ fn what_others_write_to_the_topic_changes_nothing() {
         let published = published_by(&text, folder.path(), 1);
         is_over.store(true, Ordering::Relaxed);
         assert!(published == scene.expected);
-        assert!(forger.join().expect("it ends") > 0, "it has answered announcements");
+        assert!(
+            forger.join().expect("it ends") > 0,
+            "it has answered announcements"
+        );
     });
     drop((foreign, stranger));
 }
@@ -59,7 +66,9 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), "3s");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
@@ -75,7 +84,8 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
             let mut first: Option<Arc<Announcement>> = None;
             let mut is_told: bool = false;
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                if let Some(Message::Announcement { announcement, .. }) =
+                    topic.next(Duration::from_millis(20), soon())
                 {
                     match &first {
                         None => {
@@ -86,7 +96,15 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
                         Some(closed) if closed.window != announcement.window && !is_told => {
                             for partition in 0..PARTITIONS {
                                 let name = closed.name(partition).expect("announced");
-                                topic.send(&Partial { name, partition, bytes: vec![0; 9] }, "liar", &|| ());
+                                topic.send(
+                                    &Partial {
+                                        name,
+                                        partition,
+                                        bytes: vec![0; 9],
+                                    },
+                                    "liar",
+                                    &|| (),
+                                );
                                 late.fetch_add(1, Ordering::Relaxed);
                             }
                             is_told = true;
@@ -95,11 +113,17 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
                     }
                 }
                 let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
-                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
+                step.finished
+                    .iter()
+                    .for_each(|partial| topic.send(partial, "honest", &|| ()));
             }
         });
-        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
-        let published = tracing::subscriber::with_default(log, || published_by(&text, folder.path(), 1));
+        let log = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(told.clone())
+            .finish();
+        let published =
+            tracing::subscriber::with_default(log, || published_by(&text, folder.path(), 1));
         is_over.store(true, Ordering::Relaxed);
         assert!(published == scene.expected);
     });
@@ -121,11 +145,20 @@ fn what_follows_from_the_records_is_told_to_operators_only() {
         let text = scene.configuration(folder.path(), "100ms");
         let metrics = Metrics::new(detail, "told", "pure epsilon", "").expect("metrics");
         let told = Log::default();
-        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(told.clone()).finish();
-        tracing::subscriber::with_default(log, || published_with(&text, folder.path(), 1, &metrics));
+        let log = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(told.clone())
+            .finish();
+        tracing::subscriber::with_default(log, || {
+            published_with(&text, folder.path(), 1, &metrics)
+        });
         let told = String::from_utf8(told.0.lock().expect("the log").clone()).expect("text");
         assert!(told.contains("reading the input"), "{told}");
-        assert_eq!(told.contains("no absorber has sent these partitions in time"), is_told, "{told}");
+        assert_eq!(
+            told.contains("no absorber has sent these partitions in time"),
+            is_told,
+            "{told}"
+        );
     }
 }
 
@@ -156,13 +189,21 @@ impl MakeWriter<'_> for Log {
 /// asked and be something else. All others are answered, whoever announces.
 #[test]
 fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let like = send(&servers);
     let folder = tempfile::tempdir().expect("a folder");
-    let text = with_scale(&configuration(&servers, &like, folder.path(), 1), folder.path(), "1s");
+    let text = with_scale(
+        &configuration(&servers, &like, folder.path(), 1),
+        folder.path(),
+        "1s",
+    );
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
     let keys = Keys::new(&Secret::new([7; 32]));
@@ -170,13 +211,19 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     let rules = &settings.windows;
     let window = rules.grid.span_of(rules.grid.origin());
     let second = Duration::from_secs(1);
-    let apart = Span { start: window.start.plus(second), end: window.end.plus(second) };
+    let apart = Span {
+        start: window.start.plus(second),
+        end: window.end.plus(second),
+    };
     let behind = rules.grid.span_of(rules.end.expect("it ends"));
     let asked = Announcement {
         version: VERSION,
         settings: settings.reading(),
         choices: settings.choices(),
-        topic: Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned(),
+        topic: Stretches::open(input.clone(), settings.columns.clone())
+            .expect("it opens")
+            .id()
+            .to_owned(),
         window,
         cutoff: rules.cutoff(window, None),
         first: window.start,
@@ -186,26 +233,54 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
     };
     let other = "another".to_owned();
     let others = [
-        Announcement { version: VERSION + 1, ..asked.clone() },
-        Announcement { settings: other.clone(), ..asked.clone() },
-        Announcement { topic: other, ..asked.clone() },
-        Announcement { cutoff: asked.cutoff.plus(second), ..asked.clone() },
+        Announcement {
+            version: VERSION + 1,
+            ..asked.clone()
+        },
+        Announcement {
+            settings: other.clone(),
+            ..asked.clone()
+        },
+        Announcement {
+            topic: other,
+            ..asked.clone()
+        },
+        Announcement {
+            cutoff: asked.cutoff.plus(second),
+            ..asked.clone()
+        },
         // One that is no window of the grid, and one behind the end.
-        Announcement { window: apart, cutoff: rules.cutoff(apart, None), ..asked.clone() },
-        Announcement { window: behind, cutoff: rules.cutoff(behind, None), ..asked.clone() },
+        Announcement {
+            window: apart,
+            cutoff: rules.cutoff(apart, None),
+            ..asked.clone()
+        },
+        Announcement {
+            window: behind,
+            cutoff: rules.cutoff(behind, None),
+            ..asked.clone()
+        },
     ];
     let announced: Vec<_> = others.into_iter().chain([asked.clone()]).collect();
     let running = absorber(folder.path(), None);
     // A second worker asks the same, such as a standby: it is answered as well.
     let mut copies = BTreeSet::new();
     for worker in 0..2 {
-        let ids: Vec<_> = announced.iter().map(|_| ScaleTopic::new_id().expect("an id")).collect();
+        let ids: Vec<_> = announced
+            .iter()
+            .map(|_| ScaleTopic::new_id().expect("an id"))
+            .collect();
         let mut found = BTreeSet::new();
         let started = Instant::now();
         while found.len() < PARTITIONS.unsigned_abs() as usize {
-            assert!(started.elapsed() < PATIENCE, "worker {worker} has only {found:?}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "worker {worker} has only {found:?}"
+            );
             // Again and again, as workers do: it may have no partition yet.
-            ids.iter().zip(&announced).for_each(|(id, announcement)| topic.announce(id, announcement));
+            ids.iter()
+                .zip(&announced)
+                .for_each(|(id, announcement)| topic.announce(id, announcement));
             let until = Instant::now() + Duration::from_secs(1);
             while Instant::now() < until {
                 if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50), soon()) {
@@ -221,7 +296,9 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
 /// Whoever may write to the topic keeps nobody busy for longer than a moment at a time.
 #[test]
 fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let broker = kafka::at(&servers);
     let like = kafka::fresh_input(&servers, 1);
     let params = Params {
@@ -236,10 +313,20 @@ fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
     let mut topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker, params.topic);
     let mut send = |payload: &[u8]| {
-        producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
+        producer
+            .send(Record {
+                partition: Some(1),
+                payload,
+                ..Record::default()
+            })
+            .expect("it is sent");
     };
     (0..100).for_each(|_| send(b"rubbish"));
-    let partial = Partial { name: "0".repeat(64), partition: 0, bytes: vec![1] };
+    let partial = Partial {
+        name: "0".repeat(64),
+        partition: 0,
+        bytes: vec![1],
+    };
     let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
     send(&keys.sealed(&message).expect("sealed"));
     for rubbish in 0..100 {
@@ -261,17 +348,25 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
-    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let mut topic =
+        ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let mut producer = Producer::new(broker.clone(), scale.topic.clone());
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50), soon()) else {
+        let Some(Message::Announcement { announcement, .. }) =
+            topic.next(Duration::from_millis(50), soon())
+        else {
             continue;
         };
         for partition in 0..PARTITIONS {
             let lie = |bytes: &[u8]| -> Vec<Piece> {
                 let name = announcement.name(partition).expect("announced");
-                pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
+                pieces(&Partial {
+                    name,
+                    partition,
+                    bytes: bytes.to_vec(),
+                })
+                .expect("pieces")
             };
             // The whole one is a partial that could be taken: nothing was recorded.
             let mut half = lie(&[0]);
@@ -281,9 +376,20 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
                 let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
                 let mut changed = sealed.clone();
                 changed[60] ^= 1;
-                for payload in [&sealed, &changed, &sealed[..sealed.len() / 2].to_vec(), &Vec::new()] {
+                for payload in [
+                    &sealed,
+                    &changed,
+                    &sealed[..sealed.len() / 2].to_vec(),
+                    &Vec::new(),
+                ] {
                     // All in one partition of the topic: both lies of one partition before the next one's.
-                    producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
+                    producer
+                        .send(Record {
+                            partition: Some(1),
+                            payload,
+                            ..Record::default()
+                        })
+                        .expect("it is sent");
                 }
             }
         }

@@ -21,7 +21,9 @@ use crate::source::delete_before;
 /// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
 #[test]
 fn what_was_read_beyond_an_end_is_read_again() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     // Also where message timestamps step back by most of a window.
     for topic in [send(&servers), send_at(&servers, 9)] {
         let input = Records::new(&servers, &topic);
@@ -36,7 +38,8 @@ fn what_was_read_beyond_an_end_is_read_again() {
             let found = answer(&mut ahead, &asked, 0);
             let expected = answer(&mut input.open(), &asked, 0);
             assert!(found == expected, "end {end}");
-            different += usize::from(expected != answer(&mut input.open(), &input.announced(1, 0, high), 0));
+            different +=
+                usize::from(expected != answer(&mut input.open(), &input.announced(1, 0, high), 0));
         }
         assert!(different > 0, "some end cuts the window");
     }
@@ -45,10 +48,15 @@ fn what_was_read_beyond_an_end_is_read_again() {
 /// A record of the time before `backfill_until` belongs to its window however late it was sent.
 #[test]
 fn history_that_was_read_beyond_an_end_is_read_again() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let until = origin().plus(Duration::from_secs(180));
-    let input = Records { backfill_until: Some(until), ..Records::new(&servers, &topic) };
+    let input = Records {
+        backfill_until: Some(until),
+        ..Records::new(&servers, &topic)
+    };
     let end = input.high(0);
     // Of the second window, sent a minute after its end.
     message_at(&servers, &topic, 0, (origin(), 70), 170);
@@ -72,9 +80,13 @@ fn a_message_is_in_the_second_window(input: &Records, end: i64) {
 /// A record may be ahead of its message, which then came before the cutoff of the window before.
 #[test]
 fn records_that_are_ahead_of_their_message_are_read_again_too() {
-    let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(&servers, "ahead", PARTITIONS, &settings);
     message(&servers, &topic, 0, (origin(), 0));
     // The second window begins then, and the first one waits a second longer.
@@ -85,11 +97,17 @@ fn records_that_are_ahead_of_their_message_are_read_again_too() {
 /// Messages that the client has missed, such as those that were deleted ahead of it: a partition begins anew, at what its window needs.
 #[test]
 fn partitions_begin_anew_where_messages_were_missed() {
-    let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(&servers, "missed", PARTITIONS, &settings);
-    [0, 5, 10, 15, 70].iter().for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
+    [0, 5, 10, 15, 70]
+        .iter()
+        .for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
     let input = Records::new(&servers, &topic);
     let mut absorbing = input.open();
     let asked = input.announced(1, 0, 5);
@@ -98,7 +116,13 @@ fn partitions_begin_anew_where_messages_were_missed() {
     absorbing.ask(&input.announced(0, 1, 1), 1);
     answer(&mut absorbing, &input.announced(0, 0, 1), 0);
     for _ in 0..6 {
-        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+        assert!(
+            absorbing
+                .step(Duration::from_millis(50))
+                .expect("it reads")
+                .finished
+                .is_empty()
+        );
     }
     // Messages that only the window needs that is closed.
     delete_before(&servers, &topic, 3);
@@ -108,15 +132,22 @@ fn partitions_begin_anew_where_messages_were_missed() {
 /// A batch that no client can unpack stops its partition, which is left to the worker, and no other.
 #[test]
 fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
     let high = input.high(0);
     let mut config = kafka::at(&servers).client_config().expect("settings");
-    config.set("compression.type", "zstd").set("message.max.bytes", "200000000");
+    config
+        .set("compression.type", "zstd")
+        .set("message.max.bytes", "200000000");
     let producer: BaseProducer = config.create().expect("a producer");
     let bomb = vec![0; 130_000_000];
-    producer.send(BaseRecord::<(), _>::to(&topic).partition(0).payload(&bomb)).map_err(|(e, _)| e).expect("queued");
+    producer
+        .send(BaseRecord::<(), _>::to(&topic).partition(0).payload(&bomb))
+        .map_err(|(e, _)| e)
+        .expect("queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     let mut absorbing = input.open();
     absorbing.ask(&input.announced(0, 0, high + 1), 0);
@@ -129,7 +160,12 @@ fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
     }
     let stuck = stuck.expect("it stops");
     let in_full = stuck.in_full();
-    assert!(in_full.contains(&format!("the batch at offsets {high} to {high} of partition 0")), "{in_full}");
+    assert!(
+        in_full.contains(&format!(
+            "the batch at offsets {high} to {high} of partition 0"
+        )),
+        "{in_full}"
+    );
     assert_eq!(absorbing.stopped(), [0]);
     let asked = input.announced(0, 1, input.high(1));
     assert!(answer(&mut absorbing, &asked, 1) == answer(&mut input.open(), &asked, 1));
@@ -139,7 +175,9 @@ fn a_batch_that_cannot_be_read_stops_its_partition_alone() {
 /// An absorber that has been reading when a partition is added has the partial of it that one has which starts later.
 #[test]
 fn a_partition_that_is_added_in_mid_window_is_read_by_absorbers_that_run() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
     let mut running = input.open();
@@ -150,47 +188,83 @@ fn a_partition_that_is_added_in_mid_window_is_read_by_absorbers_that_run() {
     let found = answer(&mut running, &asked, PARTITIONS);
     let expected = answer(&mut input.open(), &asked, PARTITIONS);
     assert!(found == expected);
-    assert_ne!(found, answer(&mut running, &input.announced(1, PARTITIONS, 0), PARTITIONS), "it has the record");
+    assert_ne!(
+        found,
+        answer(&mut running, &input.announced(1, PARTITIONS, 0), PARTITIONS),
+        "it has the record"
+    );
 }
 
 /// Workers announce side by side, such as standbys: what several ask of one partition is answered in order, the newest of it, and no more
 /// than a few windows wait.
 #[test]
 fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
     // Two of them: one is a window ahead.
-    let asked: Vec<_> = (1..=5).flat_map(|end| [1, 2].map(|number| input.announced(number, 0, end))).collect();
+    let asked: Vec<_> = (1..=5)
+        .flat_map(|end| [1, 2].map(|number| input.announced(number, 0, end)))
+        .collect();
     let mut absorbing = input.open();
-    let forms: Arc<[Form]> = input.settings.forms().into_iter().map(|form| Form { panes: 1, ..form }).collect();
-    asked.iter().for_each(|asked| absorbing.ask_into(&forms, asked, 0));
+    let forms: Arc<[Form]> = input
+        .settings
+        .forms()
+        .into_iter()
+        .map(|form| Form { panes: 1, ..form })
+        .collect();
+    asked
+        .iter()
+        .for_each(|asked| absorbing.ask_into(&forms, asked, 0));
     // Once more, as announcements are repeated.
     absorbing.ask_into(&forms, &asked[9], 0);
     let expected: Vec<_> = asked[2..]
         .iter()
-        .map(|asked| (asked.name(0).expect("announced"), answer(&mut input.open(), asked, 0)))
+        .map(|asked| {
+            (
+                asked.name(0).expect("announced"),
+                answer(&mut input.open(), asked, 0),
+            )
+        })
         .collect();
     let mut found = Vec::new();
     let started = Instant::now();
     while found.len() < expected.len() && started.elapsed() < PATIENCE {
         let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
-        found.extend(step.finished.into_iter().map(|partial| (partial.name, partial.bytes)));
+        found.extend(
+            step.finished
+                .into_iter()
+                .map(|partial| (partial.name, partial.bytes)),
+        );
     }
     assert!(found == expected);
     for _ in 0..5 {
-        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+        assert!(
+            absorbing
+                .step(Duration::from_millis(50))
+                .expect("it reads")
+                .finished
+                .is_empty()
+        );
     }
 }
 
 /// What was read before its window was asked for is not read again, though nobody needs the window before any more.
 #[test]
 fn a_window_that_is_passed_over_takes_nothing_from_the_next_one() {
-    let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(&servers, "passed", PARTITIONS, &settings);
-    [0, 61, 62, 63, 20].iter().for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
+    [0, 61, 62, 63, 20]
+        .iter()
+        .for_each(|second| message(&servers, &topic, 0, (origin(), *second)));
     let input = Records::new(&servers, &topic);
     let asked = input.announced(1, 0, 5);
     let expected = answer(&mut input.open(), &asked, 0);
@@ -199,7 +273,13 @@ fn a_window_that_is_passed_over_takes_nothing_from_the_next_one() {
     absorbing.ask(&input.announced(0, 0, 6), 0);
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(5) {
-        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+        assert!(
+            absorbing
+                .step(Duration::from_millis(50))
+                .expect("it reads")
+                .finished
+                .is_empty()
+        );
     }
     // Whoever begins anew misses them.
     delete_before(&servers, &topic, 4);
@@ -210,7 +290,9 @@ fn a_window_that_is_passed_over_takes_nothing_from_the_next_one() {
 /// A worker asks itself for what it needs now: a window that absorbers have sent meanwhile does not hold up the next one.
 #[test]
 fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
     let mut absorbing = input.open();
@@ -218,7 +300,9 @@ fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
     (0..3).for_each(|number| absorbing.ask(&input.announced(number, 0, high), 0));
     let asked = input.announced(3, 0, high);
     absorbing.ask(&asked, 0);
-    let first = steps(&mut absorbing).find_map(|step| step.finished.into_iter().next()).expect("a partial");
+    let first = steps(&mut absorbing)
+        .find_map(|step| step.finished.into_iter().next())
+        .expect("a partial");
     assert_eq!(Some(&first.name), asked.name(0).as_ref());
     assert!(first.bytes == answer(&mut input.open(), &asked, 0));
 }
@@ -226,7 +310,9 @@ fn what_a_worker_asks_itself_takes_the_place_of_what_it_asked_before() {
 /// Records that were sent in time for a window and turn up behind its end are in none, and that is told, to operators.
 #[test]
 fn what_turns_up_behind_the_end_of_its_window_is_counted() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let input = Records::new(&servers, &topic);
     let high = input.high(0);
@@ -250,7 +336,9 @@ fn what_turns_up_behind_the_end_of_its_window_is_counted() {
 /// How many records are behind until a partial is there.
 fn counted(absorbing: &mut Absorbing) -> u64 {
     let mut behind = 0;
-    let finished = steps(absorbing).inspect(|step| behind += step.behind).any(|step| !step.finished.is_empty());
+    let finished = steps(absorbing)
+        .inspect(|step| behind += step.behind)
+        .any(|step| !step.finished.is_empty());
     assert!(finished);
     behind
 }
@@ -259,7 +347,10 @@ fn counted(absorbing: &mut Absorbing) -> u64 {
 fn steps(absorbing: &mut Absorbing) -> impl Iterator<Item = Step> {
     let started = Instant::now();
     std::iter::from_fn(move || {
-        assert!(started.elapsed() < PATIENCE, "what is asked is not answered");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "what is asked is not answered"
+        );
         Some(absorbing.step(Duration::from_millis(50)).expect("it reads"))
     })
 }
@@ -267,9 +358,13 @@ fn steps(absorbing: &mut Absorbing) -> impl Iterator<Item = Step> {
 /// A message from the future, by its producer's clock, does not keep an absorber from reading what comes after it before that is asked for.
 #[test]
 fn one_message_of_the_future_does_not_end_reading_ahead() {
-    let Some(servers) = kafka::broker() else { return };
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(&servers, "future", PARTITIONS, &settings);
     let minute = 60_000_000;
     let start = Timestamp::from_micros((Timestamp::now().micros() / minute - 1) * minute);
@@ -283,7 +378,10 @@ fn one_message_of_the_future_does_not_end_reading_ahead() {
     let mut behind = 0;
     let started = Instant::now();
     while behind == 0 && started.elapsed() < PATIENCE {
-        behind += absorbing.step(Duration::from_millis(50)).expect("it reads").behind;
+        behind += absorbing
+            .step(Duration::from_millis(50))
+            .expect("it reads")
+            .behind;
     }
     assert!(behind > 0);
 }
@@ -295,12 +393,19 @@ pub fn add_partition(servers: &str, topic: &str) {
 
 /// As many partitions as `to` says.
 pub fn add_partitions(servers: &str, topic: &str, to: usize) {
-    let admin: AdminClient<DefaultClientContext> =
-        kafka::at(servers).client_config().expect("settings").create().expect("a client");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let admin: AdminClient<DefaultClientContext> = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let options = AdminOptions::new().request_timeout(Some(PATIENCE));
     let more = NewPartitions::new(topic, to);
-    let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
+    let added = runtime
+        .block_on(admin.create_partitions([&more], &options))
+        .expect("an answer");
     assert!(added.iter().all(Result::is_ok), "{added:?}");
 }
 
@@ -315,39 +420,61 @@ pub struct Records {
 impl Records {
     pub fn new(servers: &str, topic: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        Records::of(servers, topic, &configuration(servers, topic, folder.path(), 1))
+        Records::of(
+            servers,
+            topic,
+            &configuration(servers, topic, folder.path(), 1),
+        )
     }
 
     /// Of windows from `start` on, without an end, which wait five minutes for late records.
     fn since(servers: &str, topic: &str, start: Timestamp) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let text = configuration(servers, topic, folder.path(), 1);
-        let text = text.lines().filter(|line| !line.starts_with("end = ")).collect::<Vec<_>>().join("\n");
-        let text = text.replace(&origin().to_string(), &start.to_string()).replace("grace = \"1s\"", "grace = \"5m\"");
+        let text = text
+            .lines()
+            .filter(|line| !line.starts_with("end = "))
+            .collect::<Vec<_>>()
+            .join("\n");
+        let text = text
+            .replace(&origin().to_string(), &start.to_string())
+            .replace("grace = \"1s\"", "grace = \"5m\"");
         Records::of(servers, topic, &text)
     }
 
     fn of(servers: &str, topic: &str, text: &str) -> Self {
         let settings = Settings::parse(text, "f").expect("a configuration");
-        Records { servers: servers.to_owned(), topic: topic.to_owned(), settings, backfill_until: None }
+        Records {
+            servers: servers.to_owned(),
+            topic: topic.to_owned(),
+            settings,
+            backfill_until: None,
+        }
     }
 
     pub fn open(&self) -> Absorbing {
-        let Input::Kafka(input) = &self.settings.input else { panic!("records come from Kafka") };
-        let stretches = Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
+        let Input::Kafka(input) = &self.settings.input else {
+            panic!("records come from Kafka")
+        };
+        let stretches =
+            Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
         let forms = self.settings.forms();
         Absorbing::new(stretches, self.settings.windows.clone(), forms)
     }
 
     pub fn high(&self, partition: i32) -> i64 {
         let client = kafka::at(&self.servers).consumer(&[]).expect("a client");
-        rdkafka::consumer::Consumer::fetch_watermarks(&client, &self.topic, partition, PATIENCE).expect("an answer").1
+        rdkafka::consumer::Consumer::fetch_watermarks(&client, &self.topic, partition, PATIENCE)
+            .expect("an answer")
+            .1
     }
 
     /// The window of this number, with one partition.
     pub fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<Announcement> {
         let rules = &self.settings.windows;
-        let window = rules.grid.span_of(rules.grid.origin().plus(Duration::from_secs(60 * number)));
+        let window = rules
+            .grid
+            .span_of(rules.grid.origin().plus(Duration::from_secs(60 * number)));
         Arc::new(Announcement {
             version: 1,
             settings: String::new(),
@@ -367,7 +494,9 @@ impl Records {
 pub fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
     absorbing.ask(asked, partition);
     let is_it = |partial: &Partial| partial.partition == partition;
-    let found = steps(absorbing).find_map(|step| step.finished.into_iter().find(is_it)).expect("a partial");
+    let found = steps(absorbing)
+        .find_map(|step| step.finished.into_iter().find(is_it))
+        .expect("a partial");
     assert_eq!(Some(found.name), asked.name(partition));
     found.bytes
 }

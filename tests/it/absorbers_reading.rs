@@ -101,25 +101,52 @@ const BEARS: &[(&str, &str)] = &[
     ("type = \"text\"", "type = \"integer\""),
     ("[\"11\", \"12\"]", "[\"12\", \"11\"]"),
     ("[\"11\", \"12\"]", "[\"11\"]"),
-    ("clock_slack = \"45s\"", "clock_slack = \"45s\"\ntrust_producer_time = true"),
+    (
+        "clock_slack = \"45s\"",
+        "clock_slack = \"45s\"\ntrust_producer_time = true",
+    ),
     ("to = 12 }", "to = 13 }"),
     ("{ partition = 1, from = 0, to = 12 }", ""),
     ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
     ("length = \"1h\"", "length = \"2h\""),
-    ("end = \"2026-02-01T00:00:00Z\"", "end = \"2026-03-01T00:00:00Z\""),
+    (
+        "end = \"2026-02-01T00:00:00Z\"",
+        "end = \"2026-03-01T00:00:00Z\"",
+    ),
     ("grace = \"5m\"", "grace = \"6m\""),
     ("ahead = \"1m\"", "ahead = \"2m\""),
-    ("{ column = \"rider\", type = \"integer\"", "{ column = \"rider\", type = \"text\""),
+    (
+        "{ column = \"rider\", type = \"integer\"",
+        "{ column = \"rider\", type = \"text\"",
+    ),
     ("{ column = \"rider\"", "{ column = \"driver\""),
     ("per = \"1d\"", "per = \"2d\""),
     ("max_records_per_window = 5", "max_records_per_window = 4"),
-    ("{ user = { column = \"rider\", type = \"integer\", per = \"1d\", max_records_per_window = 5 } }", "\"record\""),
+    (
+        "{ user = { column = \"rider\", type = \"integer\", per = \"1d\", max_records_per_window = 5 } }",
+        "\"record\"",
+    ),
     // What windows keep, release by release.
-    ("column = \"kilometres\", min = 0, max = 30", "column = \"miles\", min = 0, max = 30"),
-    ("column = \"kilometres\", min = 0, max = 30", "column = \"kilometres\", min = 5, max = 30"),
-    ("column = \"kilometres\", min = 0, max = 30", "column = \"kilometres\", min = 0, max = 35"),
-    ("max = 60, outside = \"drop\"", "max = 60, outside = \"clamp\""),
-    ("density = { bandwidths = [2] }", "density = { bandwidths = [3] }"),
+    (
+        "column = \"kilometres\", min = 0, max = 30",
+        "column = \"miles\", min = 0, max = 30",
+    ),
+    (
+        "column = \"kilometres\", min = 0, max = 30",
+        "column = \"kilometres\", min = 5, max = 30",
+    ),
+    (
+        "column = \"kilometres\", min = 0, max = 30",
+        "column = \"kilometres\", min = 0, max = 35",
+    ),
+    (
+        "max = 60, outside = \"drop\"",
+        "max = 60, outside = \"clamp\"",
+    ),
+    (
+        "density = { bandwidths = [2] }",
+        "density = { bandwidths = [3] }",
+    ),
     ("above = 20", "above = 21"),
     ("column = \"fare\"", "column = \"tip\""),
     ("max_records = 30", "max_records = 31"),
@@ -129,7 +156,10 @@ const BEARS: &[(&str, &str)] = &[
     ("values = [1, 2, 3]", "values = [1, 2]"),
     ("degree = 4", "degree = 5"),
     ("/ 15)^2", "/ 16)^2"),
-    ("at.minutes) / 15)^2)\"", "at.minutes) / 15)^2)\", clip = { sup = 0.5, sum = 1 }"),
+    (
+        "at.minutes) / 15)^2)\"",
+        "at.minutes) / 15)^2)\", clip = { sup = 0.5, sum = 1 }",
+    ),
 ];
 
 /// The same of messages in Arrow.
@@ -142,52 +172,93 @@ const BEARS_IN_ARROW: &[(&str, &str)] = &[
 /// What decides what becomes of it, or how it is read.
 const BEARS_NOT: &[(&str, &str)] = &[
     ("pipeline = \"rides\"", "pipeline = \"others\""),
-    ("brokers = \"localhost:9092\"", "brokers = \"127.0.0.1:9092\""),
+    (
+        "brokers = \"localhost:9092\"",
+        "brokers = \"127.0.0.1:9092\"",
+    ),
     // Another topic has another id, which is announced.
     ("topic = \"rides\"", "topic = \"others\""),
     ("clock_slack = \"45s\"", "clock_slack = \"50s\""),
-    ("clock_slack = \"45s\"", "clock_slack = \"45s\"\nclock = \"a-clock\""),
+    (
+        "clock_slack = \"45s\"",
+        "clock_slack = \"45s\"\nclock = \"a-clock\"",
+    ),
     ("readers = 2", "readers = 3"),
     ("publish_delay = \"3m\"", "publish_delay = \"4m\""),
     ("epsilon = 1.0", "epsilon = 2.0"),
     ("reserve = 0", "reserve = 0.1"),
     ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1e-9"),
     ("name = \"density\"", "name = \"distance\""),
-    ("name = \"density\"\nepsilon = 0.01", "name = \"density\"\nepsilon = 0.02"),
-    ("name = \"density\"\nepsilon = 0.01", "name = \"density\"\nshare = 0.02\nhorizon = \"365d\""),
-    ("name = \"density\"", "name = \"density\"\ntitle = \"Distance\""),
-    ("name = \"density\"", "name = \"density\"\nscale = \"paper\""),
+    (
+        "name = \"density\"\nepsilon = 0.01",
+        "name = \"density\"\nepsilon = 0.02",
+    ),
+    (
+        "name = \"density\"\nepsilon = 0.01",
+        "name = \"density\"\nshare = 0.02\nhorizon = \"365d\"",
+    ),
+    (
+        "name = \"density\"",
+        "name = \"density\"\ntitle = \"Distance\"",
+    ),
+    (
+        "name = \"density\"",
+        "name = \"density\"\nscale = \"paper\"",
+    ),
     ("name = \"density\"", "name = \"density\"\nnoise = \"cube\""),
-    ("name = \"density\"", "name = \"density\"\nwindows = { hopping = \"2h\" }"),
-    ("name = \"density\"", "name = \"density\"\nsmoothness = { lipschitz = [0.1] }"),
+    (
+        "name = \"density\"",
+        "name = \"density\"\nwindows = { hopping = \"2h\" }",
+    ),
+    (
+        "name = \"density\"",
+        "name = \"density\"\nsmoothness = { lipschitz = [0.1] }",
+    ),
     ("degree = 10\norder = 2", "degree = 11\norder = 2"),
     ("degree = 10\norder = 2", "degree = 10\norder = 3"),
-    ("degree = 10\norder = 2", "degree = 10\nprivate_order = { epsilon = 0.01, candidates = [1, 2] }"),
+    (
+        "degree = 10\norder = 2",
+        "degree = 10\nprivate_order = { epsilon = 0.01, candidates = [1, 2] }",
+    ),
     ("degree = 6", "degree = 7"),
     ("loss = \"hinge\"", "loss = \"logistic\""),
     ("bandwidth = 0.2", "bandwidth = 0.3"),
     (", c = 1,", ", c = 2,"),
     ("topic = \"rides-synopses\"", "topic = \"synopses\""),
     ("path = \"ledger\"", "path = \"elsewhere\""),
-    ("key_file = \"key\"", "key_file = \"other\"\nmost_megabytes = 9"),
-    ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:9464\"\ndetail = \"operator\""),
+    (
+        "key_file = \"key\"",
+        "key_file = \"other\"\nmost_megabytes = 9",
+    ),
+    (
+        "listen = \"127.0.0.1:9464\"",
+        "listen = \"127.0.0.1:9464\"\ndetail = \"operator\"",
+    ),
 ];
 
 fn reading(text: &str) -> String {
-    Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}")).reading()
+    Settings::parse(text, "f")
+        .unwrap_or_else(|faults| panic!("{faults}"))
+        .reading()
 }
 
 #[test]
 fn the_digest_of_reading_changes_with_what_bears_on_reading_and_with_nothing_else() {
     let json = "format = \"json\"";
-    let arrow = FILE.replace("time_format = \"milliseconds\"\n", "").replace(", type = \"text\"", "");
-    let arrow = arrow
-        .replace(", type = \"integer\"", "")
-        .replace(json, "skip = [{ partition = 0, offset = 17 }]\non_bad_message = \"stop\"");
+    let arrow = FILE
+        .replace("time_format = \"milliseconds\"\n", "")
+        .replace(", type = \"text\"", "");
+    let arrow = arrow.replace(", type = \"integer\"", "").replace(
+        json,
+        "skip = [{ partition = 0, offset = 17 }]\non_bad_message = \"stop\"",
+    );
     assert_ne!(reading(&arrow), reading(FILE));
     let user = "{ user = { column = \"rider\", type = \"integer\", per = \"1d\", max_records_per_window = 5 } }";
     let records = FILE.replace(user, "\"record\"");
-    let adjacency = [("\"add_remove\"", "{ replace_one = { records_per_window = 5000 } }")];
+    let adjacency = [(
+        "\"add_remove\"",
+        "{ replace_one = { records_per_window = 5000 } }",
+    )];
     let mut wrong = Vec::new();
     for (file, edits, changes) in [
         (FILE, BEARS, true),
@@ -227,18 +298,31 @@ fn kept(text: &str, folder: &Path) -> (Settings, Settings) {
     fs::write(folder.join("bernstream.toml"), text).expect("it is written");
     let chosen = Settings::parse(text, "f").expect("a sound configuration");
     let mut recorded: Value = serde_json::from_str(&canonical::recorded(&chosen)).expect("JSON");
-    let cells = recorded.pointer_mut("/releases/density/cells").expect("cells");
-    assert_ne!(*cells, json!({ "spline": "box", "steps": [23] }), "another choice than today's");
+    let cells = recorded
+        .pointer_mut("/releases/density/cells")
+        .expect("cells");
+    assert_ne!(
+        *cells,
+        json!({ "spline": "box", "steps": [23] }),
+        "another choice than today's"
+    );
     *cells = json!({ "spline": "box", "steps": [23] });
     let recorded = recorded.to_string();
-    let kept = Settings::load_keeping(&folder.join("bernstream.toml"), |_| Some(recorded.clone())).expect("settings");
-    assert_eq!(canonical::recorded(&kept), recorded, "what the ledger has recorded holds");
+    let kept = Settings::load_keeping(&folder.join("bernstream.toml"), |_| Some(recorded.clone()))
+        .expect("settings");
+    assert_eq!(
+        canonical::recorded(&kept),
+        recorded,
+        "what the ledger has recorded holds"
+    );
     (chosen, kept)
 }
 
 #[test]
 fn absorbers_read_what_the_ledger_of_the_worker_keeps_of_auto() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let [alone, together] = folders.each_ref().map(|folder| folder.path());
@@ -248,16 +332,28 @@ fn absorbers_read_what_the_ledger_of_the_worker_keeps_of_auto() {
         assert!(text.contains(fixed));
         // The first release only.
         let open = "epsilon = 1.0\nnoise = \"cells\"\nspline = \"auto\"\nstep = \"auto\"\nexpected_records = 60";
-        text.replacen(fixed, open, 1).replace("publish_delay = \"300ms\"", "publish_delay = \"30m\"")
+        text.replacen(fixed, open, 1)
+            .replace("publish_delay = \"300ms\"", "publish_delay = \"30m\"")
     };
-    let expected =
-        published_of(kept(&auto(alone), alone).1, alone, 1, &metrics(), |worker, absorbed| (worker, absorbed));
+    let expected = published_of(
+        kept(&auto(alone), alone).1,
+        alone,
+        1,
+        &metrics(),
+        |worker, absorbed| (worker, absorbed),
+    );
     assert_eq!(expected.len(), 6 * WINDOWS as usize);
     let (chosen, worker) = kept(&with_scale(&auto(together), together, NEVER), together);
-    assert_ne!(chosen.reading(), worker.reading(), "what the absorbers would choose is something else");
+    assert_ne!(
+        chosen.reading(),
+        worker.reading(),
+        "what the absorbers would choose is something else"
+    );
     let running = [absorber(together, None), absorber(together, None)];
     // Nothing is read here before the deadline, which never comes.
-    let published = published_of(worker, together, 1, &metrics(), |worker, absorbed| (worker, absorbed));
+    let published = published_of(worker, together, 1, &metrics(), |worker, absorbed| {
+        (worker, absorbed)
+    });
     drop(running);
     assert!(published == expected);
 }

@@ -16,32 +16,47 @@ use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::{Detail, Metrics};
-use bernstream_worker::scale::{Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces};
+use bernstream_worker::scale::{
+    Absorbing, Announcement, Head, Keys, Message, Partial, Piece, ScaleTopic, pieces,
+};
 use rdkafka::consumer::Consumer;
 
 use crate::absorbers::{NEVER, Scene, absorber, with_scale};
 use crate::absorbers_forged::soon;
 use crate::absorbers_partials::{Records, add_partitions, answer};
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, WINDOWS, configuration, origin, published_by, published_with, send};
+use crate::readers::{
+    PARTITIONS, WINDOWS, configuration, origin, published_by, published_with, send,
+};
 
 /// Announcements of long ago, which an absorber that has started since has never seen, and those that it has answered: thousands of them
 /// stand before a new one, and it answers that and nothing else.
 #[test]
 fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     const OLD: u64 = 2_000;
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let like = send(&servers);
     let folder = tempfile::tempdir().expect("a folder");
-    let text = with_scale(&configuration(&servers, &like, folder.path(), 1), folder.path(), "1s");
+    let text = with_scale(
+        &configuration(&servers, &like, folder.path(), 1),
+        folder.path(),
+        "1s",
+    );
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
-    let id = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned();
+    let id = Stretches::open(input.clone(), settings.columns.clone())
+        .expect("it opens")
+        .id()
+        .to_owned();
     // Each has a name of its own: a later ledger would have asked for it.
     let announcement = |number: u64| {
         let rules = &settings.windows;
@@ -60,26 +75,61 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
         }
     };
     let sealed = |number: u64, sent: Timestamp| {
-        let head = Head { id: ScaleTopic::new_id().expect("an id"), sent };
-        keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(number) }).expect("sealed")
+        let head = Head {
+            id: ScaleTopic::new_id().expect("an id"),
+            sent,
+        };
+        keys.sealed(&Message::Announcement {
+            head,
+            read: 9,
+            announcement: announcement(number),
+        })
+        .expect("sealed")
     };
     let mut producer = Producer::new(broker, scale.topic.clone());
     let mut write = |payload: &[u8]| {
-        producer.send(Record { partition: Some(0), payload, ..Record::default() }).expect("it is sent");
+        producer
+            .send(Record {
+                partition: Some(0),
+                payload,
+                ..Record::default()
+            })
+            .expect("it is sent");
     };
     let names = |number: u64| {
-        (0..PARTITIONS).map(|p| announcement(number).name(p).expect("announced")).collect::<BTreeSet<_>>()
+        (0..PARTITIONS)
+            .map(|p| announcement(number).name(p).expect("announced"))
+            .collect::<BTreeSet<_>>()
     };
     let running = absorber(folder.path(), None);
     // Until the group has given it its partitions a worker repeats what it asks.
-    let first = Head { id: ScaleTopic::new_id().expect("an id"), sent: Timestamp::now() };
+    let first = Head {
+        id: ScaleTopic::new_id().expect("an id"),
+        sent: Timestamp::now(),
+    };
     let started = Instant::now();
     loop {
-        let head = Head { sent: Timestamp::now(), ..first.clone() };
-        write(&keys.sealed(&Message::Announcement { head, read: 9, announcement: announcement(0) }).expect("sealed"));
+        let head = Head {
+            sent: Timestamp::now(),
+            ..first.clone()
+        };
+        write(
+            &keys
+                .sealed(&Message::Announcement {
+                    head,
+                    read: 9,
+                    announcement: announcement(0),
+                })
+                .expect("sealed"),
+        );
         let until = Instant::now() + Duration::from_secs(1);
-        let has_answered = std::iter::from_fn(|| (Instant::now() < until).then_some(()))
-            .any(|()| matches!(topic.next(Duration::from_millis(50), soon()), Some(Message::Piece(_))));
+        let has_answered =
+            std::iter::from_fn(|| (Instant::now() < until).then_some(())).any(|()| {
+                matches!(
+                    topic.next(Duration::from_millis(50), soon()),
+                    Some(Message::Piece(_))
+                )
+            });
         if has_answered {
             break;
         }
@@ -90,18 +140,28 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     for number in 1..=10 {
         let one = sealed(number, Timestamp::now());
         write(&one);
-        assert!(topic_answers(&mut topic, &names(number)).is_superset(&names(number)), "{number}");
+        assert!(
+            topic_answers(&mut topic, &names(number)).is_superset(&names(number)),
+            "{number}"
+        );
         answered.push(one);
     }
     let long_ago = Timestamp::now().minus(Duration::from_secs(600));
-    let old: Vec<Vec<u8>> = (0..OLD).map(|number| sealed(100 + number, long_ago)).collect();
+    let old: Vec<Vec<u8>> = (0..OLD)
+        .map(|number| sealed(100 + number, long_ago))
+        .collect();
     for (one, another) in old.iter().zip(answered.iter().cycle()) {
         write(one);
         write(another);
     }
     write(&sealed(50, Timestamp::now()));
     let found = topic_answers(&mut topic, &names(50));
-    assert!(found == names(50), "{} partials, {} of them asked for", found.len(), names(50).len());
+    assert!(
+        found == names(50),
+        "{} partials, {} of them asked for",
+        found.len(),
+        names(50).len()
+    );
     drop(running);
 }
 
@@ -125,7 +185,9 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scene.configuration(folder.path(), NEVER);
     let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     let scale = settings.scale.clone().expect("it has one");
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
@@ -138,7 +200,8 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
         scope.spawn(|| {
             let mut is_forged = false;
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                if let Some(Message::Announcement { announcement, .. }) =
+                    topic.next(Duration::from_millis(20), soon())
                 {
                     let asked = Arc::new(announcement);
                     let honest = i32::from(!is_forged);
@@ -146,11 +209,21 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
                     if !std::mem::replace(&mut is_forged, true) {
                         let name = asked.name(0).expect("announced");
                         let bytes = outside();
-                        topic.send(&Partial { name, partition: 0, bytes }, "liar", &|| ());
+                        topic.send(
+                            &Partial {
+                                name,
+                                partition: 0,
+                                bytes,
+                            },
+                            "liar",
+                            &|| (),
+                        );
                     }
                 }
                 let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
-                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
+                step.finished
+                    .iter()
+                    .for_each(|partial| topic.send(partial, "honest", &|| ()));
             }
         });
         let published = published_with(&text, folder.path(), 1, &metrics);
@@ -158,7 +231,10 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
         assert!(published == scene.expected);
     });
     let shown = metrics.render().expect("metrics");
-    assert!(shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#), "{shown}");
+    assert!(
+        shown.contains(r#"bernstream_partials_total{absorber="liar",fate="refused""#),
+        "{shown}"
+    );
 }
 
 /// An absorber that gets no more through than the last piece of its partials, but for one partition: after the first window the worker reads
@@ -172,13 +248,17 @@ fn the_last_piece_alone_is_no_partial() {
     let scale = settings.scale.expect("it has one");
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
-    let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let mut topic =
+        ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
     let input = Records::new(&scene.servers, &scene.topic);
     let whole: BTreeMap<_, _> = (0..PARTITIONS)
         .flat_map(|partition| (0..WINDOWS.unsigned_abs()).map(move |window| (window, partition)))
         .map(|(window, partition)| {
             let asked = input.announced(window, partition, input.high(partition));
-            ((asked.window.start, partition), answer(&mut input.open(), &asked, partition))
+            (
+                (asked.window.start, partition),
+                answer(&mut input.open(), &asked, partition),
+            )
         })
         .collect();
     let mut producer = Producer::new(broker, scale.topic.clone());
@@ -188,23 +268,49 @@ fn the_last_piece_alone_is_no_partial() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20), soon())
+                let Some(Message::Announcement { announcement, .. }) =
+                    topic.next(Duration::from_millis(20), soon())
                 else {
                     continue;
                 };
                 let mut send = |partition: i32, is_whole: bool| {
                     let bytes = whole[&(announcement.window.start, partition)].clone();
                     let name = announcement.name(partition).expect("announced");
-                    let piece = pieces(&Partial { name, partition, bytes }).expect("pieces").remove(0);
-                    let piece = if is_whole { piece } else { Piece { number: 1, of: 2, ..piece } };
+                    let piece = pieces(&Partial {
+                        name,
+                        partition,
+                        bytes,
+                    })
+                    .expect("pieces")
+                    .remove(0);
+                    let piece = if is_whole {
+                        piece
+                    } else {
+                        Piece {
+                            number: 1,
+                            of: 2,
+                            ..piece
+                        }
+                    };
                     let payload = keys.sealed(&Message::Piece(piece)).expect("sealed");
-                    let record = Record { partition: Some(1), payload: &payload, ..Record::default() };
+                    let record = Record {
+                        partition: Some(1),
+                        payload: &payload,
+                        ..Record::default()
+                    };
                     producer.send(record).expect("it is sent");
                 };
                 (1..PARTITIONS).for_each(|partition| send(partition, false));
                 // The window is not over before this one is there.
                 thread::sleep(Duration::from_millis(500));
-                read_here.push(metrics.operator.as_ref().expect("its level").read_here.get());
+                read_here.push(
+                    metrics
+                        .operator
+                        .as_ref()
+                        .expect("its level")
+                        .read_here
+                        .get(),
+                );
                 send(0, true);
             }
         });
@@ -247,14 +353,26 @@ fn partitions_that_are_added_to_the_topic_of_absorbers_lose_nothing() {
     let settings = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
     let name = kafka::fresh_topic(&scene.servers, "few", 2, &settings);
     let text = scene.configuration(folder.path(), NEVER);
-    let made = Settings::parse(&text, "f").expect("a sound configuration").scale.expect("it has one").topic;
-    let text = text.replace(&format!("topic = \"{made}\""), &format!("topic = \"{name}\""));
+    let made = Settings::parse(&text, "f")
+        .expect("a sound configuration")
+        .scale
+        .expect("it has one")
+        .topic;
+    let text = text.replace(
+        &format!("topic = \"{made}\""),
+        &format!("topic = \"{name}\""),
+    );
     fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
     let published = thread::scope(|scope| {
         let worker = scope.spawn(|| published_by(&text, folder.path(), 1));
         let client = kafka::at(&scene.servers).consumer(&[]).expect("a client");
         let started = Instant::now();
-        while client.fetch_watermarks(&name, 0, PATIENCE).expect("an answer").1 == 0 {
+        while client
+            .fetch_watermarks(&name, 0, PATIENCE)
+            .expect("an answer")
+            .1
+            == 0
+        {
             assert!(started.elapsed() < PATIENCE, "the worker announces nothing");
             thread::sleep(Duration::from_millis(50));
         }

@@ -73,13 +73,18 @@ impl Dashboard {
     fn of(arguments: &[&str]) -> Dashboard {
         let (said, says) = std::io::pipe().expect("a pipe");
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-        command.args(arguments).stdout(says.try_clone().expect("a copy")).stderr(says);
+        command
+            .args(arguments)
+            .stdout(says.try_clone().expect("a copy"))
+            .stderr(says);
         let child = command.spawn().expect("it starts");
         drop(command);
         let mut lines = BufReader::new(said).lines().map(|line| line.expect("text"));
         let place = |line: String| {
             let (_, place) = line.split_once("http://")?;
-            let end = place.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(place.len());
+            let end = place
+                .find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':')
+                .unwrap_or(place.len());
             (!place.contains("/metrics")).then(|| place[..end].to_owned())
         };
         let address = lines.find_map(place).expect("an address");
@@ -93,35 +98,60 @@ impl Dashboard {
     }
 
     fn get(&self, path: &str) -> Value {
-        let Answer { status, headers, body } = self.ask("GET", path);
-        assert!(status == 200 && headers.contains("content-type: application/json"), "{path}: {headers}\n{body}");
+        let Answer {
+            status,
+            headers,
+            body,
+        } = self.ask("GET", path);
+        assert!(
+            status == 200 && headers.contains("content-type: application/json"),
+            "{path}: {headers}\n{body}"
+        );
         serde_json::from_str(&body).expect("JSON")
     }
 
     /// Why it does not answer.
     fn refusal(&self, path: &str) -> (u16, String) {
-        let Answer { status, headers, body } = self.ask("GET", path);
-        assert!(headers.contains("content-type: application/json"), "{headers}");
-        let error = serde_json::from_str::<Value>(&body).expect("JSON")["error"].as_str().expect("words").to_owned();
+        let Answer {
+            status,
+            headers,
+            body,
+        } = self.ask("GET", path);
+        assert!(
+            headers.contains("content-type: application/json"),
+            "{headers}"
+        );
+        let error = serde_json::from_str::<Value>(&body).expect("JSON")["error"]
+            .as_str()
+            .expect("words")
+            .to_owned();
         (status, error)
     }
 
     fn events(&self, last: Option<&str>) -> Events {
-        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        let last = last
+            .map(|id| format!("Last-Event-ID: {id}\r\n"))
+            .unwrap_or_default();
         let request = format!("GET /api/v1/events HTTP/1.0\r\n{last}\r\n");
         let mut lines = BufReader::new(http::connect(&self.address, &request).expect("it listens"));
         let mut headers = String::new();
         while !headers.ends_with("\r\n\r\n") {
             lines.read_line(&mut headers).expect("headers");
         }
-        assert!(headers.contains("content-type: text/event-stream"), "{headers}");
+        assert!(
+            headers.contains("content-type: text/event-stream"),
+            "{headers}"
+        );
         assert_strict(&headers);
         Events(lines)
     }
 
     /// SIGTERM, as a container does it; it ends soon, and well.
     fn end(mut self) {
-        let kill = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill");
+        let kill = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()
+            .expect("kill");
         assert!(kill.success() && self.child.wait().expect("it ends").success());
     }
 }
@@ -149,7 +179,10 @@ impl Events {
         let mut data = None;
         loop {
             let mut line = String::new();
-            assert!(self.0.read_line(&mut line).expect("an event in time") > 0, "the stream goes on");
+            assert!(
+                self.0.read_line(&mut line).expect("an event in time") > 0,
+                "the stream goes on"
+            );
             match line.trim_end_matches('\n').split_once(": ") {
                 Some(("event", text)) => name = text.to_owned(),
                 Some(("id", text)) => id = text.to_owned(),
@@ -191,7 +224,10 @@ impl Events {
         let hello = self.next();
         assert_eq!(hello.name, "hello");
         let count = hello.data["history"].as_u64().expect("a number");
-        (hello.data, (0..count).map(|_| self.next_of("synopsis")).collect())
+        (
+            hello.data,
+            (0..count).map(|_| self.next_of("synopsis")).collect(),
+        )
     }
 }
 
@@ -215,14 +251,25 @@ fn release(folder: &Path) -> PathBuf {
 
 fn release_of(folder: &Path, text: &str) -> PathBuf {
     let configuration = folder.join("bernstream.toml");
-    fs::write(&configuration, text.replace("FOLDER", &folder.display().to_string())).expect("written");
+    fs::write(
+        &configuration,
+        text.replace("FOLDER", &folder.display().to_string()),
+    )
+    .expect("written");
     let output = bernstream(&["run", &configuration.display().to_string()]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     folder.join("out")
 }
 
 fn bernstream(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs")
+    Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(arguments)
+        .output()
+        .expect("it runs")
 }
 
 fn open(path: &Path) -> Synopsis {
@@ -245,7 +292,9 @@ fn put(path: &Path, bytes: &[u8]) {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 #[test]
@@ -260,7 +309,11 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     let dashboard = Dashboard::start(&[&out.display().to_string()]);
 
     let end = open(&late).description().window.end;
-    assert_eq!(newest.description().grid_end, Some(end), "which window is the last is known before");
+    assert_eq!(
+        newest.description().grid_end,
+        Some(end),
+        "which window is the last is known before"
+    );
 
     // Everything that lies there.
     let mut events = dashboard.events(None);
@@ -272,21 +325,38 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     let list = dashboard.get("/api/v1/synopses");
     assert_eq!(list.as_array().expect("a list").len(), 6 * WINDOWS - 1);
     let of = |event: &Event| Synopsis::from_json(&event.data.to_string()).expect("a synopsis");
-    assert!(seen.iter().any(|event| of(event) == newest), "byte for byte what was released");
-    let ends: Vec<Timestamp> = seen.iter().map(|event| of(event).description().window.end).collect();
+    assert!(
+        seen.iter().any(|event| of(event) == newest),
+        "byte for byte what was released"
+    );
+    let ends: Vec<Timestamp> = seen
+        .iter()
+        .map(|event| of(event).description().window.end)
+        .collect();
     assert!(ends.is_sorted(), "the oldest first");
 
     // Its numbers.
     let about = newest.description();
     let latest = dashboard.get("/api/v1/synopses/latest?release=delay&key=JFK");
-    assert_eq!(Synopsis::from_json(&latest.to_string()).expect("a synopsis"), newest);
+    assert_eq!(
+        Synopsis::from_json(&latest.to_string()).expect("a synopsis"),
+        newest
+    );
     let evaluator = newest.evaluator(about.order).expect("an evaluator");
     let assert_row = |row: &Value, point: &[f64], synopsis: &Synopsis| {
         let value = synopsis.evaluate(point).expect("a value");
         let half = synopsis.half_width(point).expect("a width");
-        assert_eq!([&row["value"], &row["lower"], &row["upper"]].map(number), [value, value - half, value + half]);
-        let total = synopsis.form_error().map(|form| [value - (half + form), value + (half + form)]);
-        assert_eq!([&row["total_lower"], &row["total_upper"]].map(Value::as_f64), [0, 1].map(|end| Some(total?[end])));
+        assert_eq!(
+            [&row["value"], &row["lower"], &row["upper"]].map(number),
+            [value, value - half, value + half]
+        );
+        let total = synopsis
+            .form_error()
+            .map(|form| [value - (half + form), value + (half + form)]);
+        assert_eq!(
+            [&row["total_lower"], &row["total_upper"]].map(Value::as_f64),
+            [0, 1].map(|end| Some(total?[end]))
+        );
     };
     let curve = dashboard.get("/api/v1/curve?release=delay&key=JFK&points=31");
     assert_eq!(curve.as_array().expect("rows").len(), 31);
@@ -296,55 +366,105 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
         assert!((number(&row["value"]) - evaluator.evaluate(&[x]).expect("a value")).abs() < 1e-6);
         assert_row(row, &[number(&row["dep_delay"])], &newest);
     }
-    let older =
-        format!("/api/v1/curve?release=delay&key=JFK&points=3&window={}", open(&files[0]).description().window.start);
+    let older = format!(
+        "/api/v1/curve?release=delay&key=JFK&points=3&window={}",
+        open(&files[0]).description().window.start
+    );
     assert_row(&dashboard.get(&older)[1], &[75.0], &open(&files[0]));
     let surface = dashboard.get("/api/v1/curve?release=delays&key=EWR&points=5");
     let two = open(&synopses(&out, "delays", "EWR")[3]);
     assert_eq!(surface.as_array().expect("rows").len(), 25);
-    assert_eq!([&surface[7]["dep_delay"], &surface[7]["arr_delay"]].map(number), [22.5, 60.0]);
+    assert_eq!(
+        [&surface[7]["dep_delay"], &surface[7]["arr_delay"]].map(number),
+        [22.5, 60.0]
+    );
     assert_row(&surface[7], &[22.5, 60.0], &two);
     let history = dashboard.get("/api/v1/history?release=delay&key=JFK&at=15");
     assert_eq!(history.as_array().expect("rows").len(), 3);
     for (row, file) in history.as_array().expect("rows").iter().zip(&files) {
         let synopsis = open(file);
         assert_row(row, &[15.0], &synopsis);
-        assert_eq!(row["window_start"], synopsis.description().window.start.to_string());
+        assert_eq!(
+            row["window_start"],
+            synopsis.description().window.start.to_string()
+        );
         assert_eq!(row["time"], synopsis.description().window.end.to_string());
-        assert_eq!(row["published"], synopsis.description().published.to_string());
+        assert_eq!(
+            row["published"],
+            synopsis.description().published.to_string()
+        );
     }
     let range = "/api/v1/query?release=delay&key=JFK&range=15..180";
     let found = newest.integrate(&[[15.0, 180.0]]);
     let counted = &dashboard.get(range)["answers"][0];
     let found = found.expect("an integral");
     assert_eq!(number(&counted["value"]), found.value);
-    assert_eq!(number(&counted["interval"]["upper"]), found.value + found.noise.half_width);
+    assert_eq!(
+        number(&counted["interval"]["upper"]),
+        found.value + found.noise.half_width
+    );
     assert_eq!(counted["form_error"].as_f64(), found.form_error);
     assert_eq!(newest.form_error().is_some(), found.form_error.is_some());
-    let csv = dashboard.ask("GET", "/api/v1/curve?release=delay&key=JFK&points=2&format=csv");
-    assert!(csv.headers.contains("content-type: text/csv"), "{}", csv.headers);
+    let csv = dashboard.ask(
+        "GET",
+        "/api/v1/curve?release=delay&key=JFK&points=2&format=csv",
+    );
+    assert!(
+        csv.headers.contains("content-type: text/csv"),
+        "{}",
+        csv.headers
+    );
     let lines: Vec<&str> = csv.body.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("dep_delay,value,lower,upper,total_lower,total_upper", 3));
-    assert!(lines[1].starts_with(&format!("-30,{},", evaluator.evaluate(&[-30.0]).expect("a value"))), "{}", lines[1]);
+    assert_eq!(
+        (lines[0], lines.len()),
+        ("dep_delay,value,lower,upper,total_lower,total_upper", 3)
+    );
+    assert!(
+        lines[1].starts_with(&format!(
+            "-30,{},",
+            evaluator.evaluate(&[-30.0]).expect("a value")
+        )),
+        "{}",
+        lines[1]
+    );
     let moments = open(&synopses(&out, "summary", "EWR")[3]);
     let asked = dashboard.get("/api/v1/query?release=summary&key=EWR&ask=exp(-(dep_delay/60)%5E2)");
     let query = Query::expression("exp(-(dep_delay/60)^2)", &moments).expect("a query");
     let answer = moments.answer(&query).expect("an answer");
     assert_eq!(asked["answer"], serde_json::to_value(answer).expect("JSON"));
-    assert_eq!(asked["weights"], serde_json::to_value(moments.weights(&query).expect("weights")).expect("JSON"));
-    assert_eq!((&asked["function"], &asked["key"]), (&"exp(-(dep_delay/60)^2)".into(), &"EWR".into()));
+    assert_eq!(
+        asked["weights"],
+        serde_json::to_value(moments.weights(&query).expect("weights")).expect("JSON")
+    );
+    assert_eq!(
+        (&asked["function"], &asked["key"]),
+        (&"exp(-(dep_delay/60)^2)".into(), &"EWR".into())
+    );
 
     // As it grows.
     fs::rename(&late, &files[3]).expect("moved there");
     let live = events.next_of("synopsis");
     assert_eq!(of(&live), open(&files[3]));
     let latest = dashboard.get("/api/v1/synopses/latest?release=delay&key=JFK");
-    assert_eq!(Synopsis::from_json(&latest.to_string()).expect("a synopsis"), open(&files[3]));
+    assert_eq!(
+        Synopsis::from_json(&latest.to_string()).expect("a synopsis"),
+        open(&files[3])
+    );
 
     // A browser that comes back.
     let (_, again) = dashboard.events(Some(&seen[20].id)).history();
-    let expected: Vec<&str> = seen[21..].iter().chain([&live]).map(|event| event.id.as_str()).collect();
-    assert_eq!(again.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), expected);
+    let expected: Vec<&str> = seen[21..]
+        .iter()
+        .chain([&live])
+        .map(|event| event.id.as_str())
+        .collect();
+    assert_eq!(
+        again
+            .iter()
+            .map(|event| event.id.as_str())
+            .collect::<Vec<_>>(),
+        expected
+    );
     let mut elsewhere = dashboard.events(Some("another-20"));
     let (hello, all) = elsewhere.history();
     assert_eq!(all.len(), 6 * WINDOWS);
@@ -353,19 +473,44 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     assert!(Timestamp::parse(hello["now"].as_str().expect("a time")).is_some());
 
     // What cannot be read.
-    put(&out.join("flights/delay/broken.arrows"), b"<script>alert(1)</script>");
+    put(
+        &out.join("flights/delay/broken.arrows"),
+        b"<script>alert(1)</script>",
+    );
     let unreadable = events.next_of("unreadable");
     assert_eq!(unreadable.data["where"], "flights/delay/broken.arrows");
-    assert!(unreadable.data["why"].as_str().expect("words").contains("not a synopsis"));
+    assert!(
+        unreadable.data["why"]
+            .as_str()
+            .expect("words")
+            .contains("not a synopsis")
+    );
 
     // A folder that goes, and comes back.
     let away = folder.path().join("away");
     fs::rename(&out, &away).expect("moved away");
     let lost = events.next_source(false);
-    assert!(lost["why"].as_str().expect("words").contains("cannot be read"), "{lost:?}");
+    assert!(
+        lost["why"]
+            .as_str()
+            .expect("words")
+            .contains("cannot be read"),
+        "{lost:?}"
+    );
     fs::rename(&away, &out).expect("moved back");
-    assert_eq!(events.next_source(true), serde_json::json!({ "connected": true, "why": null }));
-    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 6 * WINDOWS, "nothing twice");
+    assert_eq!(
+        events.next_source(true),
+        serde_json::json!({ "connected": true, "why": null })
+    );
+    assert_eq!(
+        dashboard
+            .get("/api/v1/synopses")
+            .as_array()
+            .expect("a list")
+            .len(),
+        6 * WINDOWS,
+        "nothing twice"
+    );
     dashboard.end();
 }
 
@@ -386,61 +531,151 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
     worst.release = "r\u{2028}\r\n\r\nevent: hello".to_owned();
     worst.domain[0].column = "=cmd(),\"value\"".to_owned();
     let worst = Synopsis::new(worst, vec![1.0, 2.0, 3.0]).expect("a synopsis");
-    put(&folder.path().join("worst.arrows"), &worst.encode().expect("sealed").bytes);
-    put(&folder.path().join("plain.arrows"), &example("JFK", 2).encode().expect("sealed").bytes);
+    put(
+        &folder.path().join("worst.arrows"),
+        &worst.encode().expect("sealed").bytes,
+    );
+    put(
+        &folder.path().join("plain.arrows"),
+        &example("JFK", 2).encode().expect("sealed").bytes,
+    );
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     let mut events = dashboard.events(None);
     let both = [events.next_of("synopsis"), events.next_of("synopsis")];
-    assert!(
-        both.iter().any(|event| event.data["key"] == hostile && event.data["release"] == worst.description().release)
+    assert!(both.iter().any(|event| event.data["key"] == hostile
+        && event.data["release"] == worst.description().release));
+    assert_eq!(
+        dashboard
+            .get("/api/v1/synopses")
+            .as_array()
+            .expect("a list")
+            .len(),
+        2
     );
-    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 2);
     let asked = "key=%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E%0A%0Adata%3A+%22%27";
-    assert_eq!(dashboard.get(&format!("/api/v1/synopses/latest?{asked}"))["key"], hostile);
-    assert_eq!(number(&dashboard.get(&format!("/api/v1/curve?{asked}&points=2"))[1]["=cmd(),\"value\""]), 180.0);
+    assert_eq!(
+        dashboard.get(&format!("/api/v1/synopses/latest?{asked}"))["key"],
+        hostile
+    );
+    assert_eq!(
+        number(&dashboard.get(&format!("/api/v1/curve?{asked}&points=2"))[1]["=cmd(),\"value\""]),
+        180.0
+    );
     let csv = dashboard.ask("GET", &format!("/api/v1/curve?{asked}&points=2&format=csv"));
     assert!(
-        csv.body.starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper,total_lower,total_upper\r\n"),
+        csv.body
+            .starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper,total_lower,total_upper\r\n"),
         "{}",
         csv.body
     );
 
     for (path, status, word) in [
         ("/api/v1/synopses/latest", 400, "several releases or keys"),
-        ("/api/v1/synopses/latest?key=%3Cb%3E", 404, "no synopsis matches"),
-        ("/api/v1/synopses/latest?key=JFK&window=yesterday", 400, "is not a time"),
-        ("/api/v1/synopses/latest?key=JFK&window=2013-01-01T00:00:00Z", 404, "no cached window"),
-        ("/api/v1/synopses/latest?keys=JFK", 400, "unknown field `keys`"),
+        (
+            "/api/v1/synopses/latest?key=%3Cb%3E",
+            404,
+            "no synopsis matches",
+        ),
+        (
+            "/api/v1/synopses/latest?key=JFK&window=yesterday",
+            400,
+            "is not a time",
+        ),
+        (
+            "/api/v1/synopses/latest?key=JFK&window=2013-01-01T00:00:00Z",
+            404,
+            "no cached window",
+        ),
+        (
+            "/api/v1/synopses/latest?keys=JFK",
+            400,
+            "unknown field `keys`",
+        ),
         ("/api/v1/curve?key=JFK&points=1", 400, "at least 2"),
-        ("/api/v1/curve?key=JFK&points=20001", 400, "at most 20000 rows"),
+        (
+            "/api/v1/curve?key=JFK&points=20001",
+            400,
+            "at most 20000 rows",
+        ),
         ("/api/v1/curve?key=JFK&points=-3", 400, "points"),
-        ("/api/v1/curve?key=JFK&format=xml", 400, "unknown variant `xml`"),
+        (
+            "/api/v1/curve?key=JFK&format=xml",
+            400,
+            "unknown variant `xml`",
+        ),
         ("/api/v1/history?key=JFK", 400, "'at' is missing"),
         ("/api/v1/history?key=JFK&at=x", 400, "'x' is not a number"),
         ("/api/v1/history?key=JFK&at=NaN", 400, "outside the domain"),
         ("/api/v1/history?key=JFK&at=1,2", 400, "1 coordinates"),
-        ("/api/v1/history?key=JFK&at=1000", 400, "outside the domain -30 to 180"),
-        ("/api/v1/query?key=JFK&ask=dep_delay", 400, "function of a point"),
+        (
+            "/api/v1/history?key=JFK&at=1000",
+            400,
+            "outside the domain -30 to 180",
+        ),
+        (
+            "/api/v1/query?key=JFK&ask=dep_delay",
+            400,
+            "function of a point",
+        ),
         ("/api/v1/query?key=JFK", 400, "needs 'ask'"),
-        ("/api/v1/query?key=JFK&range=0..10&quantile=0.5", 400, "no tables of cells"),
-        ("/api/v1/query?key=JFK&range=0..10,2..3", 400, "two ends on each axis"),
-        ("/api/v1/query?key=JFK&range=0..1000", 400, "outside the domain -30 to 180"),
-        ("/api/v1/query?key=JFK&range=0-10", 400, "not a range such as 10..20"),
+        (
+            "/api/v1/query?key=JFK&range=0..10&quantile=0.5",
+            400,
+            "no tables of cells",
+        ),
+        (
+            "/api/v1/query?key=JFK&range=0..10,2..3",
+            400,
+            "two ends on each axis",
+        ),
+        (
+            "/api/v1/query?key=JFK&range=0..1000",
+            400,
+            "outside the domain -30 to 180",
+        ),
+        (
+            "/api/v1/query?key=JFK&range=0-10",
+            400,
+            "not a range such as 10..20",
+        ),
         ("/api/v2", 404, "nothing here"),
         ("/../Cargo.toml", 404, "nothing here"),
     ] {
         let (answered, why) = dashboard.refusal(path);
-        assert!(answered == status && why.contains(word), "{path}: {answered} {why}");
+        assert!(
+            answered == status && why.contains(word),
+            "{path}: {answered} {why}"
+        );
     }
     let long = "1%2B".repeat(2000) + "1";
-    assert_eq!(dashboard.refusal(&format!("/api/v1/query?key=JFK&ask={long}")).0, 400);
+    assert_eq!(
+        dashboard
+            .refusal(&format!("/api/v1/query?key=JFK&ask={long}"))
+            .0,
+        400
+    );
 
-    for path in ["/", "/bernstream.js", "/api/v1/synopses", "/api/v1/curve?key=JFK", "/no"] {
+    for path in [
+        "/",
+        "/bernstream.js",
+        "/api/v1/synopses",
+        "/api/v1/curve?key=JFK",
+        "/no",
+    ] {
         assert_strict(&dashboard.ask("GET", path).headers);
     }
     let page = dashboard.ask("GET", "/");
-    assert!(page.status == 200 && page.headers.contains("content-type: text/html") && page.body.contains("<html"));
-    assert!(dashboard.ask("GET", "/bernstream.js").headers.contains("content-type: text/javascript"));
+    assert!(
+        page.status == 200
+            && page.headers.contains("content-type: text/html")
+            && page.body.contains("<html")
+    );
+    assert!(
+        dashboard
+            .ask("GET", "/bernstream.js")
+            .headers
+            .contains("content-type: text/javascript")
+    );
     for method in ["POST", "DELETE", "OPTIONS"] {
         let refused = dashboard.ask(method, "/api/v1/synopses");
         assert_eq!(refused.status, 405);
@@ -454,29 +689,55 @@ fn the_files_of_the_page_are_sent_compressed_to_who_asks() {
     let folder = tempfile::tempdir().expect("a folder");
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     let plain = dashboard.ask("GET", "/page.js");
-    assert!(plain.headers.contains("vary: accept-encoding") && !plain.headers.contains("content-encoding"));
-    for (accepted, compressed) in
-        [("gzip, deflate", true), ("br;q=1.0, GZIP;q=0.8", true), ("gzip;q=0, *", false), ("x-gzip-2", false)]
-    {
+    assert!(
+        plain.headers.contains("vary: accept-encoding")
+            && !plain.headers.contains("content-encoding")
+    );
+    for (accepted, compressed) in [
+        ("gzip, deflate", true),
+        ("br;q=1.0, GZIP;q=0.8", true),
+        ("gzip;q=0, *", false),
+        ("x-gzip-2", false),
+    ] {
         let request = format!("GET /page.js HTTP/1.0\r\nAccept-Encoding: {accepted}\r\n\r\n");
         let mut answer = Vec::new();
-        http::connect(&dashboard.address, &request).expect("it listens").read_to_end(&mut answer).expect("an answer");
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("headers") + 4;
+        http::connect(&dashboard.address, &request)
+            .expect("it listens")
+            .read_to_end(&mut answer)
+            .expect("an answer");
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .expect("headers")
+            + 4;
         let headers = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
         let body = &answer[end..];
         assert_strict(&headers);
-        assert!(headers.contains("content-type: text/javascript") && headers.contains("vary: accept-encoding"));
-        assert_eq!(headers.contains("content-encoding: gzip"), compressed, "{accepted}: {headers}");
+        assert!(
+            headers.contains("content-type: text/javascript")
+                && headers.contains("vary: accept-encoding")
+        );
+        assert_eq!(
+            headers.contains("content-encoding: gzip"),
+            compressed,
+            "{accepted}: {headers}"
+        );
         let mut text = String::new();
         match compressed {
-            true => GzDecoder::new(body).read_to_string(&mut text).expect("gzip"),
+            true => GzDecoder::new(body)
+                .read_to_string(&mut text)
+                .expect("gzip"),
             false => {
                 let mut body = body;
                 body.read_to_string(&mut text).expect("text")
             }
         };
         assert_eq!(text, plain.body, "{accepted}");
-        assert!(!compressed || 2 * body.len() < text.len(), "{accepted}: {} bytes", body.len());
+        assert!(
+            !compressed || 2 * body.len() < text.len(),
+            "{accepted}: {} bytes",
+            body.len()
+        );
     }
 }
 
@@ -484,11 +745,16 @@ fn the_files_of_the_page_are_sent_compressed_to_who_asks() {
 #[test]
 fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     let folder = tempfile::tempdir().expect("a folder");
-    let golden: Value = serde_json::from_str(include_str!("../../clients/golden/cells-number-1d.json")).expect("JSON");
+    let golden: Value =
+        serde_json::from_str(include_str!("../../clients/golden/cells-number-1d.json"))
+            .expect("JSON");
     let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).expect("a synopsis");
     let file = folder.path().join("cells.arrows");
     put(&file, &synopsis.encode().expect("sealed").bytes);
-    let questions = Questions { ranges: vec!["-5..40".parse().expect("a range")], quantiles: vec![0.5] };
+    let questions = Questions {
+        ranges: vec!["-5..40".parse().expect("a range")],
+        quantiles: vec![0.5],
+    };
     let answers = synopsis.ask(&questions).expect("answers");
     let expected = in_context(&answers, synopsis.description());
     assert_eq!(
@@ -497,16 +763,36 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     );
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     dashboard.events(None).next_of("synopsis");
-    assert_eq!(dashboard.get("/api/v1/query?range=-5..40&quantile=0.5"), expected);
+    assert_eq!(
+        dashboard.get("/api/v1/query?range=-5..40&quantile=0.5"),
+        expected
+    );
     let table = dashboard.get("/api/v1/curve?points=2");
-    assert_eq!(number(&table[0]["value"]), synopsis.evaluate(&[-30.0]).expect("a value"));
+    assert_eq!(
+        number(&table[0]["value"]),
+        synopsis.evaluate(&[-30.0]).expect("a value")
+    );
     let (status, why) = dashboard.refusal("/api/v1/query?range=40..-5");
-    assert!(status == 400 && why.contains("the lower one first"), "{why}");
+    assert!(
+        status == 400 && why.contains("the lower one first"),
+        "{why}"
+    );
     dashboard.end();
 
     let file = file.display().to_string();
-    let asked = bernstream(&["query", &file, "--range", "-5..40", "--quantile", "0.5", "--json"]);
-    assert_eq!(serde_json::from_slice::<Value>(&asked.stdout).expect("JSON"), expected);
+    let asked = bernstream(&[
+        "query",
+        &file,
+        "--range",
+        "-5..40",
+        "--quantile",
+        "0.5",
+        "--json",
+    ]);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&asked.stdout).expect("JSON"),
+        expected
+    );
     let words = bernstream(&["query", &file, "--range", "-5..40", "--quantile", "0.5"]);
     let words = String::from_utf8_lossy(&words.stdout).into_owned();
     for (line, start) in words.lines().zip([
@@ -515,10 +801,14 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
         "their mean arr_delay: ",
         "dep_delay below which 50 % of the records lie: ",
     ]) {
-        assert!(line.starts_with(start) && line.ends_with("with 95 % probability"), "{line}");
+        assert!(
+            line.starts_with(start) && line.ends_with("with 95 % probability"),
+            "{line}"
+        );
     }
     assert!(
-        words.contains("intervals cover the noise, not the cells: ") && words.contains(" times the noise on"),
+        words.contains("intervals cover the noise, not the cells: ")
+            && words.contains(" times the noise on"),
         "{words}"
     );
     let refused = bernstream(&["query", &file, "--range", "500..600"]);
@@ -533,8 +823,14 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     ] {
         let table = bernstream(&[&["evaluate", &file], &more[..]].concat());
         let table = String::from_utf8_lossy(&table.stdout).into_owned();
-        assert!(table.starts_with("dep_delay,value,lower,upper\n"), "{more:?}: {table}");
-        assert!(more[0] != "--cumulative" || table.ends_with("180,1,1,1\n"), "{table}");
+        assert!(
+            table.starts_with("dep_delay,value,lower,upper\n"),
+            "{more:?}: {table}"
+        );
+        assert!(
+            more[0] != "--cumulative" || table.ends_with("180,1,1,1\n"),
+            "{table}"
+        );
     }
     let narrow = bernstream(&["evaluate", &file, "--bandwidths=1", "--at=0"]);
     assert_eq!(narrow.status.code(), Some(78));
@@ -554,9 +850,16 @@ fn a_browser_that_does_not_read_holds_up_nobody() {
     for sequence in 0..10 {
         large.ledger.sequence = sequence;
         large.window.end = large.window.end.plus(Duration::from_secs(1));
-        let synopsis = Synopsis::new(large.clone(), vec![0.1234567890123; 101 * 101]).expect("a synopsis");
-        put(&folder.path().join(format!("{sequence}.arrows")), &synopsis.encode().expect("sealed").bytes);
-        assert_eq!(awake.next_of("synopsis").data["ledger"]["sequence"], sequence);
+        let synopsis =
+            Synopsis::new(large.clone(), vec![0.1234567890123; 101 * 101]).expect("a synopsis");
+        put(
+            &folder.path().join(format!("{sequence}.arrows")),
+            &synopsis.encode().expect("sealed").bytes,
+        );
+        assert_eq!(
+            awake.next_of("synopsis").data["ledger"]["sequence"],
+            sequence
+        );
     }
     for mut late in sleeping {
         assert_eq!(late.next_of("synopsis").data["ledger"]["sequence"], 0);
@@ -570,9 +873,19 @@ fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again
     cluster.create_topic("synopses", 2, 1).expect("a topic");
     let send = |key: &str, bytes: &[u8]| {
         // A new one each time: one that has lost the mock broker does not find it again.
-        let producer: BaseProducer =
-            ClientConfig::new().set("bootstrap.servers", &brokers).create().expect("a producer");
-        producer.send(BaseRecord::to("synopses").key(key).partition(0).payload(bytes)).map_err(|e| e.0).expect("sent");
+        let producer: BaseProducer = ClientConfig::new()
+            .set("bootstrap.servers", &brokers)
+            .create()
+            .expect("a producer");
+        producer
+            .send(
+                BaseRecord::to("synopses")
+                    .key(key)
+                    .partition(0)
+                    .payload(bytes),
+            )
+            .map_err(|e| e.0)
+            .expect("sent");
         producer.flush(PATIENCE).expect("stored");
     };
     let sealed = |sequence| example("JFK", sequence).encode().expect("sealed");
@@ -580,20 +893,45 @@ fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again
     send("noise", b"not one of ours");
     send(&sealed(2).key, &sealed(2).bytes);
     send(&sealed(2).key, &sealed(2).bytes);
-    let dashboard = Dashboard::start(&["--topic", "synopses", "--brokers", &brokers, "--history", "all"]);
+    let dashboard = Dashboard::start(&[
+        "--topic",
+        "synopses",
+        "--brokers",
+        &brokers,
+        "--history",
+        "all",
+    ]);
     let mut events = dashboard.events(None);
     let hello = events.next();
     assert_eq!(hello.data["source"], "topic synopses");
     assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 1);
-    assert_eq!(events.next_of("unreadable").data["where"], "partition 0, offset 1");
+    assert_eq!(
+        events.next_of("unreadable").data["where"],
+        "partition 0, offset 1"
+    );
     assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 2);
     send(&sealed(3).key, &sealed(3).bytes);
-    assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 3, "the copy is not shown");
+    assert_eq!(
+        events.next_of("synopsis").data["ledger"]["sequence"],
+        3,
+        "the copy is not shown"
+    );
 
     cluster.broker_down(1).expect("down");
     let lost = events.next_source(false);
-    assert!(!lost["why"].as_str().expect("words").contains(&brokers), "{lost:?}");
-    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 3, "what is known is shown");
+    assert!(
+        !lost["why"].as_str().expect("words").contains(&brokers),
+        "{lost:?}"
+    );
+    assert_eq!(
+        dashboard
+            .get("/api/v1/synopses")
+            .as_array()
+            .expect("a list")
+            .len(),
+        3,
+        "what is known is shown"
+    );
     cluster.broker_up(1).expect("up");
     events.next_source(true);
     send(&sealed(4).key, &sealed(4).bytes);
@@ -613,15 +951,27 @@ fn a_dashboard_that_cannot_start_says_why() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&[&here, "--listen", &taken], 69, "change --listen"),
         (&["no/such/folder"], 69, "there is no folder no/such/folder"),
-        (&["--topic", "synopses", "--brokers", &brokers], 78, "there is no topic 'synopses'"),
+        (
+            &["--topic", "synopses", "--brokers", &brokers],
+            78,
+            "there is no topic 'synopses'",
+        ),
         (&["--topic", "synopses"], 2, "--brokers"),
         (&[&here, "--history", "long"], 2, "--history"),
     ];
     for (arguments, code, word) in cases {
-        let free = if arguments.contains(&"--listen") { &[][..] } else { &free };
+        let free = if arguments.contains(&"--listen") {
+            &[][..]
+        } else {
+            &free
+        };
         let output = bernstream(&[&["dashboard"], arguments, free].concat());
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(code) && said.contains(word), "{arguments:?}: {:?} {said}", output.status);
+        assert!(
+            output.status.code() == Some(code) && said.contains(word),
+            "{arguments:?}: {:?} {said}",
+            output.status
+        );
     }
 }
 
@@ -629,10 +979,14 @@ fn a_dashboard_that_cannot_start_says_why() {
 fn worker(folder: &Path, windows: &str) -> Dashboard {
     let (before, rest) = CONFIGURATION.split_once("windows = ").expect("its windows");
     let (_, after) = rest.split_once('\n').expect("a line");
-    let text = format!("{before}windows = {windows}\n{after}").replace("FOLDER", &folder.display().to_string());
+    let text = format!("{before}windows = {windows}\n{after}")
+        .replace("FOLDER", &folder.display().to_string());
     let configuration = folder.join("bernstream.toml");
-    fs::write(&configuration, text + "[serve]\nlisten = \"127.0.0.1:0\"\ndashboard = \"127.0.0.1:0\"\n")
-        .expect("written");
+    fs::write(
+        &configuration,
+        text + "[serve]\nlisten = \"127.0.0.1:0\"\ndashboard = \"127.0.0.1:0\"\n",
+    )
+    .expect("written");
     Dashboard::of(&["run", &configuration.display().to_string()])
 }
 
@@ -647,13 +1001,19 @@ fn a_worker_shows_what_it_publishes() {
     let worker = worker(folder.path(), &windows);
     let mut events = worker.events(None);
     let out = folder.path().join("out");
-    assert_eq!(events.next().data["source"], format!("folder {}", out.display()));
+    assert_eq!(
+        events.next().data["source"],
+        format!("folder {}", out.display())
+    );
     for _ in 0..2 * 6 {
         let data = events.next_of("synopsis").data;
         let synopsis = Synopsis::from_json(&data.to_string()).expect("a synopsis");
         let about = synopsis.description();
         let files = synopses(&out, &about.release, about.key.as_ref().expect("a key"));
-        assert!(files.iter().any(|file| open(file) == synopsis), "what was published");
+        assert!(
+            files.iter().any(|file| open(file) == synopsis),
+            "what was published"
+        );
     }
     worker.end();
 }
@@ -661,75 +1021,125 @@ fn a_worker_shows_what_it_publishes() {
 #[test]
 fn a_worker_ends_when_its_work_is_done_whoever_looks() {
     let folder = tempfile::tempdir().expect("a folder");
-    let windows = r#"{ origin = "2013-01-01T05:00:00Z", length = "7d", end = "2013-04-23T05:00:00Z" }"#;
+    let windows =
+        r#"{ origin = "2013-01-01T05:00:00Z", length = "7d", end = "2013-04-23T05:00:00Z" }"#;
     let mut worker = worker(folder.path(), windows);
     // It may be done before anybody looks.
     if let Ok(mut page) = http::connect(&worker.address, "GET /api/v1/events HTTP/1.0\r\n\r\n") {
         let _ = std::io::copy(&mut page, &mut std::io::sink());
     }
     assert!(worker.child.wait().expect("it ends").success());
-    assert_eq!(synopses(&folder.path().join("out"), "delay", "JFK").len(), 16);
+    assert_eq!(
+        synopses(&folder.path().join("out"), "delay", "JFK").len(),
+        16
+    );
 }
 
 #[test]
 fn the_demonstration_shows_its_curves_in_a_browser() {
     let demo = Dashboard::of(&["demo", "--dashboard", "127.0.0.1:0"]);
     let page = demo.ask("GET", "/");
-    assert!(page.status == 200 && page.headers.contains("content-type: text/html"), "{}", page.headers);
+    assert!(
+        page.status == 200 && page.headers.contains("content-type: text/html"),
+        "{}",
+        page.headers
+    );
     let mut events = demo.events(None);
     assert_eq!(events.next().data["source"], "topic waiting-times-synopses");
-    let keys: Vec<Value> = (0..4).map(|_| events.next_of("synopsis").data["key"].clone()).collect();
+    let keys: Vec<Value> = (0..4)
+        .map(|_| events.next_of("synopsis").data["key"].clone())
+        .collect();
     assert_eq!(keys, ["north", "south", "north", "south"]);
     demo.end();
 }
 
 #[test]
 fn a_real_topic_is_shown_as_it_was_published() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 5);
     setup.send(&setup.rows(5_000, 1));
     setup.begin(Duration::from_millis(500));
     let mut worker = setup.start();
     // Before it has made its first window: it comes live, or from the history.
-    let dashboard = Dashboard::start(&["--topic", &setup.output, "--brokers", &servers, "--history", "1h"]);
+    let dashboard = Dashboard::start(&[
+        "--topic",
+        &setup.output,
+        "--brokers",
+        &servers,
+        "--history",
+        "1h",
+    ]);
     let mut events = dashboard.events(None);
     let mut shown: Vec<Value> = (0..10).map(|_| events.next_of("synopsis").data).collect();
-    assert!(worker.wait().expect("it ends").success(), "{}", setup.read_log());
+    assert!(
+        worker.wait().expect("it ends").success(),
+        "{}",
+        setup.read_log()
+    );
     let name = |data: &Value| data["window"]["start"].to_string() + &data["key"].to_string();
     shown.sort_by_key(name);
-    let open = |published: &setup::Published| Synopsis::open(&published.payload).expect("a synopsis");
-    let json = |synopsis: Synopsis| serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON");
+    let open =
+        |published: &setup::Published| Synopsis::open(&published.payload).expect("a synopsis");
+    let json = |synopsis: Synopsis| {
+        serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON")
+    };
     let mut published: Vec<Value> = setup.published().iter().map(open).map(json).collect();
     published.sort_by_key(name);
     assert_eq!(shown, published);
-    let past = Dashboard::start(&["--topic", &setup.output, "--brokers", &servers, "--history", "0s"]);
+    let past = Dashboard::start(&[
+        "--topic",
+        &setup.output,
+        "--brokers",
+        &servers,
+        "--history",
+        "0s",
+    ]);
     past.events(None).next_source(true);
     std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(past.get("/api/v1/synopses"), serde_json::json!([]), "nothing is so new");
+    assert_eq!(
+        past.get("/api/v1/synopses"),
+        serde_json::json!([]),
+        "nothing is so new"
+    );
 }
 
 #[test]
 fn the_workers_own_dashboard_is_not_at_the_address_of_its_metrics() {
     let serve = |dashboard: &str| {
-        let text = format!("{CONFIGURATION}\n[serve]\nlisten = \"127.0.0.1:9464\"\ndashboard = \"{dashboard}\"\n");
+        let text = format!(
+            "{CONFIGURATION}\n[serve]\nlisten = \"127.0.0.1:9464\"\ndashboard = \"{dashboard}\"\n"
+        );
         Settings::parse(&text, "f")
     };
     let settings = serve("127.0.0.1:9465").expect("a configuration");
     assert_eq!(settings.dashboard.map(|address| address.port()), Some(9465));
     let faults = serve("127.0.0.1:9464").expect_err("a fault").to_string();
-    assert!(faults.contains("serve.dashboard") && faults.contains("use another port"), "{faults}");
+    assert!(
+        faults.contains("serve.dashboard") && faults.contains("use another port"),
+        "{faults}"
+    );
 }
 
 /// Two windows a block; of each 1 for each of three releases, for all keys together.
 #[test]
 fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let unit = "unit = { user = { column = \"carrier\", per = \"56d\", max_records_per_window = 1 } }";
-    let text = CONFIGURATION.replace("unit = \"record\"", unit).replace("epsilon = 3.0", "epsilon = 9.5");
+    let unit =
+        "unit = { user = { column = \"carrier\", per = \"56d\", max_records_per_window = 1 } }";
+    let text = CONFIGURATION
+        .replace("unit = \"record\"", unit)
+        .replace("epsilon = 3.0", "epsilon = 9.5");
     let out = release_of(folder.path(), &text);
     // Of the second block only the first window lies there.
-    for (release, key) in [("delay", "EWR"), ("delay", "JFK"), ("delays", "EWR"), ("delays", "JFK"), ("summary", "EWR")]
-    {
+    for (release, key) in [
+        ("delay", "EWR"),
+        ("delay", "JFK"),
+        ("delays", "EWR"),
+        ("delays", "JFK"),
+        ("summary", "EWR"),
+    ] {
         fs::remove_file(&synopses(&out, release, key)[3]).expect("removed");
     }
     fs::remove_file(&synopses(&out, "summary", "JFK")[3]).expect("removed");
@@ -738,40 +1148,102 @@ fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() 
     (0..18).for_each(|_| drop(events.next_of("synopsis")));
     let spending = dashboard.get("/api/v1/spending");
     let releases = spending["releases"].as_array().expect("releases");
-    let names: Vec<&str> = releases.iter().filter_map(|one| one["release"].as_str()).collect();
+    let names: Vec<&str> = releases
+        .iter()
+        .filter_map(|one| one["release"].as_str())
+        .collect();
     assert_eq!(names, ["delay", "delays", "summary"]);
     for one in releases {
-        assert_eq!((&one["windows"], &one["charged"]), (&3.into(), &"3".into()), "{one}");
-        assert_eq!(one["span"], serde_json::json!({ "start": "2013-01-01T05:00:00Z", "end": "2013-03-26T05:00:00Z" }));
+        assert_eq!(
+            (&one["windows"], &one["charged"]),
+            (&3.into(), &"3".into()),
+            "{one}"
+        );
+        assert_eq!(
+            one["span"],
+            serde_json::json!({ "start": "2013-01-01T05:00:00Z", "end": "2013-03-26T05:00:00Z" })
+        );
     }
-    let days: Vec<&str> =
-        spending["days"].as_array().expect("days").iter().filter_map(|one| one["day"].as_str()).collect();
-    assert_eq!((days.len(), days[0], days[8]), (9, "2013-01-01T00:00:00Z", "2013-02-26T00:00:00Z"));
+    let days: Vec<&str> = spending["days"]
+        .as_array()
+        .expect("days")
+        .iter()
+        .filter_map(|one| one["day"].as_str())
+        .collect();
+    assert_eq!(
+        (days.len(), days[0], days[8]),
+        (9, "2013-01-01T00:00:00Z", "2013-02-26T00:00:00Z")
+    );
     let blocks = spending["blocks"].as_array().expect("blocks");
-    let told = |at: usize| ["spent", "total", "left"].map(|name| blocks[at][name].as_str().expect("a price"));
-    assert_eq!((blocks.len(), told(0), told(1)), (2, ["6", "9.5", "3.5"], ["3", "9.5", "6.5"]));
-    assert_eq!([&blocks[0]["windows_left"], &blocks[1]["windows_left"]], [1, 2]);
+    let told = |at: usize| {
+        ["spent", "total", "left"].map(|name| blocks[at][name].as_str().expect("a price"))
+    };
+    assert_eq!(
+        (blocks.len(), told(0), told(1)),
+        (2, ["6", "9.5", "3.5"], ["3", "9.5", "6.5"])
+    );
+    assert_eq!(
+        [&blocks[0]["windows_left"], &blocks[1]["windows_left"]],
+        [1, 2]
+    );
     assert_eq!(blocks[0]["releases"][2]["charged"], "2");
     // A window of the new block is charged 3 of 9.5, so that the third one after it does not fit; the block ends before.
-    let newest = |at: usize| [&blocks[at]["price"], &blocks[at]["releases"][2]["price"], &blocks[at]["newest"]["end"]];
+    let newest = |at: usize| {
+        [
+            &blocks[at]["price"],
+            &blocks[at]["releases"][2]["price"],
+            &blocks[at]["newest"]["end"],
+        ]
+    };
     assert_eq!(newest(1), ["3", "1", "2013-03-26T05:00:00Z"]);
-    assert!(blocks.iter().all(|block| block.get("lasts_until").is_none()), "{blocks:?}");
-    let shown =
-        bernstream(&["ledger", "show", "--by", "block", &folder.path().join("bernstream.toml").display().to_string()]);
+    assert!(
+        blocks
+            .iter()
+            .all(|block| block.get("lasts_until").is_none()),
+        "{blocks:?}"
+    );
+    let shown = bernstream(&[
+        "ledger",
+        "show",
+        "--by",
+        "block",
+        &folder.path().join("bernstream.toml").display().to_string(),
+    ]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains("6 of 9.5: 2 for delay, 2 for delays, 2 for summary; 2 windows released"), "{shown}");
-    for (by, field) in [("release", "releases"), ("day", "days"), ("block", "blocks")] {
+    assert!(
+        shown.contains("6 of 9.5: 2 for delay, 2 for delays, 2 for summary; 2 windows released"),
+        "{shown}"
+    );
+    for (by, field) in [
+        ("release", "releases"),
+        ("day", "days"),
+        ("block", "blocks"),
+    ] {
         let of_one = dashboard.get(&format!("/api/v1/spending?by={by}"));
         assert_eq!(of_one, serde_json::json!({ field: spending[field] }));
     }
-    for path in ["spending?", "synopses?", "synopses/latest?release=delays&key=JFK&", "query?ask=1&"] {
+    for path in [
+        "spending?",
+        "synopses?",
+        "synopses/latest?release=delays&key=JFK&",
+        "query?ask=1&",
+    ] {
         let (status, why) = dashboard.refusal(&format!("/api/v1/{path}format=csv"));
-        assert!(status == 400 && why.contains("not available as CSV"), "{path}: {status} {why}");
+        assert!(
+            status == 400 && why.contains("not available as CSV"),
+            "{path}: {status} {why}"
+        );
     }
     let one = dashboard.get("/api/v1/spending?release=delays&key=JFK");
     assert_eq!(
-        (one["releases"].as_array().expect("one").len(), &one["blocks"][0]["releases"][0]["windows"]),
+        (
+            one["releases"].as_array().expect("one").len(),
+            &one["blocks"][0]["releases"][0]["windows"]
+        ),
         (1, &2.into())
     );
-    assert_eq!(one["blocks"][0]["spent"], "6", "a block is spent by all releases");
+    assert_eq!(
+        one["blocks"][0]["spent"], "6",
+        "a block is spent by all releases"
+    );
 }

@@ -52,58 +52,108 @@ path = "ledger"
 fn plan(settings: &Settings) -> Plan {
     let release = &settings.releases[0];
     let band = Band::of_each(release.noise.law(), release.shape().values());
-    settings.plan(|_| Candidates::new(band.clone(), Vec::new()), false).expect("a plan")
+    settings
+        .plan(|_| Candidates::new(band.clone(), Vec::new()), false)
+        .expect("a plan")
 }
 
 /// The same plan, its one variant changed.
 fn with_variant(plan: &Plan, change: impl Fn(&ReleaseVariant) -> ReleaseVariant) -> Plan {
     let release = &plan.releases[0];
     let variants = Candidates::new(change(release.variants.first()), Vec::new());
-    Plan { releases: vec![Release { variants, ..release.clone() }], ..plan.clone() }
+    Plan {
+        releases: vec![Release {
+            variants,
+            ..release.clone()
+        }],
+        ..plan.clone()
+    }
 }
 
 fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
     let adjacency = settings.privacy.adjacency;
-    Subject { plan, columns: &settings.columns, adjacency, stamps: Stamps::None, backfill_until: None }
+    Subject {
+        plan,
+        columns: &settings.columns,
+        adjacency,
+        stamps: Stamps::None,
+        backfill_until: None,
+    }
 }
 
 /// So many windows of the pair that differs most.
 fn attack(subject: &Subject<'_>, runs: u64) -> Attacked {
     let pairs = neighbours::pairs(subject);
-    let streams = pairs
-        .iter()
-        .map(|pair| [&pair.with, &pair.without].map(|stream| audit::batches(subject, stream).expect("it is encoded")));
+    let streams = pairs.iter().map(|pair| {
+        [&pair.with, &pair.without]
+            .map(|stream| audit::batches(subject, stream).expect("it is encoded"))
+    });
     let streams: Vec<_> = streams.collect();
     let attacks = streams.iter().filter_map(|[with, without]| {
-        Attack::new(subject.plan, 0, Neighbours { with, without }, &subject.windows()).ok()
+        Attack::new(
+            subject.plan,
+            0,
+            Neighbours { with, without },
+            &subject.windows(),
+        )
+        .ok()
     });
-    let worst = attacks.max_by(|a, b| a.distance().total_cmp(&b.distance())).expect("a pair that differs");
+    let worst = attacks
+        .max_by(|a, b| a.distance().total_cmp(&b.distance()))
+        .expect("a pair that differs");
     let deadline = Deadline::new(Instant::now() + Duration::from_secs(600), &Stop::default());
-    worst.run((1, 0), ALARM, runs, &deadline).expect("windows are released")
+    worst
+        .run((1, 0), ALARM, runs, &deadline)
+        .expect("windows are released")
 }
 
 fn failed(attacked: &Attacked) -> Vec<&str> {
-    attacked.tests.iter().filter(|test| test.has_failed()).map(|test: &Test| test.what.as_str()).collect()
+    attacked
+        .tests
+        .iter()
+        .filter(|test| test.has_failed())
+        .map(|test: &Test| test.what.as_str())
+        .collect()
 }
 
 /// Every law of noise: as declared it passes, and at 0.8 of its scale it is caught, by the size of the noise at least.
 #[test]
 fn noise_at_four_fifths_of_its_scale_is_caught_and_the_declared_noise_is_not() {
-    for (noise, total) in [("laplace", "epsilon = 1"), ("cube", "epsilon = 1"), ("gaussian", "rho = 0.5")] {
+    for (noise, total) in [
+        ("laplace", "epsilon = 1"),
+        ("cube", "epsilon = 1"),
+        ("gaussian", "rho = 0.5"),
+    ] {
         let settings = settings(noise, total);
         let honest = plan(&settings);
         let attacked = attack(&subject(&settings, &honest), 10_000);
-        assert!(failed(&attacked).is_empty(), "{noise}: {:?}", attacked.tests);
-        assert!(attacked.change_in_scales > 0.9, "{noise}: {}", attacked.change_in_scales);
+        assert!(
+            failed(&attacked).is_empty(),
+            "{noise}: {:?}",
+            attacked.tests
+        );
+        assert!(
+            attacked.change_in_scales > 0.9,
+            "{noise}: {}",
+            attacked.change_in_scales
+        );
         let price = honest.releases[0].description().privacy.price;
         let weak = with_variant(&honest, |variant| {
             let change = Sensitivity(variant.change.0 / 5 * 4);
             let law = variant.mechanism.distribution();
-            let mechanism = Mechanism::calibrated(law, change, variant.touched, price).expect("noise");
-            ReleaseVariant { mechanism, ..variant.clone() }
+            let mechanism =
+                Mechanism::calibrated(law, change, variant.touched, price).expect("noise");
+            ReleaseVariant {
+                mechanism,
+                ..variant.clone()
+            }
         });
         let attacked = attack(&subject(&settings, &weak), 10_000);
-        println!("{noise}: {:?} after {} windows", failed(&attacked), attacked.windows);
+        println!(
+            "{noise}: {:?} after {} windows",
+            failed(&attacked),
+            attacked.windows
+        );
         assert!(
             failed(&attacked).contains(&"the size of the noise has the declared distribution"),
             "{noise}: {:?}",
@@ -121,16 +171,38 @@ fn noise_as_weak_as_is_said_breaks_the_promise_by_the_attacker_alone() {
     let attacked = attack(&subject(&settings, &honest), 20_000);
     let detects = attacked.detects.expect("20,000 windows say something");
     println!("{detects:?}");
-    assert!(failed(&attacked).is_empty() && attacked.epsilon_at_least < 1.0, "{:?}", attacked.tests);
-    assert!(detects.scale > 0.6 && detects.of == Some("epsilon"), "{detects:?}");
+    assert!(
+        failed(&attacked).is_empty() && attacked.epsilon_at_least < 1.0,
+        "{:?}",
+        attacked.tests
+    );
+    assert!(
+        detects.scale > 0.6 && detects.of == Some("epsilon"),
+        "{detects:?}"
+    );
     let weak = with_variant(&honest, |variant| {
-        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss
+        )]
         let change = Sensitivity((variant.change.0 as f64 * detects.scale) as u64);
-        let mechanism = Mechanism::calibrated(variant.mechanism.distribution(), change, variant.touched, price);
+        let mechanism = Mechanism::calibrated(
+            variant.mechanism.distribution(),
+            change,
+            variant.touched,
+            price,
+        );
         let mechanism = mechanism.expect("noise");
         // The description knows: only the promise is left to be broken.
-        let descriptions = variant.descriptions.try_map(|about| Ok::<_, ()>(about.clone().at_scale(detects.scale)));
-        ReleaseVariant { mechanism, descriptions: descriptions.expect("one"), ..variant.clone() }
+        let descriptions = variant
+            .descriptions
+            .try_map(|about| Ok::<_, ()>(about.clone().at_scale(detects.scale)));
+        ReleaseVariant {
+            mechanism,
+            descriptions: descriptions.expect("one"),
+            ..variant.clone()
+        }
     });
     let attacked = attack(&subject(&settings, &weak), 20_000);
     let expected = [
@@ -138,7 +210,11 @@ fn noise_as_weak_as_is_said_breaks_the_promise_by_the_attacker_alone() {
         "the largest change, found or declared, costs no more than the price",
     ];
     assert_eq!(failed(&attacked), expected, "{:?}", attacked.tests);
-    assert!(attacked.epsilon_at_least > 1.0, "{}", attacked.epsilon_at_least);
+    assert!(
+        attacked.epsilon_at_least > 1.0,
+        "{}",
+        attacked.epsilon_at_least
+    );
 }
 
 #[test]
@@ -152,7 +228,12 @@ fn half_the_sensitivity_is_caught_by_the_replays() {
     for (plan, is_right) in [(&honest, true), (&halved, false)] {
         let subject = subject(&settings, plan);
         let pairs = neighbours::pairs(&subject);
-        let report = audit::run(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
-        assert_eq!((report.violations.len(), report.beyond.is_empty()), (0, is_right), "{report:?}");
+        let report =
+            audit::run(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
+        assert_eq!(
+            (report.violations.len(), report.beyond.is_empty()),
+            (0, is_right),
+            "{report:?}"
+        );
     }
 }

@@ -9,11 +9,24 @@ use std::time::{Duration, Instant};
 /// Every page, in order of its path.
 pub fn pages() -> Vec<PathBuf> {
     fn below(folder: &Path) -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a name").path());
-        entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+        let entries = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("a name").path());
+        entries
+            .flat_map(|path| {
+                if path.is_dir() {
+                    below(&path)
+                } else {
+                    vec![path]
+                }
+            })
+            .collect()
     }
     let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
-    let mut pages: Vec<PathBuf> = below(Path::new("docs")).into_iter().filter(is_page).collect();
+    let mut pages: Vec<PathBuf> = below(Path::new("docs"))
+        .into_iter()
+        .filter(is_page)
+        .collect();
     pages.sort();
     pages
 }
@@ -21,7 +34,9 @@ pub fn pages() -> Vec<PathBuf> {
 /// The blocks of code of a page, each with its language.
 fn blocks(text: &str) -> Vec<(&str, &str)> {
     let fenced = text.split("\n```").skip(1).step_by(2);
-    fenced.map(|block| block.split_once('\n').expect("a block has lines")).collect()
+    fenced
+        .map(|block| block.split_once('\n').expect("a block has lines"))
+        .collect()
 }
 
 #[test]
@@ -33,7 +48,10 @@ fn the_table_of_contents_has_every_page_once() {
         .filter_map(|rest| rest.split(')').next())
         .map(|page| Path::new("docs").join(page))
         .collect();
-    let all: BTreeSet<PathBuf> = pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    let all: BTreeSet<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| !page.ends_with("SUMMARY.md"))
+        .collect();
     assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), all);
     assert_eq!(listed.len(), all.len(), "a page is listed twice");
 }
@@ -43,10 +61,18 @@ fn the_table_of_contents_has_every_page_once() {
 fn no_page_of_the_book_links_to_markdown_outside_of_it() {
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next()) {
-            let is_page = !link.starts_with("http") && Path::new(link).extension().is_some_and(|ending| ending == "md");
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', ' ', '#']).next())
+        {
+            let is_page = !link.starts_with("http")
+                && Path::new(link)
+                    .extension()
+                    .is_some_and(|ending| ending == "md");
             let outside = || {
-                let target = fs::canonicalize(page.parent().expect("docs").join(link)).expect("it is there");
+                let target =
+                    fs::canonicalize(page.parent().expect("docs").join(link)).expect("it is there");
                 !target.starts_with(fs::canonicalize("docs").expect("docs"))
             };
             assert!(!is_page || !outside(), "{}: {link}", page.display());
@@ -65,7 +91,8 @@ fn the_code_of_the_pages_is_sound() {
             match language {
                 "toml" => {
                     let parsed = code.parse::<toml::Table>();
-                    let table = parsed.unwrap_or_else(|fault| panic!("{}: {fault}\n{code}", page.display()));
+                    let table = parsed
+                        .unwrap_or_else(|fault| panic!("{}: {fault}\n{code}", page.display()));
                     whole.extend(table.contains_key("pipeline").then_some(table));
                 }
                 "json" => {
@@ -85,9 +112,16 @@ fn the_code_of_the_pages_is_sound() {
 fn follow(folder: &Path, command: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_bernstream");
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command.replace("bernstream ", &format!("{program} "))).current_dir(folder);
+    shell
+        .arg("-c")
+        .arg(command.replace("bernstream ", &format!("{program} ")))
+        .current_dir(folder);
     let output = shell.output().expect("a shell");
-    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output
 }
 
@@ -102,7 +136,8 @@ fn the_tutorial_can_be_followed() {
             "toml" => fs::write(folder.path().join("waits.toml"), code).expect("the configuration"),
             "sh" => {
                 // One does not end, and the other works out what `run` works out again.
-                let is_left_out = |line: &&str| line.contains(" dashboard ") || line.contains(" explain ");
+                let is_left_out =
+                    |line: &&str| line.contains(" dashboard ") || line.contains(" explain ");
                 for command in code.lines().filter(|line| !is_left_out(line)) {
                     let start = Instant::now();
                     let output = follow(folder.path(), command);
@@ -110,22 +145,32 @@ fn the_tutorial_can_be_followed() {
                         let text = String::from_utf8_lossy(&output.stdout).into_owned();
                         let rows: Vec<Vec<f64>> = text
                             .lines()
-                            .filter_map(|line| line.split(',').map(|number| number.parse().ok()).collect())
+                            .filter_map(|line| {
+                                line.split(',').map(|number| number.parse().ok()).collect()
+                            })
                             .collect();
                         assert_eq!(rows.len(), 3, "{text}");
                         // 5,000 waits, each the sum of two that are exponential, of 8 minutes on average.
                         for row in &rows {
                             let exact = 5000.0 / 64.0 * row[0] * (-row[0] / 8.0).exp();
                             let by_chance = 4.0 * (exact / 10.0).sqrt();
-                            assert!((row[1] - exact).abs() < 0.1 * exact + by_chance, "{row:?} {exact}");
+                            assert!(
+                                (row[1] - exact).abs() < 0.1 * exact + by_chance,
+                                "{row:?} {exact}"
+                            );
                             assert!(row[2] < row[1] && row[1] < row[3], "{row:?}");
                         }
                     }
                     if command == "bernstream run waits.toml" {
                         // The second has nothing to do, and does not wait to look at the witness again.
                         let took = start.elapsed();
-                        assert!(published.is_empty() || took < Duration::from_secs(5), "{took:?}");
-                        let synopsis = folder.path().join("out/waits/waiting-time/2026-01-05T000000Z.arrows");
+                        assert!(
+                            published.is_empty() || took < Duration::from_secs(5),
+                            "{took:?}"
+                        );
+                        let synopsis = folder
+                            .path()
+                            .join("out/waits/waiting-time/2026-01-05T000000Z.arrows");
                         published.push(fs::read(synopsis).expect("the synopsis"));
                     }
                 }

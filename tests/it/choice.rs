@@ -35,8 +35,22 @@ fn price(text: &str) -> Epsilon {
 /// Two orders, two values: each order leaves one value undone, so that neighbours can move both scores apart.
 fn two_orders(sup: u64, epsilon: &str) -> Order {
     let tables = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
-    let change = TargetChange { values: 2, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 };
-    Order::new(tables.iter().map(|rows| Remainder::new(0.0, rows)).collect(), &change, price(epsilon)).unwrap()
+    let change = TargetChange {
+        values: 2,
+        sup,
+        effects: None,
+        adjacency: Adjacency::AddRemove,
+        contributions: 1,
+    };
+    Order::new(
+        tables
+            .iter()
+            .map(|rows| Remainder::new(0.0, rows))
+            .collect(),
+        &change,
+        price(epsilon),
+    )
+    .unwrap()
 }
 
 /// The probability that the first of two scores that are `ahead` apart is told, where each gets discrete Laplace noise of
@@ -61,8 +75,13 @@ fn loss(sup: i64, scale: f64) -> f64 {
     };
     // Further apart the smaller probability drowns in rounding.
     let reach = (18.0 * scale) as i64;
-    let pairs = (-reach..reach).step_by(sup as usize / 2).map(|ahead| (told(ahead), told(ahead + 2 * sup)));
-    pairs.flat_map(|(a, b)| [a[0] / b[0], a[1] / b[1]]).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max)
+    let pairs = (-reach..reach)
+        .step_by(sup as usize / 2)
+        .map(|ahead| (told(ahead), told(ahead + 2 * sup)));
+    pairs
+        .flat_map(|(a, b)| [a[0] / b[0], a[1] / b[1]])
+        .map(|ratio| ratio.ln().abs())
+        .fold(0.0, f64::max)
 }
 
 #[test]
@@ -75,7 +94,10 @@ fn the_choice_of_an_order_costs_its_price_and_no_less() {
         println!("claimed {claimed}, found {found:.4}");
         // Scales are multiples of 16, and the whole loss is reached only where one score is infinitely far ahead: found
         // is a little less than claimed.
-        assert!(found <= claimed * (1.0 + 1e-9) && found > 0.9 * claimed, "{found}");
+        assert!(
+            found <= claimed * (1.0 + 1e-9) && found > 0.9 * claimed,
+            "{found}"
+        );
         assert!(loss(sup as i64, 0.7 * scale) > 1.2 * claimed);
     }
 }
@@ -88,18 +110,28 @@ fn an_order_is_told_as_often_as_its_law_says() {
         // Scores are minus what is left undone.
         let exact = Exact::new(vec![1000, 1000 + ahead]);
         let draws = 40_000;
-        let first = (0..draws).filter(|_| order.choose(&exact, &mut generator) == 0).count();
+        let first = (0..draws)
+            .filter(|_| order.choose(&exact, &mut generator) == 0)
+            .count();
         let deviations = |scale: f64| {
             let law = first_is_told(ahead as i64, scale);
-            (first as f64 / f64::from(draws) - law).abs() / (law * (1.0 - law) / f64::from(draws)).sqrt()
+            (first as f64 / f64::from(draws) - law).abs()
+                / (law * (1.0 - law) / f64::from(draws)).sqrt()
         };
         assert!(deviations(order.scale() as f64) < 5.0, "{ahead}: {first}");
-        assert!(ahead == 0 || deviations(0.7 * order.scale() as f64) > 5.0, "{ahead}: {first}");
+        assert!(
+            ahead == 0 || deviations(0.7 * order.scale() as f64) > 5.0,
+            "{ahead}: {first}"
+        );
     }
 }
 
 fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
-    Density::family(&candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(), degree).unwrap()
+    Density::family(
+        &candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(),
+        degree,
+    )
+    .unwrap()
 }
 
 fn state(spec: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
@@ -107,7 +139,11 @@ fn state(spec: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
 }
 
 fn apart(one: &Exact, other: &Exact) -> u128 {
-    one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum()
+    one.opened()
+        .iter()
+        .zip(&other.opened())
+        .map(|(a, b)| a.abs_diff(*b))
+        .sum()
 }
 
 #[test]
@@ -122,7 +158,10 @@ fn coarse_counts_change_by_what_is_claimed_and_no_less() {
         for i in 0..=40 {
             let place = f64::from(i) / 40.0;
             let counts = |extra: &[f64]| {
-                let records = base.iter().cloned().chain(extra.iter().map(|x| vec![*x; axes]));
+                let records = base
+                    .iter()
+                    .cloned()
+                    .chain(extra.iter().map(|x| vec![*x; axes]));
                 marginals.evaluate(&state(&spec, &records.collect::<Vec<_>>()))
             };
             let with = counts(&[place]);
@@ -133,16 +172,20 @@ fn coarse_counts_change_by_what_is_claimed_and_no_less() {
         }
         assert_eq!(worst[0], claimed(Adjacency::AddRemove, 1));
         assert_eq!(worst[1], claimed(Adjacency::ReplaceOne, 1));
-        assert_eq!(claimed(Adjacency::AddRemove, 5), 5 * axes as u128 * u128::from(GRAINS));
+        assert_eq!(
+            claimed(Adjacency::AddRemove, 5),
+            5 * axes as u128 * u128::from(GRAINS)
+        );
     }
 }
 
 /// With the change above: a count's noise has the standard deviation of `sqrt 2 x axes / price` records.
 #[test]
 fn the_noise_of_coarse_counts_is_what_their_price_buys() {
-    for (candidates, epsilon, records) in
-        [(&[&[0.1][..], &[0.2]], "0.1", 10.0), (&[&[0.1, 0.1][..], &[0.2, 0.2]], "0.5", 4.0)]
-    {
+    for (candidates, epsilon, records) in [
+        (&[&[0.1][..], &[0.2]], "0.1", 10.0),
+        (&[&[0.1, 0.1][..], &[0.2, 0.2]], "0.5", 4.0),
+    ] {
         let found = chooser(candidates, epsilon).1.noise() / 2.0_f64.sqrt();
         assert!(found >= records && found < 1.0001 * records, "{found}");
     }
@@ -153,7 +196,10 @@ fn chooser(candidates: &[&[f64]], epsilon: &str) -> (AccumulatorSpec, Bandwidth)
     let marginals = Marginals::new(density.nodes().clone());
     let sensitivity = marginals.sensitivity(Adjacency::AddRemove, 1).unwrap();
     let candidates = candidates.iter().map(|b| b.to_vec()).collect();
-    (density.accumulator(), Bandwidth::new(marginals, candidates, sensitivity, price(epsilon)).unwrap())
+    (
+        density.accumulator(),
+        Bandwidth::new(marginals, candidates, sensitivity, price(epsilon)).unwrap(),
+    )
 }
 
 #[test]
@@ -162,9 +208,13 @@ fn the_bandwidth_follows_the_records_where_there_are_enough() {
     let mut generator = Generator::frozen([2; 32]);
     // Interquartile ranges of 0.5, 0.12 and (within one bin) 0.03; the rule makes 0.053, 0.013 and 0.003 of them.
     for (width, expected) in [(1.0, 2), (0.24, 1), (0.04, 0)] {
-        let records: Vec<Vec<f64>> = (0..3000).map(|i| vec![0.3 + width * (f64::from(i) / 3000.0 - 0.3)]).collect();
+        let records: Vec<Vec<f64>> = (0..3000)
+            .map(|i| vec![0.3 + width * (f64::from(i) / 3000.0 - 0.3)])
+            .collect();
         let state = state(&spec, &records);
-        let right = (0..200).filter(|_| choice.choose(&state, &mut generator) == expected).count();
+        let right = (0..200)
+            .filter(|_| choice.choose(&state, &mut generator) == expected)
+            .count();
         assert!(right > 190, "{width}: {right} of 200");
     }
 }
@@ -173,7 +223,9 @@ fn the_bandwidth_follows_the_records_where_there_are_enough() {
 fn a_window_without_records_chooses_too() {
     let (spec, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
     let mut generator = Generator::frozen([3; 32]);
-    let chosen: Vec<usize> = (0..200).map(|_| choice.choose(&spec.empty(), &mut generator)).collect();
+    let chosen: Vec<usize> = (0..200)
+        .map(|_| choice.choose(&spec.empty(), &mut generator))
+        .collect();
     assert!(chosen.iter().all(|index| *index < 3));
     let one_place = state(&spec, &vec![vec![0.5]; 1000]);
     assert!((0..50).all(|_| choice.choose(&one_place, &mut generator) == 0));
@@ -186,7 +238,10 @@ fn the_choice_of_a_bandwidth_tells_no_more_than_its_price() {
     let mut generator = Generator::frozen([4; 32]);
     let mut narrow = |records: usize| {
         let state = state(&spec, &vec![vec![0.5, 0.5]; records]);
-        (0..DRAWS).filter(|_| choice.choose(&state, &mut generator) == 0).count() as f64 / DRAWS as f64
+        (0..DRAWS)
+            .filter(|_| choice.choose(&state, &mut generator) == 0)
+            .count() as f64
+            / DRAWS as f64
     };
     let shares: Vec<f64> = [0, 1, 2, 3].into_iter().map(&mut narrow).collect();
     println!("the narrow one: {shares:?}");
@@ -204,12 +259,22 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     const ORDERS: [u32; 4] = [1, 4, 12, 32];
     let degree = 24;
     let density = Density::new(&[0.06], degree).unwrap();
-    let laplace = Mechanism::laplace(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
+    let laplace = Mechanism::laplace(
+        density.sensitivity(Adjacency::AddRemove, 1).unwrap(),
+        price("0.5"),
+    )
+    .unwrap();
     let operator = Operator::new(1, degree);
-    let noises = predict::noise(&density.shape(), NoiseDistribution::DiscreteLaplace, &ORDERS);
+    let noises = predict::noise(
+        &density.shape(),
+        NoiseDistribution::DiscreteLaplace,
+        &ORDERS,
+    );
     let scale = laplace.scale().units() as f64;
-    let remainders =
-        noises.iter().zip(operator.remainders(&ORDERS)).map(|(noise, rows)| Remainder::new(noise * scale, &rows));
+    let remainders = noises
+        .iter()
+        .zip(operator.remainders(&ORDERS))
+        .map(|(noise, rows)| Remainder::new(noise * scale, &rows));
     let adjacency = Adjacency::AddRemove;
     let change = TargetChange {
         values: density.lattice_points(),
@@ -229,19 +294,37 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
         let centre = 0.2 + 0.6 * f64::from(seed) / f64::from(windows);
         let place = |i: u32| {
             let even = f64::from(i) / f64::from(count);
-            if i.is_multiple_of(2) { centre + 0.12 * (even - 0.5) } else { even }
+            if i.is_multiple_of(2) {
+                centre + 0.12 * (even - 0.5)
+            } else {
+                even
+            }
         };
         let places: Vec<f64> = (0..count).map(place).collect();
         let spec = density.accumulator();
-        let exact = density.evaluate(&state(&spec, &places.iter().map(|x| vec![*x]).collect::<Vec<_>>()));
+        let exact = density.evaluate(&state(
+            &spec,
+            &places.iter().map(|x| vec![*x]).collect::<Vec<_>>(),
+        ));
         let index = choice.choose(&exact, &mut generator);
         let noisy = laplace.release(&exact, &mut generator);
-        let values: Vec<f64> = noisy.values().iter().map(|v| *v as f64 / f64::from(u32::MAX)).collect();
-        let kernel = |y: f64| places.iter().map(|d| (-((y - d) / 0.06_f64).powi(2) / 2.0).exp()).sum::<f64>();
+        let values: Vec<f64> = noisy
+            .values()
+            .iter()
+            .map(|v| *v as f64 / f64::from(u32::MAX))
+            .collect();
+        let kernel = |y: f64| {
+            places
+                .iter()
+                .map(|d| (-((y - d) / 0.06_f64).powi(2) / 2.0).exp())
+                .sum::<f64>()
+        };
         let truth: Vec<f64> = points.iter().map(|y| kernel(*y)).collect();
         for (at, order) in ORDERS.into_iter().enumerate() {
             let coefficients = operator.coefficients(&values, order);
-            let off = |(y, truth): (&f64, &f64)| (evaluate(&coefficients, &[basis(degree, *y)]) - truth).abs();
+            let off = |(y, truth): (&f64, &f64)| {
+                (evaluate(&coefficients, &[basis(degree, *y)]) - truth).abs()
+            };
             let error = points.iter().zip(&truth).map(off).fold(0.0, f64::max) / f64::from(windows);
             fixed[at] += error;
             if at == index {
@@ -255,9 +338,17 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
 
 #[test]
 fn the_order_follows_the_records_where_there_are_enough() {
-    for (count, epsilon) in [(100, "0.1"), (1000, "0.1"), (10_000, "0.1"), (100, "1"), (1000, "1")] {
+    for (count, epsilon) in [
+        (100, "0.1"),
+        (1000, "0.1"),
+        (10_000, "0.1"),
+        (100, "1"),
+        (1000, "1"),
+    ] {
         let (fixed, chosen, taken) = errors(count, epsilon);
-        println!("{count} records at {epsilon}: orders {fixed:.1?}, chosen {chosen:.1} by {taken:?}");
+        println!(
+            "{count} records at {epsilon}: orders {fixed:.1?}, chosen {chosen:.1} by {taken:?}"
+        );
         let best = fixed.iter().copied().fold(f64::MAX, f64::min);
         let worst = fixed.iter().copied().fold(0.0, f64::max);
         assert!(chosen < 1.05 * worst);
@@ -311,17 +402,27 @@ path = "ledger"
 
 /// Records in every hour but the third of each day.
 fn records(path: &Path) {
-    let hours: Vec<i64> = (0..480).map(|i| i / 10).filter(|hour| hour % 24 != 2).collect();
+    let hours: Vec<i64> = (0..480)
+        .map(|i| i / 10)
+        .filter(|hour| hour % 24 != 2)
+        .collect();
     let rows = hours.len();
     let times: Vec<i64> = hours.iter().map(|hour| ORIGIN + hour * HOUR).collect();
     let users: Vec<String> = (0..rows).map(|i| format!("u{}", i % 7)).collect();
     let columns: [(&str, ArrayRef); 3] = [
-        ("received_at", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        (
+            "received_at",
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+        ),
         ("user_id", Arc::new(StringArray::from(users))),
-        ("milliseconds", Arc::new(Float64Array::from(vec![300.0; rows]))),
+        (
+            "milliseconds",
+            Arc::new(Float64Array::from(vec![300.0; rows])),
+        ),
     ];
     let batch = RecordBatch::try_from_iter(columns).expect("a batch");
-    let mut writer = StreamWriter::try_new(File::create(path).expect("a file"), &batch.schema()).expect("a stream");
+    let mut writer = StreamWriter::try_new(File::create(path).expect("a file"), &batch.schema())
+        .expect("a stream");
     writer.write(&batch).expect("it is written");
     writer.finish().expect("it is written");
 }
@@ -332,7 +433,8 @@ fn bernstream(folder: &Path, arguments: &[&str]) -> (String, String) {
         .current_dir(folder)
         .output()
         .expect("bernstream runs");
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     assert!(output.status.success(), "{arguments:?}: {out}{err}");
     (out, err)
 }
@@ -343,7 +445,10 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
     let folder = folder.path();
     fs::write(folder.join("c.toml"), configuration()).expect("the configuration");
     records(&folder.join("in.arrows"));
-    for command in [&["check", "--offline", "c.toml"][..], &["explain", "c.toml"]] {
+    for command in [
+        &["check", "--offline", "c.toml"][..],
+        &["explain", "c.toml"],
+    ] {
         let (said, _) = bernstream(folder, command);
         for words in [
             "A window costs 0.2",
@@ -369,10 +474,23 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
         let synopsis = Synopsis::open(&bytes).expect("a synopsis");
         let about = synopsis.description();
         assert_eq!(about.privacy.price, Price::Pure(price("0.2")));
-        assert!(about.privacy.in_words.contains("each window and key makes from its own records"));
+        assert!(
+            about
+                .privacy
+                .in_words
+                .contains("each window and key makes from its own records")
+        );
         let [
-            Choice::Bandwidths { taken, candidates, price: of_bandwidths },
-            Choice::Order { taken: order, candidates: orders, price: of_order },
+            Choice::Bandwidths {
+                taken,
+                candidates,
+                price: of_bandwidths,
+            },
+            Choice::Order {
+                taken: order,
+                candidates: orders,
+                price: of_order,
+            },
         ] = &about.choices[..]
         else {
             panic!("{:?}", about.choices)
@@ -388,12 +506,30 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
         assert_eq!(synopsis.values().len(), 11);
         // What a message's length tells is what it says it chose: rows 1 to 9 and these times have one length.
         let length = bytes.len();
-        let key = format!("{taken:?} {order} {}", about.ledger.sequence.to_string().len());
+        let key = format!(
+            "{taken:?} {order} {}",
+            about.ledger.sequence.to_string().len()
+        );
         assert_eq!(*lengths.entry(key).or_insert(length), length);
-        spent.push(((about.window.start.micros() - ORIGIN) / HOUR, about.privacy.blocks[0].spent.to_string()));
+        spent.push((
+            (about.window.start.micros() - ORIGIN) / HOUR,
+            about.privacy.blocks[0].spent.to_string(),
+        ));
     }
-    let expected = [(0, "0.2"), (1, "0.4"), (2, "0.6"), (3, "0.8"), (24, "0.2"), (25, "0.4"), (26, "0.6"), (27, "0.8")];
-    assert_eq!(spent, expected.map(|(hour, spent)| (hour, spent.to_owned())));
+    let expected = [
+        (0, "0.2"),
+        (1, "0.4"),
+        (2, "0.6"),
+        (3, "0.8"),
+        (24, "0.2"),
+        (25, "0.4"),
+        (26, "0.6"),
+        (27, "0.8"),
+    ];
+    assert_eq!(
+        spent,
+        expected.map(|(hour, spent)| (hour, spent.to_owned()))
+    );
     let (shown, _) = bernstream(folder, &["ledger", "show", "c.toml"]);
     for said in ["8 released", "40 withheld", "0.8 of 0.9"] {
         assert!(shown.contains(said), "{said}: {shown}");

@@ -32,21 +32,34 @@ fn clock() -> Timestamp {
 
 #[test]
 fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_it() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 30);
     setup.send(&setup.rows(5_000, 1));
     setup.begin(Duration::from_millis(500));
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
-    let plan =
-        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
+    let plan = settings
+        .plan(
+            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            false,
+        )
+        .expect("a plan");
     let components = Components::open(&settings).expect("the components open");
-    let Input::Kafka(input) = &settings.input else { panic!("a setup reads Kafka") };
-    let source = Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
+    let Input::Kafka(input) = &settings.input else {
+        panic!("a setup reads Kafka")
+    };
+    let source =
+        Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
     let health = Health::default();
     let done = AtomicBool::new(false);
     let worker = Worker {
         plan: &plan,
-        readers: source.shared().into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect(),
+        readers: source
+            .shared()
+            .into_iter()
+            .map(|share| Box::new(share) as Box<dyn Source + Send>)
+            .collect(),
         ledger: components.ledger,
         witness: components.witness,
         sink: components.sink,
@@ -74,19 +87,41 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
 
 /// Starts a worker whose wall clock is this one.
 fn start(clock: &Clock, setup: &Setup) -> Child {
-    let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+    let log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(setup.log())
+        .expect("a log");
     let mut worker = setup.bernstream(&["run"]);
-    worker.arg(setup.configuration()).env("LD_PRELOAD", &clock.library).env(Clock::SHIFT, &clock.shift);
-    worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the worker starts")
+    worker
+        .arg(setup.configuration())
+        .env("LD_PRELOAD", &clock.library)
+        .env(Clock::SHIFT, &clock.shift);
+    worker
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the worker starts")
 }
 
 /// Records that are sent as they happen, by a producer with these settings, counted by their window.
-pub fn send_live(setup: &Setup, windows: u32, settings: &[(&str, &str)]) -> BTreeMap<Timestamp, f64> {
-    let settings = [("linger.ms", "0")].iter().chain(settings).copied().collect::<Vec<_>>();
+pub fn send_live(
+    setup: &Setup,
+    windows: u32,
+    settings: &[(&str, &str)],
+) -> BTreeMap<Timestamp, f64> {
+    let settings = [("linger.ms", "0")]
+        .iter()
+        .chain(settings)
+        .copied()
+        .collect::<Vec<_>>();
     let producer = setup.producer(&settings);
     let origin = setup.origin;
     let end = setup.start_of(windows);
-    let mut sent: BTreeMap<Timestamp, f64> = (0..windows).map(|window| (setup.start_of(window), 0.0)).collect();
+    let mut sent: BTreeMap<Timestamp, f64> = (0..windows)
+        .map(|window| (setup.start_of(window), 0.0))
+        .collect();
     while Timestamp::now() < origin {
         thread::sleep(Duration::from_millis(5));
     }
@@ -95,9 +130,19 @@ pub fn send_live(setup: &Setup, windows: u32, settings: &[(&str, &str)]) -> BTre
         if now >= end {
             break;
         }
-        let payload = message(&[Row { micros: now.micros(), key: "a", value: 50.0 }; 5]);
+        let payload = message(
+            &[Row {
+                micros: now.micros(),
+                key: "a",
+                value: 50.0,
+            }; 5],
+        );
         producer
-            .send(BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload))
+            .send(
+                BaseRecord::<(), _>::to(&setup.input)
+                    .partition(0)
+                    .payload(&payload),
+            )
             .map_err(|(e, _)| e)
             .unwrap();
         *sent.range_mut(..=now).next_back().expect("a window").1 += 5.0;
@@ -109,24 +154,35 @@ pub fn send_live(setup: &Setup, windows: u32, settings: &[(&str, &str)]) -> BTre
 
 /// About how many records of key `a` each window has, by what was published.
 pub fn counted(setup: &Setup) -> BTreeMap<Timestamp, f64> {
-    let synopses = setup.published().into_iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis"));
+    let synopses = setup
+        .published()
+        .into_iter()
+        .map(|p| Synopsis::open(&p.payload).expect("a synopsis"));
     let of_a = synopses.filter(|synopsis| synopsis.description().key.as_deref() == Some("a"));
     let mass = |synopsis: Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
-    of_a.map(|synopsis| (synopsis.description().window.start, mass(synopsis))).collect()
+    of_a.map(|synopsis| (synopsis.description().window.start, mass(synopsis)))
+        .collect()
 }
 
 #[test]
 fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trusted() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let run = |is_trusting: bool, wait: Duration| {
-        let origin = Timestamp::from_micros(Timestamp::now().plus(wait).micros() / 1_000_000 * 1_000_000);
+        let origin =
+            Timestamp::from_micros(Timestamp::now().plus(wait).micros() / 1_000_000 * 1_000_000);
         let setup = Setup::quick(&servers, origin, 14);
         setup.edit("epsilon = 1.0", "epsilon = 1000.0");
         if is_trusting {
             setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
         }
         let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         let shim = Clock::new(setup.folder.path()).expect("a C compiler");
         let mut worker = start(&shim, &setup);
         setup.wait_log("reading the input");
@@ -143,22 +199,43 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
             shim.move_to(0);
             sending.join().expect("it sends")
         });
-        assert!(setup.wait_for("the end", || worker.try_wait().expect("asked")).success(), "{}", setup.read_log());
+        assert!(
+            setup
+                .wait_for("the end", || worker.try_wait().expect("asked"))
+                .success(),
+            "{}",
+            setup.read_log()
+        );
         setup.assert_whole();
         Some((sent, counted(&setup), setup.read_log()))
     };
     in_time(|wait| {
         let both = thread::scope(|scope| {
-            [false, true].map(|is_trusting| scope.spawn(move || run(is_trusting, wait))).map(|one| one.join().unwrap())
+            [false, true]
+                .map(|is_trusting| scope.spawn(move || run(is_trusting, wait)))
+                .map(|one| one.join().unwrap())
         });
-        let [Some((sent, found, log)), Some((sent_anyway, found_anyway, _))] = both else { return false };
+        let [
+            Some((sent, found, log)),
+            Some((sent_anyway, found_anyway, _)),
+        ] = both
+        else {
+            return false;
+        };
         for (window, sent) in &sent {
             let found = found[window];
-            assert!(*sent > 0.0 && (found - sent).abs() < 0.02 * sent, "{window}: {sent} sent, {found} found: {log}");
+            assert!(
+                *sent > 0.0 && (found - sent).abs() < 0.02 * sent,
+                "{window}: {sent} sent, {found} found: {log}"
+            );
         }
-        assert!(log.contains("ahead of the brokers'") && log.contains("agrees with the brokers' again"), "{log}");
+        assert!(
+            log.contains("ahead of the brokers'") && log.contains("agrees with the brokers' again"),
+            "{log}"
+        );
         // The test can fail: nothing but the worker's clock counts where producers are trusted.
-        let [sent, found] = [&sent_anyway, &found_anyway].map(|windows| windows.values().sum::<f64>());
+        let [sent, found] =
+            [&sent_anyway, &found_anyway].map(|windows| windows.values().sum::<f64>());
         println!("where producers are trusted: {sent} sent, {found:.0} found");
         assert!(found < 0.8 * sent, "{sent} sent, {found} found");
         true
@@ -167,7 +244,9 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
 
 #[test]
 fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let run = |is_trusting: bool| {
         let origin = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
         let setup = Setup::quick(&servers, origin, 12);
@@ -176,7 +255,11 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
             setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
         }
         let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         let shim = Clock::new(setup.folder.path()).expect("a C compiler");
         shim.move_to(20);
         let mut worker = start(&shim, &setup);
@@ -187,13 +270,20 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
             let published = setup.published();
             let now = Timestamp::now();
             for message in published.iter().skip(seen) {
-                let due = Synopsis::open(&message.payload).expect("a synopsis").description().published;
+                let due = Synopsis::open(&message.payload)
+                    .expect("a synopsis")
+                    .description()
+                    .published;
                 early = early.max(due.micros() - now.micros());
             }
             seen = seen.max(published.len());
             worker.try_wait().expect("asked")
         };
-        assert!(setup.wait_for("the end", is_over).success(), "{}", setup.read_log());
+        assert!(
+            setup.wait_for("the end", is_over).success(),
+            "{}",
+            setup.read_log()
+        );
         setup.assert_whole();
         early
     };
@@ -206,16 +296,26 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
 
 #[test]
 fn a_worker_whose_clock_is_an_hour_behind_is_not_ready_and_says_why() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::ticking(&servers);
-    let Some(shim) = Clock::new(setup.folder.path()) else { return };
+    let Some(shim) = Clock::new(setup.folder.path()) else {
+        return;
+    };
     shim.move_to(-3600);
     let worker = Running::start_by(&setup, |setup| start(&shim, setup));
     setup.wait_for("why it is not ready", || {
         let (status, words) = worker.get("/readyz");
-        (status == 503 && words.contains("a right clock") && !words.contains("reading the input")).then_some(())
+        (status == 503 && words.contains("a right clock") && !words.contains("reading the input"))
+            .then_some(())
     });
-    assert!(worker.get("/metrics").1.contains("ready{part=\"clock\",pipeline=\"setup\"} 0"));
+    assert!(
+        worker
+            .get("/metrics")
+            .1
+            .contains("ready{part=\"clock\",pipeline=\"setup\"} 0")
+    );
     setup.wait_log("behind the brokers'");
     assert!(setup.published().is_empty());
     shim.move_to(0);

@@ -7,7 +7,10 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bernstream");
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).output().expect("it runs")
+    Command::new(PROGRAM)
+        .args(arguments)
+        .output()
+        .expect("it runs")
 }
 
 /// A synopsis of a case of the golden vectors, as a file of its own.
@@ -41,25 +44,43 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     ];
     for arguments in commands {
         let right = run(arguments);
-        assert!(right.status.success() && !right.stdout.is_empty(), "{arguments:?}: {right:?}");
+        assert!(
+            right.status.success() && !right.stdout.is_empty(),
+            "{arguments:?}: {right:?}"
+        );
         // Both ends of a pipe that nobody reads: what is said on standard error meets the same.
         let closed = || {
             let (reader, writer) = std::io::pipe().expect("a pipe");
             drop(reader);
             writer
         };
-        let quiet = Command::new(PROGRAM).args(arguments).stdout(closed()).output().expect("it runs");
+        let quiet = Command::new(PROGRAM)
+            .args(arguments)
+            .stdout(closed())
+            .output()
+            .expect("it runs");
         let said = String::from_utf8_lossy(&quiet.stderr);
         assert_eq!(quiet.status.code(), Some(0), "{arguments:?}: {said}");
-        assert!(!said.contains("panicked") && !said.contains("error"), "{arguments:?}: {said}");
-        let deaf = Command::new(PROGRAM).args(arguments).stdout(closed()).stderr(closed()).status().expect("it runs");
+        assert!(
+            !said.contains("panicked") && !said.contains("error"),
+            "{arguments:?}: {said}"
+        );
+        let deaf = Command::new(PROGRAM)
+            .args(arguments)
+            .stdout(closed())
+            .stderr(closed())
+            .status()
+            .expect("it runs");
         assert_eq!(deaf.code(), Some(0), "{arguments:?}");
     }
     // A fault stays one, whoever reads.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let wrong =
-        Command::new(PROGRAM).args(["check", "tests/data/wrong.toml"]).stdout(writer).output().expect("it runs");
+    let wrong = Command::new(PROGRAM)
+        .args(["check", "tests/data/wrong.toml"])
+        .stdout(writer)
+        .output()
+        .expect("it runs");
     assert_eq!(wrong.status.code(), Some(78));
 }
 
@@ -69,7 +90,8 @@ fn a_synopsis_is_printed_as_json_and_read_back() {
     let path = synopsis("density-1d", &folder);
     let json = run(&["evaluate", &path, "--json"]);
     assert!(json.status.success(), "{json:?}");
-    let given: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("the file")).expect("JSON");
+    let given: serde_json::Value =
+        serde_json::from_slice(&fs::read(&path).expect("the file")).expect("JSON");
     let printed: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(given["values"], printed["values"]);
     assert_eq!(given["ledger"], printed["ledger"]);
@@ -82,7 +104,12 @@ fn a_synopsis_is_printed_as_json_and_read_back() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it runs");
-        child.stdin.take().expect("its input").write_all(input).expect("it reads");
+        child
+            .stdin
+            .take()
+            .expect("its input")
+            .write_all(input)
+            .expect("it reads");
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success());
         String::from_utf8(output.stdout).expect("text")
@@ -109,20 +136,33 @@ fn check_says_what_it_does_not_look_at() {
     let text = fs::read_to_string("config/files.toml").expect("a configuration");
     let file = folder.path().join("c.toml");
     let away = folder.path().join("away").display().to_string();
-    fs::write(&file, text.replace("path = \"flights\"", &format!("path = \"{away}\""))).expect("it can be written");
+    fs::write(
+        &file,
+        text.replace("path = \"flights\"", &format!("path = \"{away}\"")),
+    )
+    .expect("it can be written");
     let offline = run(&["check", "--offline", &file.display().to_string()]);
     let said = String::from_utf8_lossy(&offline.stderr);
     assert!(offline.status.success(), "{said}");
     let words = format!("not looked at, because of --offline: whether the files at {away}");
-    assert!(said.contains(&words) && said.contains("are there and have the columns"), "{said}");
+    assert!(
+        said.contains(&words) && said.contains("are there and have the columns"),
+        "{said}"
+    );
     let looked = run(&["check", &file.display().to_string()]);
     assert!(
-        !looked.status.success() && String::from_utf8_lossy(&looked.stdout).contains("fault  files at"),
+        !looked.status.success()
+            && String::from_utf8_lossy(&looked.stdout).contains("fault  files at"),
         "{looked:?}"
     );
     let topics = run(&["check", "--offline", "config/flights.toml"]);
     let said = String::from_utf8_lossy(&topics.stderr);
-    assert!(said.contains("because of --offline: the topic flights, the topic flights-synopses, the topic"), "{said}");
+    assert!(
+        said.contains(
+            "because of --offline: the topic flights, the topic flights-synopses, the topic"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -130,16 +170,25 @@ fn a_demonstration_of_no_windows_is_refused_before_it_begins() {
     let none = run(&["demo", "--windows", "0"]);
     assert!(!none.status.success() && none.stdout.is_empty());
     let said = String::from_utf8_lossy(&none.stderr);
-    assert!(said.contains("invalid value '0' for '--windows <WINDOWS>'") && said.contains("1.."), "{said}");
+    assert!(
+        said.contains("invalid value '0' for '--windows <WINDOWS>'") && said.contains("1.."),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_host_with_a_port_is_refused_before_a_page_is_served_that_nobody_could_ask_for() {
-    for name in ["https://page.example.org", "page.example.org:443", "page.example.org/a", ""] {
+    for name in [
+        "https://page.example.org",
+        "page.example.org:443",
+        "page.example.org/a",
+        "",
+    ] {
         let refused = run(&["dashboard", "/no/such/folder", "--host", name]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(
-            refused.status.code() == Some(2) && said.contains("is not the name of a host: write the name"),
+            refused.status.code() == Some(2)
+                && said.contains("is not the name of a host: write the name"),
             "{said}"
         );
     }
@@ -152,7 +201,12 @@ fn bash_completes_commands_and_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bernstream.bash");
     fs::write(&path, &script.stdout).expect("it can be written");
-    let bash = |line: &str| Command::new("bash").args(["--norc", "-c", line]).output().expect("bash runs");
+    let bash = |line: &str| {
+        Command::new("bash")
+            .args(["--norc", "-c", line])
+            .output()
+            .expect("bash runs")
+    };
     let path = path.display();
     assert!(bash(&format!("bash -n {path}")).status.success());
     let complete = |words: &str, last: &str| {
@@ -161,17 +215,32 @@ fn bash_completes_commands_and_options() {
             "source {path}; COMP_WORDS=({words}); COMP_CWORD={count}; _bernstream bernstream '{last}' ''; echo \"${{COMPREPLY[@]}}\""
         );
         let output = bash(&line);
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+        assert!(
+            output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout)
+            .expect("text")
+            .trim()
+            .to_owned()
     };
     assert_eq!(complete("bernstream led", "led"), "ledger");
     assert_eq!(complete("bernstream check --off", "--off"), "--offline");
     assert_eq!(complete("bernstream nothing", "nothing"), "");
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         let script = run(&["completions", shell]);
-        assert!(script.status.success() && String::from_utf8_lossy(&script.stdout).contains("dashboard"), "{shell}");
+        assert!(
+            script.status.success()
+                && String::from_utf8_lossy(&script.stdout).contains("dashboard"),
+            "{shell}"
+        );
     }
-    let unknown = Command::new(PROGRAM).arg("completions").env("SHELL", "/bin/false").output().expect("it runs");
+    let unknown = Command::new(PROGRAM)
+        .arg("completions")
+        .env("SHELL", "/bin/false")
+        .output()
+        .expect("it runs");
     assert_eq!(unknown.status.code(), Some(78));
 }
 

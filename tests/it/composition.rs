@@ -17,7 +17,9 @@ use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
 
-use crate::harness::policies::{ORIGIN, bernstream, command, configuration, faults, hours, read, records, run};
+use crate::harness::policies::{
+    ORIGIN, bernstream, command, configuration, faults, hours, read, records, run,
+};
 
 const PROMISE: &str = "epsilon = 2.0\ndelta = 1e-6\n";
 
@@ -26,7 +28,10 @@ fn promise(composition: &str) -> String {
 }
 
 fn total(composition: &str, release: &str) -> Price {
-    Settings::parse(&configuration("1d", &promise(composition), &[release]), "f").unwrap().privacy.total
+    Settings::parse(&configuration("1d", &promise(composition), &[release]), "f")
+        .unwrap()
+        .privacy
+        .total
 }
 
 #[test]
@@ -66,9 +71,15 @@ fn what_is_published_says_what_its_total_implies() {
         assert!(windows.len() < 48 && windows.contains(&24), "{windows:?}");
         for about in published["r0"].values() {
             let said = &about.privacy.in_words;
-            assert!(said.contains(words) && said.contains("epsilon = 2 and delta = 0.000001"), "{said}");
+            assert!(
+                said.contains(words) && said.contains("epsilon = 2 and delta = 0.000001"),
+                "{said}"
+            );
             let implied = about.privacy.implies.unwrap();
-            assert_eq!((implied.epsilon.to_string(), implied.delta.to_string()), ("2".into(), "0.000001".into()));
+            assert_eq!(
+                (implied.epsilon.to_string(), implied.delta.to_string()),
+                ("2".into(), "0.000001".into())
+            );
             assert_eq!(about.privacy.definition.name(), definition);
         }
         let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
@@ -79,17 +90,40 @@ fn what_is_published_says_what_its_total_implies() {
 #[test]
 fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declared_to() {
     let releases = ["epsilon = 0.2", "noise = \"gaussian\"\nrho = 0.002"];
-    let (published, folder) = run(&configuration("1d", &promise("\"plan\"\nwindows = 5"), &releases));
+    let (published, folder) = run(&configuration(
+        "1d",
+        &promise("\"plan\"\nwindows = 5"),
+        &releases,
+    ));
     for release in ["r0", "r1"] {
-        assert_eq!(hours(&published, release), [0, 1, 2, 3, 4, 24, 25, 26, 27, 28], "{release}");
+        assert_eq!(
+            hours(&published, release),
+            [0, 1, 2, 3, 4, 24, 25, 26, 27, 28],
+            "{release}"
+        );
         let last = &published[release][&4].privacy;
-        assert_eq!((last.blocks[0].spent, last.blocks[0].total), (Price::Slots(5), Price::Slots(5)));
-        assert!(last.in_words.contains("of a plan of 5 windows that was declared before"), "{}", last.in_words);
+        assert_eq!(
+            (last.blocks[0].spent, last.blocks[0].total),
+            (Price::Slots(5), Price::Slots(5))
+        );
+        assert!(
+            last.in_words
+                .contains("of a plan of 5 windows that was declared before"),
+            "{}",
+            last.in_words
+        );
     }
     let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
-    assert!(shown.contains("5 windows of the plan of 5 windows of the plan"), "{shown}");
+    assert!(
+        shown.contains("5 windows of the plan of 5 windows of the plan"),
+        "{shown}"
+    );
     // Another price of a running plan would be an adaptive one.
-    let changed = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["epsilon = 0.1", releases[1]]);
+    let changed = configuration(
+        "1d",
+        &promise("\"plan\"\nwindows = 5"),
+        &["epsilon = 0.1", releases[1]],
+    );
     std::fs::write(folder.path().join("c.toml"), changed).unwrap();
     let refused = command(folder.path(), &["run", "c.toml"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -105,16 +139,30 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
 fn older(text: &str, theirs: impl Fn(&mut Settings)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let inside = |name: &str| folder.path().join(name).display().to_string();
-    let text = ["in.arrows", "out", "ledger"].iter().fold(text.to_owned(), |text, name| {
-        text.replace(&format!("path = \"{name}\""), &format!("path = \"{}\"", inside(name)))
-    });
+    let text = ["in.arrows", "out", "ledger"]
+        .iter()
+        .fold(text.to_owned(), |text, name| {
+            text.replace(
+                &format!("path = \"{name}\""),
+                &format!("path = \"{}\"", inside(name)),
+            )
+        });
     fs::write(folder.path().join("c.toml"), &text).unwrap();
     records(&folder.path().join("in.arrows"));
     let mut settings = Settings::parse(&text, "c.toml").unwrap();
     theirs(&mut settings);
     let mut witness = settings.output.open_witness().unwrap();
-    let mode = StartMode::From { from: Timestamp::from_micros(ORIGIN), backfill_until: None };
-    let genesis = components::genesis(&settings, &mut *witness, mode, Timestamp::from_micros(ORIGIN)).unwrap();
+    let mode = StartMode::From {
+        from: Timestamp::from_micros(ORIGIN),
+        backfill_until: None,
+    };
+    let genesis = components::genesis(
+        &settings,
+        &mut *witness,
+        mode,
+        Timestamp::from_micros(ORIGIN),
+    )
+    .unwrap();
     Ledger::create(&settings.ledger, genesis).unwrap();
     folder
 }
@@ -129,19 +177,34 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
             let today = serde_json::json!(settings.privacy.total).to_string();
             settings.privacy.total = Price::Concentrated(total.parse().unwrap());
             let theirs = serde_json::json!(settings.privacy.total).to_string();
-            settings.normalised =
-                settings.normalised.replace(&format!("\"total\":{today}"), &format!("\"total\":{theirs}"));
+            settings.normalised = settings.normalised.replace(
+                &format!("\"total\":{today}"),
+                &format!("\"total\":{theirs}"),
+            );
         })
     };
     let folder = recorded("0.132");
     let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
-    assert!(log.contains("the ledger keeps its total, rho 0.132; a new one would have rho 0.435"), "{log}");
+    assert!(
+        log.contains("the ledger keeps its total, rho 0.132; a new one would have rho 0.435"),
+        "{log}"
+    );
     assert!(!log.contains("the settings have changed"), "{log}");
     let published = read(folder.path());
     // Six windows a day are within 0.132; within what there is today there would be 21.
-    assert_eq!(hours(&published, "r0"), (0..6).chain(24..30).collect::<Vec<_>>());
-    assert_eq!(published["r0"][&5].privacy.blocks[0].total.to_string(), "rho 0.132");
-    for arguments in [&["run", "c.toml"][..], &["ledger", "verify", "c.toml"], &["ledger", "show", "c.toml"]] {
+    assert_eq!(
+        hours(&published, "r0"),
+        (0..6).chain(24..30).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        published["r0"][&5].privacy.blocks[0].total.to_string(),
+        "rho 0.132"
+    );
+    for arguments in [
+        &["run", "c.toml"][..],
+        &["ledger", "verify", "c.toml"],
+        &["ledger", "show", "c.toml"],
+    ] {
         bernstream(folder.path(), arguments);
     }
     assert_eq!(read(folder.path()), published);
@@ -149,11 +212,18 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
     let refuses = |folder: &Path| {
         let refused = command(folder, &["run", "c.toml"]);
         let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && why.contains("created for another guarantee"), "{why}");
+        assert!(
+            !refused.status.success() && why.contains("created for another guarantee"),
+            "{why}"
+        );
     };
     refuses(recorded("0.5").path());
     let text = fs::read_to_string(folder.path().join("c.toml")).unwrap();
-    fs::write(folder.path().join("c.toml"), text.replace("epsilon = 6.0", "epsilon = 6.5")).unwrap();
+    fs::write(
+        folder.path().join("c.toml"),
+        text.replace("epsilon = 6.0", "epsilon = 6.5"),
+    )
+    .unwrap();
     refuses(folder.path());
 }
 
@@ -162,15 +232,22 @@ fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
 fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
     let text = configuration("1d", "rho = 0.09", &["epsilon = 0.2"]);
     let any = Payment::converted("0.2".parse().unwrap()).price();
-    let own = Settings::parse(&text, "f").unwrap().releases[0].payment.price();
+    let own = Settings::parse(&text, "f").unwrap().releases[0]
+        .payment
+        .price();
     assert!(own.is_within(any) && own != any, "{own} {any}");
     let folder = older(&text, |settings| {
         let [own, any] = [own, any].map(|price| serde_json::json!(price).to_string());
         assert!(settings.normalised.contains(&format!("\"price\":{own}")));
-        settings.normalised = settings.normalised.replace(&format!("\"price\":{own}"), &format!("\"price\":{any}"));
+        settings.normalised = settings
+            .normalised
+            .replace(&format!("\"price\":{own}"), &format!("\"price\":{any}"));
     });
     let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
-    assert!(log.contains("the settings have changed") && log.contains("price.rho of release"), "{log}");
+    assert!(
+        log.contains("the settings have changed") && log.contains("price.rho of release"),
+        "{log}"
+    );
     let published = read(folder.path());
     assert_eq!(hours(&published, "r0"), [0, 1, 2, 3, 24, 25, 26, 27]);
     assert_eq!(published["r0"][&0].privacy.price, own);
@@ -183,33 +260,58 @@ fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
 /// the ledger is for the program that began it.
 #[test]
 fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_lost() {
-    let text = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["noise = \"gaussian\"\nrho = 0.002"]);
+    let text = configuration(
+        "1d",
+        &promise("\"plan\"\nwindows = 5"),
+        &["noise = \"gaussian\"\nrho = 0.002"],
+    );
     let folder = older(&text, |settings| {
         let release = &settings.releases[0];
         let target = &*release.function.target;
         let protected = settings.protected();
-        let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
-            .map(|law| target.sensitivity_in(law.norm(), protected.adjacency, protected.contributions).unwrap().0);
+        let [sum, sup] = [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+        ]
+        .map(|law| {
+            target
+                .sensitivity_in(law.norm(), protected.adjacency, protected.contributions)
+                .unwrap()
+                .0
+        });
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let law = NoiseDistribution::DiscreteGaussian;
         let values = target.shape().values();
-        let theirs = Mechanism::calibrated(law, change, values, release.payment.own()).unwrap().scale().units();
-        let today = settings.mechanism_of(release, &release.function).unwrap().scale().units();
+        let theirs = Mechanism::calibrated(law, change, values, release.payment.own())
+            .unwrap()
+            .scale()
+            .units();
+        let today = settings
+            .mechanism_of(release, &release.function)
+            .unwrap()
+            .scale()
+            .units();
         assert!(theirs as f64 > 1.1 * today as f64, "{theirs} {today}");
         assert!(settings.normalised.contains(&format!("\"scale\":{today}")));
-        settings.normalised =
-            settings.normalised.replace(&format!("\"scale\":{today}"), &format!("\"scale\":{theirs}"));
+        settings.normalised = settings.normalised.replace(
+            &format!("\"scale\":{today}"),
+            &format!("\"scale\":{theirs}"),
+        );
     });
     let refused = command(folder.path(), &["run", "c.toml"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    let words = why.contains("created for another guarantee") && why.contains("the plan of [privacy]");
+    let words =
+        why.contains("created for another guarantee") && why.contains("the plan of [privacy]");
     assert!(!refused.status.success() && words, "{why}");
     assert!(!folder.path().join("out/responses").exists());
     // So says who looks before.
     let checked = command(folder.path(), &["check", "--offline", "c.toml"]);
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert_eq!(checked.status.code(), refused.status.code());
-    assert!(said.contains("created for another guarantee") && said.contains("the plan of [privacy]"), "{said}");
+    assert!(
+        said.contains("created for another guarantee") && said.contains("the plan of [privacy]"),
+        "{said}"
+    );
     bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
     // The same ledger of this program goes on.
     let folder = older(&text, |_| {});
@@ -224,42 +326,74 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
         let text = configuration("1d", privacy, &[&format!("noise = \"ball\"\n{price}")]);
         text.replace("degree = 4\norder = 2", "points = 8")
     };
-    let settings = |privacy: &str, price: &str| Settings::parse(&text(privacy, price), "f").unwrap();
+    let settings =
+        |privacy: &str, price: &str| Settings::parse(&text(privacy, price), "f").unwrap();
     let rho: Rho = "0.01".parse().unwrap();
     let scale = |settings: &Settings| {
         let release = &settings.releases[0];
-        settings.mechanism_of(release, &release.function).unwrap().scale()
+        settings
+            .mechanism_of(release, &release.function)
+            .unwrap()
+            .scale()
     };
     let ball = settings("rho = 1.0", "rho = 0.01");
     let release = &ball.releases[0];
     assert_eq!(release.payment.price(), Price::Concentrated(rho));
     // Of one key, though the two records of a user can be in different ones.
     let values = release.shape().values();
-    let change = ball.sensitivity(release, &release.function, Calibration::Tight).unwrap();
+    let change = ball
+        .sensitivity(release, &release.function, Calibration::Tight)
+        .unwrap();
     let cost = rho_of_ball(change, values, scale(&ball));
-    assert!(values > 2 && cost <= rho && cost.to_f64() > 0.999_99 * rho.to_f64(), "{values} {cost}");
+    assert!(
+        values > 2 && cost <= rho && cost.to_f64() > 0.999_99 * rho.to_f64(),
+        "{values} {cost}"
+    );
     let any = Scale::for_price(change, Price::Concentrated(rho).pure()).unwrap();
     let gain = any.units() as f64 / scale(&ball).units() as f64;
-    assert!((gain / (values as f64).sqrt() - 1.0).abs() < 0.01, "{gain} {values}");
+    assert!(
+        (gain / (values as f64).sqrt() - 1.0).abs() < 0.01,
+        "{gain} {values}"
+    );
     // The same as for that epsilon, which is told.
     let epsilon = release.payment.epsilon();
     let written = settings("rho = 1.0", &format!("epsilon = {epsilon}"));
     let charged = written.releases[0].payment.price().parts()[0];
-    assert!(scale(&written) == scale(&ball) && (9_999_999_000..=10_000_000_000).contains(&charged), "{charged}");
+    assert!(
+        scale(&written) == scale(&ball) && (9_999_999_000..=10_000_000_000).contains(&charged),
+        "{charged}"
+    );
     let (published, folder) = run(&text("rho = 0.03", "rho = 0.01"));
     assert_eq!(hours(&published, "r0"), [0, 1, 2, 24, 25, 26]);
     assert_eq!(published["r0"][&0].privacy.price, Price::Concentrated(rho));
     let (told, _) = bernstream(folder.path(), &["explain", "c.toml"]);
-    assert!(told.contains(&format!("a ball of pure differential privacy with epsilon = {epsilon}")), "{told}");
+    assert!(
+        told.contains(&format!(
+            "a ball of pure differential privacy with epsilon = {epsilon}"
+        )),
+        "{told}"
+    );
     // A plan composes the epsilon that it declares; a sum over windows keeps what any mechanism costs.
     let planned = settings(&promise("\"plan\"\nwindows = 5"), "rho = 0.01");
     assert_eq!(scale(&planned), any);
-    let sum = settings("rho = 1.0", "rho = 0.01\nwindows = { cumulative = \"48h\" }");
-    assert_eq!(sum.releases[0].payment, Payment::Own(Price::Concentrated(rho)));
+    let sum = settings(
+        "rho = 1.0",
+        "rho = 0.01\nwindows = { cumulative = \"48h\" }",
+    );
+    assert_eq!(
+        sum.releases[0].payment,
+        Payment::Own(Price::Concentrated(rho))
+    );
     let falling = settings("rho = 1.0", "half_after = \"5h\"");
-    assert!(matches!(falling.releases[0].payment, Payment::Own(Price::Concentrated(_))));
+    assert!(matches!(
+        falling.releases[0].payment,
+        Payment::Own(Price::Concentrated(_))
+    ));
     let horizon = settings("rho = 1.0", "horizon = \"1d\"");
-    assert!(matches!(horizon.releases[0].payment, Payment::Converted { .. }));
+    assert!(matches!(
+        horizon.releases[0].payment,
+        Payment::Converted { .. }
+    ));
 }
 
 /// For a record, which is in one pane: every node of the tree at its own epsilon. For a user the noise is made for the rho.
@@ -277,7 +411,11 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
     let levels = f64::from(u32::try_from(series.correlation().nodes_of_a_pane().unwrap()).unwrap());
     assert!(levels > 2.0, "{levels}");
     let expected = levels * (1.0 / levels + (-1.0 / levels).exp() - 1.0);
-    assert!((rho(&records) / expected - 1.0).abs() < 1e-6, "{} {expected}", rho(&records));
+    assert!(
+        (rho(&records) / expected - 1.0).abs() < 1e-6,
+        "{} {expected}",
+        rho(&records)
+    );
     // A window of its own, and other noise.
     let alone = of_records.replace("windows = { cumulative = \"1000h\" }", "");
     assert!((rho(&settings(&alone)) / (-1.0_f64).exp() - 1.0).abs() < 1e-8);
@@ -289,12 +427,18 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
         .replace("degree = 4\norder = 2", "points = 8");
     let ball = settings(&ball);
     let values = ball.releases[0].shape().values() as f64;
-    assert!(values > 2.0 && (rho(&ball) * 2.0 * values - 1.0).abs() < 1e-6, "{values} {}", rho(&ball));
+    assert!(
+        values > 2.0 && (rho(&ball) * 2.0 * values - 1.0).abs() < 1e-6,
+        "{values} {}",
+        rho(&ball)
+    );
     // What is charged for the same noise is no reason for a sum to start again.
     let mut charged = settings(&of_records);
     let identity = |settings: &Settings| canonical::identity(settings, &settings.releases[0]);
     let before = identity(&charged);
-    charged.releases[0].payment = charged.releases[0].payment.costing(Rho::from_trillionths(1));
+    charged.releases[0].payment = charged.releases[0]
+        .payment
+        .costing(Rho::from_trillionths(1));
     assert_eq!(identity(&charged), before);
     charged.releases[0].payment = Payment::converted("0.9".parse().unwrap());
     assert_ne!(identity(&charged), before);
@@ -304,18 +448,33 @@ fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
 #[test]
 fn a_plan_that_is_accepted_is_within_its_promise_and_one_window_more_is_not() {
     let cube = "noise = \"cube\"\nepsilon = 0.05";
-    let told = faults(&configuration("1d", &promise("\"plan\"\nwindows = 1000"), &[cube]));
+    let told = faults(&configuration(
+        "1d",
+        &promise("\"plan\"\nwindows = 1000"),
+        &[cube],
+    ));
     let (_, rest) = told.split_once("at most ").unwrap();
     let most: u32 = rest.split_once(' ').unwrap().0.parse().unwrap();
     let sound = |windows: u32| {
-        faults(&configuration("1d", &promise(&format!("\"plan\"\nwindows = {windows}")), &[cube])).is_empty()
+        faults(&configuration(
+            "1d",
+            &promise(&format!("\"plan\"\nwindows = {windows}")),
+            &[cube],
+        ))
+        .is_empty()
     };
     assert!(sound(most) && !sound(most + 1));
-    assert!(exact(0.05, most, 2.0) <= 1e-6 && exact(0.05, most + 1, 2.0) > 1e-6, "{most}");
+    assert!(
+        exact(0.05, most, 2.0) <= 1e-6 && exact(0.05, most + 1, 2.0) > 1e-6,
+        "{most}"
+    );
     // Forty would be all without the delta.
     assert!(most > 50, "{most}");
     let class = [(plan::Class::Pure("0.05".parse().unwrap()), 1)];
-    assert_eq!(plan::longest(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()), u64::from(most));
+    assert_eq!(
+        plan::longest(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()),
+        u64::from(most)
+    );
 }
 
 /// The delta of so many randomised responses at `epsilon`: `sum_k C(n, k) (p^k q^(n-k) - exp(epsilon) q^k p^(n-k))_+`.
@@ -336,23 +495,65 @@ fn exact(each: f64, windows: u32, epsilon: f64) -> f64 {
 
 #[test]
 fn what_a_composition_cannot_hold_is_refused_in_words() {
-    let told = |composition: &str, release: &str| faults(&configuration("1d", &promise(composition), &[release]));
+    let told = |composition: &str, release: &str| {
+        faults(&configuration("1d", &promise(composition), &[release]))
+    };
     let of = |privacy: &str| faults(&configuration("1d", privacy, &["epsilon = 0.1"]));
     let loud = "epsilon = 20.0\ndelta = 0.01\ncomposition = \"gaussian\"";
-    let loud = faults(&configuration("1d", loud, &["noise = \"gaussian\"\nrho = 8.0"]));
+    let loud = faults(&configuration(
+        "1d",
+        loud,
+        &["noise = \"gaussian\"\nrho = 8.0"],
+    ));
     for (told, words) in [
         (loud, "rounding to integers costs more"),
-        (of("rho = 0.1\ncomposition = \"concentrated\""), "composes by itself"),
-        (of("epsilon = 1.0\ncomposition = \"concentrated\""), "privacy.delta: missing"),
-        (of("epsilon = 1.0\nwindows = 24"), "is the length of a declared plan, but there is no plan"),
-        (of("epsilon = 1e-9\ndelta = 1e-18\ncomposition = \"concentrated\""), "leaves no rho"),
-        (told("\"plan\"", "epsilon = 0.1"), "privacy.windows: missing"),
-        (told("\"gaussian\"", "epsilon = 0.1"), "its noise is not Gaussian"),
-        (told("\"plan\"\nwindows = 24", "epsilon = 0.9"), "windows of these prices fit within epsilon = 2"),
-        (told("\"plan\"\nwindows = 24", "epsilon = 2.1"), "not even one window of these prices fits"),
-        (told("\"plan\"\nwindows = 24", "horizon = \"3h\""), "a declared plan has a number of windows"),
-        (told("\"plan\"\nwindows = 24", "epsilon = 0.01\nwindows = { hopping = \"2h\" }"), "reads panes several times"),
-        (told("\"plan\"\nwindows = 2\nreserve = 0.9", "epsilon = 0.01"), "does not cover one window"),
+        (
+            of("rho = 0.1\ncomposition = \"concentrated\""),
+            "composes by itself",
+        ),
+        (
+            of("epsilon = 1.0\ncomposition = \"concentrated\""),
+            "privacy.delta: missing",
+        ),
+        (
+            of("epsilon = 1.0\nwindows = 24"),
+            "is the length of a declared plan, but there is no plan",
+        ),
+        (
+            of("epsilon = 1e-9\ndelta = 1e-18\ncomposition = \"concentrated\""),
+            "leaves no rho",
+        ),
+        (
+            told("\"plan\"", "epsilon = 0.1"),
+            "privacy.windows: missing",
+        ),
+        (
+            told("\"gaussian\"", "epsilon = 0.1"),
+            "its noise is not Gaussian",
+        ),
+        (
+            told("\"plan\"\nwindows = 24", "epsilon = 0.9"),
+            "windows of these prices fit within epsilon = 2",
+        ),
+        (
+            told("\"plan\"\nwindows = 24", "epsilon = 2.1"),
+            "not even one window of these prices fits",
+        ),
+        (
+            told("\"plan\"\nwindows = 24", "horizon = \"3h\""),
+            "a declared plan has a number of windows",
+        ),
+        (
+            told(
+                "\"plan\"\nwindows = 24",
+                "epsilon = 0.01\nwindows = { hopping = \"2h\" }",
+            ),
+            "reads panes several times",
+        ),
+        (
+            told("\"plan\"\nwindows = 2\nreserve = 0.9", "epsilon = 0.01"),
+            "does not cover one window",
+        ),
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
@@ -364,14 +565,21 @@ fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
     let scale = |releases: &[&str]| {
         let text = configuration("ever", "rho = 1.0", releases);
         let settings = Settings::parse(&text, "f").unwrap();
-        settings.series(&settings.releases[0]).unwrap().unwrap().deviation(settings.releases[0].shape().values(), 0)
+        settings
+            .series(&settings.releases[0])
+            .unwrap()
+            .unwrap()
+            .deviation(settings.releases[0].shape().values(), 0)
     };
-    let sum = "noise = \"gaussian\"\nhorizon = \"96h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }";
+    let sum =
+        "noise = \"gaussian\"\nhorizon = \"96h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }";
     let brief = "noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5";
     let alone = scale(&[sum]);
     assert_eq!(scale(&[sum, brief]), alone);
     // For 96 windows of one user, not for one.
-    let one = scale(&["noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }"]);
+    let one = scale(&[
+        "noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }",
+    ]);
     assert!(alone > 90.0 * one, "{alone} {one}");
 }
 
@@ -380,8 +588,10 @@ fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
 #[test]
 fn a_plan_declares_the_laplace_noise_that_is_drawn_also_where_bandwidths_are_chosen() {
     let text = |epsilon: &str, bandwidths: &str| {
-        let promise = format!("epsilon = {epsilon}\ndelta = 1e-6\ncomposition = \"plan\"\nwindows = 5");
-        configuration("1d", &promise, &["noise = \"laplace\"\nrho = 0.5"]).replace("bandwidths = [500]", bandwidths)
+        let promise =
+            format!("epsilon = {epsilon}\ndelta = 1e-6\ncomposition = \"plan\"\nwindows = 5");
+        configuration("1d", &promise, &["noise = \"laplace\"\nrho = 0.5"])
+            .replace("bandwidths = [500]", bandwidths)
     };
     let chosen = "private_bandwidths = { epsilon = 0.01, candidates = [[400], [500]] }";
     // Five draws of epsilon 1.198, and the choices.

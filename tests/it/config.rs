@@ -15,7 +15,9 @@ use bernstream_synopsis::grid::{Blocks, Grid};
 
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
-use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+use prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+};
 
 use crate::harness::plan::plan;
 
@@ -34,14 +36,22 @@ fn shipped() -> Vec<PathBuf> {
 }
 
 fn bernstream(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 /// The first line of every fault.
 fn faults(text: &str) -> Vec<String> {
     match Settings::parse(text, "f") {
         Ok(_) => Vec::new(),
-        Err(faults) => faults.to_string().lines().filter(|l| l.starts_with("f:")).map(str::to_owned).collect(),
+        Err(faults) => faults
+            .to_string()
+            .lines()
+            .filter(|l| l.starts_with("f:"))
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
@@ -66,11 +76,22 @@ fn a_file_of_lines_needs_the_type_of_its_key_before_anybody_looks_at_it() {
     let reads = |name: &str| with(FILES, r#"path = "flights""#, &format!("path = {name:?}"));
     for name in ["flights.csv", "flights.jsonl", "flights.ndjson"] {
         let found = faults(&reads(name));
-        assert!(found.len() == 1 && found[0].ends_with("input.key.type: missing"), "{name}: {found:?}");
-        let declared = with(&reads(name), r#"column = "origin""#, r#"column = "origin", type = "text""#);
+        assert!(
+            found.len() == 1 && found[0].ends_with("input.key.type: missing"),
+            "{name}: {found:?}"
+        );
+        let declared = with(
+            &reads(name),
+            r#"column = "origin""#,
+            r#"column = "origin", type = "text""#,
+        );
         assert_eq!(faults(&declared), Vec::<String>::new(), "{name}");
     }
-    assert_eq!(faults(&reads("flights.parquet")), Vec::<String>::new(), "its columns have types");
+    assert_eq!(
+        faults(&reads("flights.parquet")),
+        Vec::<String>::new(),
+        "its columns have types"
+    );
 }
 
 /// Somebody who tries two examples in one folder gets two ledgers, and two outputs.
@@ -87,7 +108,10 @@ fn no_two_examples_write_into_the_same_place() {
         let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
         let output = &table["output"];
         let kafka = output.get("kafka");
-        let outputs = [kafka.map(|kafka| &kafka["topic"]), kafka.map(|kafka| &kafka["witness"])];
+        let outputs = [
+            kafka.map(|kafka| &kafka["topic"]),
+            kafka.map(|kafka| &kafka["witness"]),
+        ];
         let files = output.get("files").map(|files| &files["path"]);
         for (kind, place) in [
             ("topic", outputs[0]),
@@ -102,9 +126,15 @@ fn no_two_examples_write_into_the_same_place() {
     }
     assert!(count >= 10, "{count}");
     // None lies in another one.
-    let folders: Vec<&String> = places.keys().filter(|(kind, _)| *kind == "folder").map(|(_, place)| place).collect();
+    let folders: Vec<&String> = places
+        .keys()
+        .filter(|(kind, _)| *kind == "folder")
+        .map(|(_, place)| place)
+        .collect();
     for one in &folders {
-        let inside = folders.iter().find(|other| other.starts_with(&format!("{one}/")));
+        let inside = folders
+            .iter()
+            .find(|other| other.starts_with(&format!("{one}/")));
         assert!(inside.is_none(), "{one}: {inside:?}");
     }
 }
@@ -137,7 +167,10 @@ fn commented_functions() -> Vec<String> {
     let mut blocks = Vec::new();
     let mut block = String::new();
     for line in reference.lines() {
-        match line.strip_prefix('#').filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic())) {
+        match line
+            .strip_prefix('#')
+            .filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic()))
+        {
             Some(code) => block += &format!("{code}\n"),
             None if line.is_empty() && !block.is_empty() => blocks.push(std::mem::take(&mut block)),
             None => {}
@@ -148,9 +181,16 @@ fn commented_functions() -> Vec<String> {
 
 /// The reference with another function; moments and counts of cells have no lattice.
 fn releasing(function: &str) -> String {
-    let text = with(include_str!("../../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+    let text = with(
+        include_str!("../../config/reference.toml"),
+        "[release.density]\nbandwidths = [10]\n",
+        function,
+    );
     let without = |size: &str| with(&with(&text, "\ndegree = 40\n", size), "\norder = 2\n", "\n");
-    match (function.contains("[release.moments]"), function.contains("[release.cells]")) {
+    match (
+        function.contains("[release.moments]"),
+        function.contains("[release.cells]"),
+    ) {
         (true, _) => without("\n"),
         (_, true) => without("\nexpected_records = 1000\n"),
         _ => text,
@@ -160,8 +200,10 @@ fn releasing(function: &str) -> String {
 #[test]
 fn every_function_of_the_reference_can_be_released() {
     let functions = commented_functions();
-    let names: Vec<&str> =
-        functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
+    let names: Vec<&str> = functions
+        .iter()
+        .filter_map(|text| text.split_once("[release.")?.1.split(']').next())
+        .collect();
     assert_eq!(
         names,
         [
@@ -187,7 +229,10 @@ fn every_function_of_the_reference_can_be_released() {
 #[test]
 fn every_function_of_the_page_can_be_released() {
     let page = include_str!("../../docs/reference/functions.md");
-    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let blocks = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
     let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
     assert!(functions.len() >= 5);
     for function in functions {
@@ -199,7 +244,8 @@ fn every_function_of_the_page_can_be_released() {
 /// A grid that is given says how finely it can be read.
 #[test]
 fn a_step_of_cells_stands_for_their_bandwidth() {
-    let given = |table: &str, grid: &str| with(&releasing(table), "\nexpected_records = 1000\n", grid);
+    let given =
+        |table: &str, grid: &str| with(&releasing(table), "\nexpected_records = 1000\n", grid);
     let settings = |table: &str| {
         let text = given(table, "\nspline = \"quadratic\"\nstep = [7.5]\n");
         Settings::parse(&text, "f").unwrap_or_else(|faults| panic!("{faults}"))
@@ -208,9 +254,15 @@ fn a_step_of_cells_stands_for_their_bandwidth() {
     let both = settings("[release.cells]\nbandwidths = [7.5]\n");
     assert_eq!(alone.releases[0].shape(), both.releases[0].shape());
     assert_eq!(alone.normalised, both.normalised);
-    assert_ne!(alone.normalised, settings("[release.cells]\nbandwidths = [15]\n").normalised);
+    assert_ne!(
+        alone.normalised,
+        settings("[release.cells]\nbandwidths = [15]\n").normalised
+    );
     let none = faults(&releasing("[release.cells]\n"));
-    assert!(none.iter().any(|fault| fault.contains("bandwidths")), "{none:?}");
+    assert!(
+        none.iter().any(|fault| fault.contains("bandwidths")),
+        "{none:?}"
+    );
 }
 
 #[test]
@@ -224,7 +276,10 @@ fn the_reference_shows_every_key() {
             let starts = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
         };
-        assert!(reference.match_indices(key).any(|(at, _)| is_key(at)), "{path}");
+        assert!(
+            reference.match_indices(key).any(|(at, _)| is_key(at)),
+            "{path}"
+        );
     }
 }
 
@@ -232,18 +287,29 @@ fn the_reference_shows_every_key() {
 fn keys_of_a_file_are_those_of_a_list() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.txt");
-    let text = with(FLIGHTS, "values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values_file = {path:?}"));
+    let text = with(
+        FLIGHTS,
+        "values = [\"EWR\", \"JFK\", \"LGA\"]",
+        &format!("values_file = {path:?}"),
+    );
     let normalised = |keys: &str| {
         fs::write(&path, keys).unwrap();
         Settings::parse(&text, "f").unwrap().normalised
     };
     let listed = Settings::parse(FLIGHTS, "f").unwrap().normalised;
     assert_eq!(normalised("EWR\nJFK\nLGA\n"), listed);
-    assert_ne!(normalised("EWR\nJFK\nSFO\n"), listed, "the promise is for these keys");
+    assert_ne!(
+        normalised("EWR\nJFK\nSFO\n"),
+        listed,
+        "the promise is for these keys"
+    );
     fs::write(&path, "EWR\nJFK\n\nEWR\n").unwrap();
     let faults = Settings::parse(&text, "f").unwrap_err().to_string();
     for (line, what) in [(3, "is empty"), (4, "has the key of line 1")] {
-        assert!(faults.contains(&format!("{}:{line}: {what}", path.display())), "{faults}");
+        assert!(
+            faults.contains(&format!("{}:{line}: {what}", path.display())),
+            "{faults}"
+        );
     }
 }
 
@@ -285,7 +351,9 @@ fn all_faults_of_a_file_are_told_at_once() {
 #[test]
 fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     let text = with(FLIGHTS, "degree = 40", "degre = 40");
-    let shown = Settings::parse(&text, "flights.toml").unwrap_err().to_string();
+    let shown = Settings::parse(&text, "flights.toml")
+        .unwrap_err()
+        .to_string();
     let line = text.lines().position(|line| line == "degre = 40").unwrap() + 1;
     assert_eq!(
         shown,
@@ -306,40 +374,100 @@ fn what_is_asked_for_points_to_what_does_it() {
     let density = "[release.density]\nbandwidths = [10]\n";
     let of_records = with(FLIGHTS, "clock_slack", "format = \"avro\"\nclock_slack");
     for (text, hint) in [
-        (with(FLIGHTS, density, "[release.count]\n"), "[release.cells] has noisy counts"),
-        (with(FLIGHTS, density, "[release.histogram]\nbins = 9\n"), "[release.cells] has noisy counts"),
-        (with(FLIGHTS, density, "[release.quantile]\n"), "`bernstream query FILE --quantile 0.5`"),
-        (with(FLIGHTS, density, "[release.mean]\n"), "[release.moments] answers sums and means"),
-        (with(FLIGHTS, "degree = 40", "degree = 40\nwhere = \"dep_delay > 0\""), "are not selected by a condition"),
-        (with(FLIGHTS, "time = \"time\"", "time = \"time\"\nfilter = \"a\""), "are not selected by a condition"),
-        (of_records, "that needs a table: { avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }"),
-        (with(FLIGHTS, "\"localhost:9092\"", "\"${KAFKA}\""), "write the value itself"),
-        (with(FLIGHTS, "values = [\"EWR\", \"JFK\", \"LGA\"]", "values = [1]"), "found 1"),
+        (
+            with(FLIGHTS, density, "[release.count]\n"),
+            "[release.cells] has noisy counts",
+        ),
+        (
+            with(FLIGHTS, density, "[release.histogram]\nbins = 9\n"),
+            "[release.cells] has noisy counts",
+        ),
+        (
+            with(FLIGHTS, density, "[release.quantile]\n"),
+            "`bernstream query FILE --quantile 0.5`",
+        ),
+        (
+            with(FLIGHTS, density, "[release.mean]\n"),
+            "[release.moments] answers sums and means",
+        ),
+        (
+            with(
+                FLIGHTS,
+                "degree = 40",
+                "degree = 40\nwhere = \"dep_delay > 0\"",
+            ),
+            "are not selected by a condition",
+        ),
+        (
+            with(
+                FLIGHTS,
+                "time = \"time\"",
+                "time = \"time\"\nfilter = \"a\"",
+            ),
+            "are not selected by a condition",
+        ),
+        (
+            of_records,
+            "that needs a table: { avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }",
+        ),
+        (
+            with(FLIGHTS, "\"localhost:9092\"", "\"${KAFKA}\""),
+            "write the value itself",
+        ),
+        (
+            with(
+                FLIGHTS,
+                "values = [\"EWR\", \"JFK\", \"LGA\"]",
+                "values = [1]",
+            ),
+            "found 1",
+        ),
     ] {
         let told = Settings::parse(&text, "f").unwrap_err().to_string();
-        assert!(told.contains(hint) && told.matches("\n  = ").count() == 1, "{told}");
+        assert!(
+            told.contains(hint) && told.matches("\n  = ").count() == 1,
+            "{told}"
+        );
     }
 }
 
 #[test]
 fn words_for_people_may_look_like_variables() {
-    let titled = with(FLIGHTS, "order = 4", "order = 4\ntitle = \"fares in ${currency}\"");
+    let titled = with(
+        FLIGHTS,
+        "order = 4",
+        "order = 4\ntitle = \"fares in ${currency}\"",
+    );
     assert!(Settings::parse(&titled, "f").is_ok());
 }
 
 #[test]
 fn a_number_of_records_that_nothing_reads_is_a_fault() {
     let csv = include_str!("../../docs/tutorial/csv.md");
-    let tutorial = csv.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
-    let fixed = with(tutorial, "step = \"auto\"", "spline = \"quadratic\"\nstep = [2]");
+    let tutorial = csv
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a configuration");
+    let fixed = with(
+        tutorial,
+        "step = \"auto\"",
+        "spline = \"quadratic\"\nstep = [2]",
+    );
     let told = Settings::parse(&fixed, "f").unwrap_err().to_string();
-    assert!(told.contains("release.expected_records: has no effect: noise and size are fixed"), "{told}");
+    assert!(
+        told.contains("release.expected_records: has no effect: noise and size are fixed"),
+        "{told}"
+    );
 }
 
 #[test]
 fn localhost_is_an_address_to_listen_at() {
     let served = with(FLIGHTS, "\"127.0.0.1:9464\"", "\"localhost:9464\"");
-    assert_eq!(Settings::parse(&served, "f").unwrap().serve, Settings::parse(FLIGHTS, "f").unwrap().serve);
+    assert_eq!(
+        Settings::parse(&served, "f").unwrap().serve,
+        Settings::parse(FLIGHTS, "f").unwrap().serve
+    );
 }
 
 /// What is misspelt is one fault: keys that only then seem to be missing, or too many, are not told.
@@ -348,21 +476,39 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
     let shown = |text: &str| {
         let faults = Settings::parse(text, "f").unwrap_err().to_string();
         let is_said = |line: &&str| line.starts_with("f:") || line.trim_start().starts_with("= ");
-        let said =
-            faults.lines().filter(is_said).map(|line| line.split_once(": ").map_or(line, |(_, said)| said).trim());
+        let said = faults
+            .lines()
+            .filter(is_said)
+            .map(|line| line.split_once(": ").map_or(line, |(_, said)| said).trim());
         said.map(str::to_owned).collect::<Vec<_>>()
     };
     let noise = r#"release.noise: expected "laplace", "cube", "ball", "cells", "gaussian", "gaussian_process", "gaussian_cells" or "auto""#;
     let summary = include_str!("../../config/summary.toml");
     let hour = include_str!("../../config/flights-hour.toml");
-    let cells = with(FLIGHTS, "degree = 40\norder = 4", "noise = \"celsl\"\nspline = \"box\"\nstep = [10]");
-    let paper = with(FLIGHTS, "order = 4", "order = 4\nnoise = \"laplac\"\nscale = \"paper\"");
+    let cells = with(
+        FLIGHTS,
+        "degree = 40\norder = 4",
+        "noise = \"celsl\"\nspline = \"box\"\nstep = [10]",
+    );
+    let paper = with(
+        FLIGHTS,
+        "order = 4",
+        "order = 4\nnoise = \"laplac\"\nscale = \"paper\"",
+    );
     let misspelt = with(FLIGHTS, "degree = 40\norder = 4", "nose = \"cells\"");
     let table = with(FLIGHTS, "[release.density]", "[release.densty]");
     let moments = with(summary, "[release.moments]", "[release.momnts]");
     let csv = include_str!("../../docs/tutorial/csv.md");
-    let tutorial = csv.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
-    let spline = with(tutorial, "step = \"auto\"", "splin = \"quadratic\"\nstep = [2]");
+    let tutorial = csv
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a configuration");
+    let spline = with(
+        tutorial,
+        "step = \"auto\"",
+        "splin = \"quadratic\"\nstep = [2]",
+    );
     let auto = with(hour, "noise = \"auto\"", "noise = \"atuo\"");
     let unlike = with(FLIGHTS, "order = 4", "order = 4\nnoise = \"uniform\"");
     let cases = [
@@ -370,10 +516,26 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
         (&paper, noise, r#"= did you mean "laplace"?"#),
         (&auto, noise, r#"= did you mean "auto"?"#),
         (&unlike, noise, r#"= found "uniform""#),
-        (&misspelt, "release.nose: unknown key", "= did you mean `noise`?"),
-        (&table, "release.densty: unknown key", "= did you mean `density`?"),
-        (&moments, "release.momnts: unknown key", "= did you mean `moments`?"),
-        (&spline, "release.splin: unknown key", "= did you mean `spline`?"),
+        (
+            &misspelt,
+            "release.nose: unknown key",
+            "= did you mean `noise`?",
+        ),
+        (
+            &table,
+            "release.densty: unknown key",
+            "= did you mean `density`?",
+        ),
+        (
+            &moments,
+            "release.momnts: unknown key",
+            "= did you mean `moments`?",
+        ),
+        (
+            &spline,
+            "release.splin: unknown key",
+            "= did you mean `spline`?",
+        ),
     ];
     for (text, what, hint) in cases {
         assert_eq!(shown(text), [what, hint]);
@@ -383,38 +545,82 @@ fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
 #[test]
 fn each_rule_has_its_message() {
     let kafka_keys = "grace = \"1h\"\nahead = \"5m\"\npublish_delay = \"1m\"";
-    let two_axes =
-        r#"{ column = "a", min = 0, max = 1, outside = "drop" }, { column = "b", min = 0, max = 1, outside = "drop" }"#;
+    let two_axes = r#"{ column = "a", min = 0, max = 1, outside = "drop" }, { column = "b", min = 0, max = 1, outside = "drop" }"#;
     let dep_delay = r#"{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }"#;
     let table = [
         // What is written with a wrong value.
-        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = inf\n\n", "privacy.epsilon: inf is not a price"),
-        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = 0\n\n", "privacy.epsilon: must be above 0"),
-        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = -1\n\n", "privacy.epsilon: must be above 0"),
+        (
+            FLIGHTS,
+            "epsilon = 1.0\n\n",
+            "epsilon = inf\n\n",
+            "privacy.epsilon: inf is not a price",
+        ),
+        (
+            FLIGHTS,
+            "epsilon = 1.0\n\n",
+            "epsilon = 0\n\n",
+            "privacy.epsilon: must be above 0",
+        ),
+        (
+            FLIGHTS,
+            "epsilon = 1.0\n\n",
+            "epsilon = -1\n\n",
+            "privacy.epsilon: must be above 0",
+        ),
         (
             FLIGHTS,
             "epsilon = 1.0\n\n",
             "epsilon = 1e9\n\n",
             "privacy.epsilon: 1000000000 gives no meaningful privacy: must be at most 1000",
         ),
-        (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = 0",
+            "release.degree: must be at least 1",
+        ),
         (
             FLIGHTS,
             "degree = 40",
             "degree = -3",
             "release.degree: expected a whole number from 1, such as 40, or \"auto\"",
         ),
-        (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
-        (FLIGHTS, "degree = 40", "degree = 40\ntitle = \" \"", "release.title: must not be empty"),
-        (FLIGHTS, "degree = 40", "degree = 40\nrecord = \"a\\nb\"", "release.record: must be one line of text"),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 201",
+            "release.order: must be from 1 to 200",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = 40\ntitle = \" \"",
+            "release.title: must not be empty",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = 40\nrecord = \"a\\nb\"",
+            "release.record: must be one line of text",
+        ),
         (
             FLIGHTS,
             "column = \"dep_delay\"",
             "column = \"dep_delay\", unit = \"a minute of sixty seconds as it has been since the Babylonians counted\"",
             "release.domain[0].unit: has 70 characters, must have at most 60",
         ),
-        (FLIGHTS, "degree = 40", "degree = \"auto\"", "release.expected_records: missing"),
-        (FLIGHTS, "order = 4", "order = \"auto\"", "release.expected_records: missing"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = \"auto\"",
+            "release.expected_records: missing",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"auto\"",
+            "release.expected_records: missing",
+        ),
         (
             FLIGHTS,
             "order = 4",
@@ -476,8 +682,18 @@ fn each_rule_has_its_message() {
             "bandwidths = [10]\nprivate_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }",
             "release.density: has both `bandwidths` and `private_bandwidths`",
         ),
-        (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is not a finite number"),
-        (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
+        (
+            FLIGHTS,
+            "min = -30",
+            "min = nan",
+            "release.domain[0].min: NaN is not a finite number",
+        ),
+        (
+            FLIGHTS,
+            "min = -30",
+            "min = 180",
+            "release.domain[0].max: must be more than `min`, 180",
+        ),
         (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
         (FLIGHTS, ", max = 180", "", "release.domain[0].max: missing"),
         (
@@ -498,8 +714,18 @@ fn each_rule_has_its_message() {
             "outside = \"clip\"",
             "release.domain[0].outside: expected \"clamp\" or \"drop\"",
         ),
-        (FLIGHTS, dep_delay, "", "release.domain: has 0 axes, must have 1 to 3"),
-        (FLIGHTS, "length = \"1d\"", "length = \"0s\"", "windows.length: must be longer than zero"),
+        (
+            FLIGHTS,
+            dep_delay,
+            "",
+            "release.domain: has 0 axes, must have 1 to 3",
+        ),
+        (
+            FLIGHTS,
+            "length = \"1d\"",
+            "length = \"0s\"",
+            "windows.length: must be longer than zero",
+        ),
         (
             FLIGHTS,
             "origin = \"2013-01-01T05:00:00Z\"",
@@ -536,7 +762,12 @@ fn each_rule_has_its_message() {
             "values = [\"EWR\"], values_file = \"keys\"",
             "input.key: has both `values` and `values_file`",
         ),
-        (FLIGHTS, "topic = \"flights\"", "topic = \"\"", "input.kafka.topic: must not be empty"),
+        (
+            FLIGHTS,
+            "topic = \"flights\"",
+            "topic = \"\"",
+            "input.kafka.topic: must not be empty",
+        ),
         (
             FLIGHTS,
             "listen = \"127.0.0.1:9464\"",
@@ -575,19 +806,44 @@ fn each_rule_has_its_message() {
             "clock_slack = \"10s\"\nproducer_delay = \"1h\"",
             "windows.grace: must be longer than input.kafka.producer_delay, 1h",
         ),
-        (FLIGHTS, "\nclock_slack = \"10s\"", "", "input.kafka.clock_slack: missing"),
+        (
+            FLIGHTS,
+            "\nclock_slack = \"10s\"",
+            "",
+            "input.kafka.clock_slack: missing",
+        ),
         (FLIGHTS, "\ngrace = \"1h\"", "", "windows.grace: missing"),
         (FLIGHTS, "\nahead = \"5m\"", "", "windows.ahead: missing"),
-        (FLIGHTS, "\npublish_delay = \"1m\"", "", "windows.publish_delay: missing"),
-        (FILES, "\nend = \"2014-01-01T05:00:00Z\"", "", "windows.end: missing"),
-        (FILES, "files = { path = \"flights\" }", "", "input: has neither `kafka` nor `files`"),
+        (
+            FLIGHTS,
+            "\npublish_delay = \"1m\"",
+            "",
+            "windows.publish_delay: missing",
+        ),
+        (
+            FILES,
+            "\nend = \"2014-01-01T05:00:00Z\"",
+            "",
+            "windows.end: missing",
+        ),
+        (
+            FILES,
+            "files = { path = \"flights\" }",
+            "",
+            "input: has neither `kafka` nor `files`",
+        ),
         (
             FILES,
             "files = { path = \"flights\" }",
             "files = { path = \"x\" }\nkafka = {}",
             "input: has both `kafka` and `files`",
         ),
-        (FILES, "files = { path = \"out/files\" }", "", "output: has neither `kafka` nor `files`"),
+        (
+            FILES,
+            "files = { path = \"out/files\" }",
+            "",
+            "output: has neither `kafka` nor `files`",
+        ),
         (
             FILES,
             "files = { path = \"out/files\" }",
@@ -600,15 +856,30 @@ fn each_rule_has_its_message() {
             "kafka = { topic = \"a\", witness = \"b\" }",
             "output.kafka.brokers: missing",
         ),
-        (FLIGHTS, "topic = \"flights-synopses\"", "topic = \"flights\"", "output.kafka.topic: is the input topic"),
-        (FLIGHTS, "witness = \"flights-witness\"", "witness = \"flights\"", "output.kafka.witness: is the input topic"),
+        (
+            FLIGHTS,
+            "topic = \"flights-synopses\"",
+            "topic = \"flights\"",
+            "output.kafka.topic: is the input topic",
+        ),
+        (
+            FLIGHTS,
+            "witness = \"flights-witness\"",
+            "witness = \"flights\"",
+            "output.kafka.witness: is the input topic",
+        ),
         (
             FLIGHTS,
             "topic = \"flights-synopses\"",
             "topic = \"flights-clock\"",
             "output.kafka.topic: is the topic of input.kafka.clock",
         ),
-        (FLIGHTS, "clock_slack", "clock = \"flights\"\nclock_slack", "input.kafka.clock: is the input topic"),
+        (
+            FLIGHTS,
+            "clock_slack",
+            "clock = \"flights\"\nclock_slack",
+            "input.kafka.clock: is the input topic",
+        ),
         (
             FLIGHTS,
             "clock_slack",
@@ -628,11 +899,20 @@ fn each_rule_has_its_message() {
             "privacy.adjacency: replace_one protects the values of a record, not all records of a user",
         ),
         // What would be too large.
-        (FLIGHTS, "degree = 40", "degree = 5001", "release.degree: must be from 1 to 5000"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = 5001",
+            "release.degree: must be from 1 to 5000",
+        ),
     ];
     for (text, old, new, expected) in table {
         let found = faults(&with(text, old, new));
-        let told: Vec<_> = found.iter().filter_map(|fault| fault.split_once(": ")).map(|(_, told)| told).collect();
+        let told: Vec<_> = found
+            .iter()
+            .filter_map(|fault| fault.split_once(": "))
+            .map(|(_, told)| told)
+            .collect();
         assert_eq!(told, [expected], "{old:?} -> {new:?}");
     }
     let number = r#"label = { column = "arr_delay", min = -60, max = 180, outside = "clamp" }"#;
@@ -660,21 +940,96 @@ fn each_rule_has_its_message() {
     let own_axis = number.replace("arr_delay", "dep_delay");
     for (label, function, place, told) in [
         // No label, or one that does not fit.
-        ("", regression, "[release.regression]", "release.regression: needs release.label"),
-        ("", kernel_bayes, "[release.bayes]", "release.bayes: needs release.label"),
-        ("", gaussian_bayes, "[release.bayes]", "release.bayes: needs release.label"),
-        ("", &hinge, "[release.machine]", "release.machine: needs release.label"),
-        ("", &huber, "[release.machine]", "release.machine: needs release.label"),
-        ("", sigmoid, "[release.logistic]", "release.logistic: needs release.label"),
-        (class, regression, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
-        (class, &huber, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
-        (number, kernel_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
-        (number, gaussian_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
-        (number, &hinge, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
-        (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
-        (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
-        (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
-        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is already an axis"),
+        (
+            "",
+            regression,
+            "[release.regression]",
+            "release.regression: needs release.label",
+        ),
+        (
+            "",
+            kernel_bayes,
+            "[release.bayes]",
+            "release.bayes: needs release.label",
+        ),
+        (
+            "",
+            gaussian_bayes,
+            "[release.bayes]",
+            "release.bayes: needs release.label",
+        ),
+        (
+            "",
+            &hinge,
+            "[release.machine]",
+            "release.machine: needs release.label",
+        ),
+        (
+            "",
+            &huber,
+            "[release.machine]",
+            "release.machine: needs release.label",
+        ),
+        (
+            "",
+            sigmoid,
+            "[release.logistic]",
+            "release.logistic: needs release.label",
+        ),
+        (
+            class,
+            regression,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_mean}"),
+        ),
+        (
+            class,
+            &huber,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_mean}"),
+        ),
+        (
+            number,
+            kernel_bayes,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_class}"),
+        ),
+        (
+            number,
+            gaussian_bayes,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_class}"),
+        ),
+        (
+            number,
+            &hinge,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_class}"),
+        ),
+        (
+            number,
+            &logistic,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_class}"),
+        ),
+        (
+            number,
+            sigmoid,
+            "{ column = \"arr_delay\"",
+            &format!("release.label: {no_class}"),
+        ),
+        (
+            number,
+            density,
+            "{ column = \"arr_delay\"",
+            "release.label: a density has no label",
+        ),
+        (
+            &own_axis,
+            regression,
+            "{ column = \"dep_delay\", min = -60",
+            "release.label: dep_delay is already an axis",
+        ),
         // Between landmarks there would be nothing.
         (
             number,
@@ -699,9 +1054,24 @@ fn each_rule_has_its_message() {
              or keep fewer records",
         ),
         // Keys that miss or exclude each other.
-        (class, &without_c, "[release.logistic]", "release.logistic.c: missing"),
-        (class, &both_bayes, "[release.bayes]", "release.bayes: has both `bandwidths` and `min_deviations`"),
-        (class, "[release.bayes]", "[release.bayes]", "release.bayes: has neither `bandwidths` nor `min_deviations`"),
+        (
+            class,
+            &without_c,
+            "[release.logistic]",
+            "release.logistic.c: missing",
+        ),
+        (
+            class,
+            &both_bayes,
+            "[release.bayes]",
+            "release.bayes: has both `bandwidths` and `min_deviations`",
+        ),
+        (
+            class,
+            "[release.bayes]",
+            "[release.bayes]",
+            "release.bayes: has neither `bandwidths` nor `min_deviations`",
+        ),
         (
             number,
             "[release.expression]\nvalue = \"arrival\"",
@@ -721,20 +1091,42 @@ fn each_rule_has_its_message() {
         let at = text.find(place).unwrap();
         let line = text[..at].matches('\n').count() + 1;
         let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
-        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{function}");
+        assert_eq!(
+            faults(&text),
+            [format!("f:{line}:{column}: {told}")],
+            "{function}"
+        );
     }
     // What replaces one record may use the squared loss.
-    let replaced = with(FLIGHTS, "\"add_remove\"", "{ replace_one = { records_per_window = 99 } }");
+    let replaced = with(
+        FLIGHTS,
+        "\"add_remove\"",
+        "{ replace_one = { records_per_window = 99 } }",
+    );
     assert!(faults(&with(&replaced, density, &format!("{number}\n{squared}\n"))).is_empty());
     // The rest of Kafka's keys with files, and a lattice that no message holds.
-    let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
+    let told = faults(&with(
+        FILES,
+        "end = \"2014",
+        &format!("{kafka_keys}\nend = \"2014"),
+    ));
     assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|fault| fault.ends_with("does not apply to files")), "{told:?}");
-    let square = |text| with(&with(text, dep_delay, two_axes), "bandwidths = [10]", "bandwidths = [0.1, 0.1]");
-    let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
     assert!(
-        faults(&large)[0].ends_with("a synopsis would have 1292552 bytes, more than Kafka's default limit of 1000000")
+        told.iter()
+            .all(|fault| fault.ends_with("does not apply to files")),
+        "{told:?}"
     );
+    let square = |text| {
+        with(
+            &with(text, dep_delay, two_axes),
+            "bandwidths = [10]",
+            "bandwidths = [0.1, 0.1]",
+        )
+    };
+    let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
+    assert!(faults(&large)[0].ends_with(
+        "a synopsis would have 1292552 bytes, more than Kafka's default limit of 1000000"
+    ));
     let files = with(&square(FILES), "degree = 40", "degree = 400");
     assert!(faults(&files).is_empty());
     let tiny = with(FILES, "bandwidths = [10]", "bandwidths = [1e-7]");
@@ -746,15 +1138,28 @@ fn each_rule_has_its_message() {
 fn keys_times_releases_fit_a_row_of_the_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.txt");
-    fs::write(&path, (0..100_000).map(|key| format!("key-{key:06}\n")).collect::<String>()).unwrap();
+    fs::write(
+        &path,
+        (0..100_000)
+            .map(|key| format!("key-{key:06}\n"))
+            .collect::<String>(),
+    )
+    .unwrap();
     let (head, release) = FILES.split_once("[release]").unwrap();
     let (release, tail) = release.split_once("\n[output]").unwrap();
     let listed = r#"key = { column = "origin", values = ["EWR", "JFK", "LGA"] }"#;
-    let head = with(head, listed, &format!("key = {{ column = \"origin\", values_file = {path:?} }}"));
+    let head = with(
+        head,
+        listed,
+        &format!("key = {{ column = \"origin\", values_file = {path:?} }}"),
+    );
     let told = |releases: usize| {
         let one = |number: usize| {
             let numbered = with(release, "departure-delay", &format!("delay-{number}"));
-            format!("[[release]]{}", with(&numbered, "epsilon = 1.0", "epsilon = 0.001"))
+            format!(
+                "[[release]]{}",
+                with(&numbered, "epsilon = 1.0", "epsilon = 0.001")
+            )
         };
         let all: String = (0..releases).map(one).collect();
         faults(&format!("{head}{all}\n[output]{tail}"))
@@ -780,16 +1185,36 @@ fn budget(total: &str, price: &str) -> String {
 fn a_price_is_of_the_kind_of_its_total() {
     let cases = [
         // The total, the price, where it is told, and what.
-        ("", "epsilon = 0.5", "[privacy]", "privacy: has neither `epsilon` nor `rho`"),
-        ("delta = 1e-9", "epsilon = 0.5", "[privacy]", "privacy.epsilon: missing"),
+        (
+            "",
+            "epsilon = 0.5",
+            "[privacy]",
+            "privacy: has neither `epsilon` nor `rho`",
+        ),
+        (
+            "delta = 1e-9",
+            "epsilon = 0.5",
+            "[privacy]",
+            "privacy.epsilon: missing",
+        ),
         (
             "epsilon = 1.0\nrho = 0.125",
             "epsilon = 0.5",
             "0.125",
             "privacy.rho: cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`",
         ),
-        ("rho = -0.125", "rho = 0.1", "-0.125", "privacy.rho: must be above 0"),
-        ("epsilon = 1.0\ndelta = 1.5", "epsilon = 0.5", "1.5", "privacy.delta: 1.5 gives no privacy: must be below 1"),
+        (
+            "rho = -0.125",
+            "rho = 0.1",
+            "-0.125",
+            "privacy.rho: must be above 0",
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1.5",
+            "epsilon = 0.5",
+            "1.5",
+            "privacy.delta: 1.5 gives no privacy: must be below 1",
+        ),
         (
             "epsilon = 1.0\ndelta = 1e-19",
             "epsilon = 0.5",
@@ -815,7 +1240,12 @@ fn a_price_is_of_the_kind_of_its_total() {
             "0.125",
             "release.rho: [privacy] has `epsilon`, which cannot pay for a rho",
         ),
-        ("epsilon = 1.0\ndelta = 1e-9", "delta = 1e-10", "[release]", "release.epsilon: missing"),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "delta = 1e-10",
+            "[release]",
+            "release.epsilon: missing",
+        ),
         (
             "epsilon = 1.0\ndelta = 1e-9",
             "epsilon = 0.625\ndelta = 1e-8",
@@ -829,8 +1259,18 @@ fn a_price_is_of_the_kind_of_its_total() {
             "1e-9",
             "release.delta: [privacy] has `rho`, which cannot pay for a delta",
         ),
-        ("rho = 0.5", "rho = 0.125\nepsilon = 0.1", "[release]", "release: has both `rho` and `epsilon`"),
-        ("rho = 0.5", "", "[release]", "release: has neither `rho` nor `epsilon`"),
+        (
+            "rho = 0.5",
+            "rho = 0.125\nepsilon = 0.1",
+            "[release]",
+            "release: has both `rho` and `epsilon`",
+        ),
+        (
+            "rho = 0.5",
+            "",
+            "[release]",
+            "release: has neither `rho` nor `epsilon`",
+        ),
         (
             "rho = 0.5",
             "rho = 0.625",
@@ -849,7 +1289,11 @@ fn a_price_is_of_the_kind_of_its_total() {
         let at = text.find(place).unwrap();
         let line = text[..at].matches('\n').count() + 1;
         let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
-        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{total} {price}");
+        assert_eq!(
+            faults(&text),
+            [format!("f:{line}:{column}: {told}")],
+            "{total} {price}"
+        );
     }
 }
 
@@ -857,7 +1301,9 @@ fn a_price_is_of_the_kind_of_its_total() {
 fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
     let settings = |total: &str, price: &str| Settings::parse(&budget(total, price), "f").unwrap();
     let pure = settings("epsilon = 1.0", "epsilon = 0.5");
-    assert!(pure.normalised.contains(r#""total":"1""#) && pure.normalised.contains(r#""price":"0.5""#));
+    assert!(
+        pure.normalised.contains(r#""total":"1""#) && pure.normalised.contains(r#""price":"0.5""#)
+    );
     assert!(!pure.normalised.contains("delta") && !pure.normalised.contains("rho"));
     let cases = [
         ("epsilon = 1.0", "epsilon = 0.5", "0.5", r#""total":"1""#),
@@ -879,69 +1325,145 @@ fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
             "(epsilon 0.5, delta 0.0000000001)",
             r#""price":{"delta":"#,
         ),
-        ("rho = 0.5", "rho = 0.125", "rho 0.125", r#""total":{"rho":"0.5"}"#),
-        ("rho = 0.5", "epsilon = 0.5", "rho 0.106530659787", r#""epsilon":"0.5""#),
+        (
+            "rho = 0.5",
+            "rho = 0.125",
+            "rho 0.125",
+            r#""total":{"rho":"0.5"}"#,
+        ),
+        (
+            "rho = 0.5",
+            "epsilon = 0.5",
+            "rho 0.106530659787",
+            r#""epsilon":"0.5""#,
+        ),
         // The same rho, and another way to pay it.
-        ("rho = 0.5", "rho = 0.106530659787", "rho 0.106530659787", r#""price":{"rho":"0.106530659787"}"#),
+        (
+            "rho = 0.5",
+            "rho = 0.106530659787",
+            "rho 0.106530659787",
+            r#""price":{"rho":"0.106530659787"}"#,
+        ),
     ];
     let all = cases.map(|(total, price, paid, said)| {
         let settings = settings(total, price);
         assert_eq!(settings.releases[0].window_price().to_string(), paid);
-        assert!(settings.normalised.contains(said), "{said}: {}", settings.normalised);
+        assert!(
+            settings.normalised.contains(said),
+            "{said}: {}",
+            settings.normalised
+        );
         settings.digest()
     });
     assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
     // What noise of pure differential privacy takes for it: 0.5 tanh(0.25) = 0.12245933120...
-    let epsilon = |total, price| settings(total, price).releases[0].payment.epsilon().to_f64();
+    let epsilon = |total, price| {
+        settings(total, price).releases[0]
+            .payment
+            .epsilon()
+            .to_f64()
+    };
     assert_eq!(epsilon("rho = 0.5", "epsilon = 0.5"), 0.5);
     assert!((epsilon("rho = 0.5", "rho = 0.122459331202") - 0.5).abs() < 1e-11);
-    assert_eq!(epsilon("epsilon = 1.0\ndelta = 1e-9", "epsilon = 0.5\ndelta = 1e-10"), 0.5);
+    assert_eq!(
+        epsilon(
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5\ndelta = 1e-10"
+        ),
+        0.5
+    );
     // Choices are of pure differential privacy, and cost what that costs.
     let chosen = with(
         &budget("rho = 0.5", "rho = 0.125"),
         "order = 4",
         "private_order = { epsilon = 0.1, candidates = [1, 2] }",
     );
-    assert_eq!(Settings::parse(&chosen, "f").unwrap().releases[0].window_price().to_string(), "rho 0.129995837496");
+    assert_eq!(
+        Settings::parse(&chosen, "f").unwrap().releases[0]
+            .window_price()
+            .to_string(),
+        "rho 0.129995837496"
+    );
 }
 
 #[test]
 fn what_is_not_toml_is_told_with_its_line() {
-    assert_eq!(faults("pipeline = \"flights\"\n[input\ntime = 3\n")[0].split(": ").next(), Some("f:2:7"));
+    assert_eq!(
+        faults("pipeline = \"flights\"\n[input\ntime = 3\n")[0]
+            .split(": ")
+            .next(),
+        Some("f:2:7")
+    );
     assert_eq!(faults("").len(), 7);
-    let shown = Settings::load(&PathBuf::from("no/such/file.toml")).unwrap_err().to_string();
-    assert!(shown.starts_with("no/such/file.toml: cannot be read: "), "{shown}");
+    let shown = Settings::load(&PathBuf::from("no/such/file.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        shown.starts_with("no/such/file.toml: cannot be read: "),
+        "{shown}"
+    );
     for second in ["[release]", "[[release]]"] {
         let text = format!("[release]\nname = \"one\"\n{second}\nname = \"other\"\n");
         let shown = Settings::parse(&text, "f").unwrap_err().to_string();
-        assert!(shown.contains("f:3:") && shown.contains("starts with [[release]]"), "{shown}");
+        assert!(
+            shown.contains("f:3:") && shown.contains("starts with [[release]]"),
+            "{shown}"
+        );
     }
 }
 
 #[test]
 fn a_time_can_be_a_toml_date() {
-    let date = with(FLIGHTS, "origin = \"2013-01-01T05:00:00Z\"", "origin = 2013-01-01T00:00:00-05:00");
-    assert_eq!(Settings::parse(&date, "f").unwrap().normalised, Settings::parse(FLIGHTS, "f").unwrap().normalised);
+    let date = with(
+        FLIGHTS,
+        "origin = \"2013-01-01T05:00:00Z\"",
+        "origin = 2013-01-01T00:00:00-05:00",
+    );
+    assert_eq!(
+        Settings::parse(&date, "f").unwrap().normalised,
+        Settings::parse(FLIGHTS, "f").unwrap().normalised
+    );
 }
 
 #[test]
 fn the_digest_is_that_of_what_bears_on_privacy() {
     let digest = |text: &str| Settings::parse(text, "f").unwrap().digest();
     let bare = [
-        ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\""),
+        (
+            "brokers = \"localhost:9092\"",
+            "brokers = \"elsewhere:9092\"",
+        ),
         (
             "brokers = \"localhost:9092\"",
             "brokers = \"elsewhere:9092\"\ntls = {}\nsasl = { mechanism = \"PLAIN\", username = \"u\", password_file = \"/p\" }",
         ),
-        ("path = \"ledger\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
-        ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:1\"\ndetail = \"operator\""),
+        (
+            "path = \"ledger\"",
+            "path = \"elsewhere\"\nkeep_published = \"1d\"",
+        ),
+        (
+            "listen = \"127.0.0.1:9464\"",
+            "listen = \"127.0.0.1:1\"\ndetail = \"operator\"",
+        ),
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
         ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]",
+        ),
         // A ledger from before there was this key goes on, with it and without.
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nproducer_delay = \"59m\""),
-        ("degree = 40", "degree = 40\ntitle = \"Delay\"\ndescription = \"How late.\"\nrecord = \"flight\""),
-        ("column = \"dep_delay\"", "label = \"delay\", unit = \"minute\", column = \"dep_delay\""),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nproducer_delay = \"59m\"",
+        ),
+        (
+            "degree = 40",
+            "degree = 40\ntitle = \"Delay\"\ndescription = \"How late.\"\nrecord = \"flight\"",
+        ),
+        (
+            "column = \"dep_delay\"",
+            "label = \"delay\", unit = \"minute\", column = \"dep_delay\"",
+        ),
     ];
     for (old, new) in bare {
         assert_eq!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");
@@ -960,9 +1482,18 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
         ("column = \"origin\"", "column = \"dest\""),
         ("grace = \"1h\"", "grace = \"2h\""),
         ("publish_delay = \"1m\"", "publish_delay = \"2m\""),
-        ("adjacency = \"add_remove\"", "adjacency = { replace_one = { records_per_window = 9 } }"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\ntrust_producer_time = true"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\non_bad_message = \"skip\""),
+        (
+            "adjacency = \"add_remove\"",
+            "adjacency = { replace_one = { records_per_window = 9 } }",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\ntrust_producer_time = true",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\non_bad_message = \"skip\"",
+        ),
     ];
     for (old, new) in private {
         assert_ne!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");
@@ -983,27 +1514,63 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
     let (head, rest) = FLIGHTS.split_once("[release]").expect("a release");
     let (_, tail) = rest.split_once("[output.kafka]").expect("an output");
     let [x, y] = [release("x", "x"), release("y", "y")];
-    let [one, swapped] = [format!("{x}{y}"), format!("{y}{x}")].map(|both| format!("{head}{both}[output.kafka]{tail}"));
-    assert_eq!(Settings::parse(&one, "f").unwrap().digest(), Settings::parse(&swapped, "f").unwrap().digest());
-    assert_ne!(reading(&one), reading(&swapped), "the same guarantee, and another order");
-    let scale = |rest: &str| format!("[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n{rest}\n[ledger]");
+    let [one, swapped] = [format!("{x}{y}"), format!("{y}{x}")]
+        .map(|both| format!("{head}{both}[output.kafka]{tail}"));
+    assert_eq!(
+        Settings::parse(&one, "f").unwrap().digest(),
+        Settings::parse(&swapped, "f").unwrap().digest()
+    );
+    assert_ne!(
+        reading(&one),
+        reading(&swapped),
+        "the same guarantee, and another order"
+    );
+    let scale =
+        |rest: &str| format!("[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n{rest}\n[ledger]");
     let one = with(FLIGHTS, "[ledger]", &scale(""));
     let same = [
-        ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\"".to_owned()),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nreaders = 7".to_owned()),
+        (
+            "brokers = \"localhost:9092\"",
+            "brokers = \"elsewhere:9092\"".to_owned(),
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nreaders = 7".to_owned(),
+        ),
         ("path = \"ledger\"", "path = \"elsewhere\"".to_owned()),
-        ("[ledger]", scale("group = \"others\"\ndeadline = \"1s\"\nmost_megabytes = 9")),
+        (
+            "[ledger]",
+            scale("group = \"others\"\ndeadline = \"1s\"\nmost_megabytes = 9"),
+        ),
     ];
     for (old, new) in same {
         assert_eq!(reading(&with(FLIGHTS, old, &new)), reading(&one), "{new}");
     }
     let others = [
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 1, offset = 0 }]"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 1 }]"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 2 }]"),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\non_bad_message = \"skip\""),
-        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\ntrust_producer_time = true"),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nskip = [{ partition = 1, offset = 0 }]",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 1 }]",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 2 }]",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\non_bad_message = \"skip\"",
+        ),
+        (
+            "clock_slack = \"10s\"",
+            "clock_slack = \"10s\"\ntrust_producer_time = true",
+        ),
         ("time = \"time\"", "time = \"when\""),
         ("column = \"origin\"", "column = \"dest\""),
         ("\"LGA\"", "\"LGB\""),
@@ -1012,7 +1579,10 @@ fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
         ("\"clamp\"", "\"drop\""),
         ("grace = \"1h\"", "grace = \"2h\""),
     ];
-    let mut all: Vec<String> = others.iter().map(|(old, new)| reading(&with(FLIGHTS, old, new))).collect();
+    let mut all: Vec<String> = others
+        .iter()
+        .map(|(old, new)| reading(&with(FLIGHTS, old, new)))
+        .collect();
     all.push(reading(&one));
     all.sort();
     all.dedup();
@@ -1024,23 +1594,52 @@ fn a_standby_needs_a_log_and_time_to_act_before_a_window_is_due_on_the_output() 
     let log = |standby: &str, delay: &str| {
         let ledger = format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\n{standby}");
         let text = with(FLIGHTS, "[ledger]", &ledger);
-        Settings::parse(&with(&text, "publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\"")), "f")
+        Settings::parse(
+            &with(
+                &text,
+                "publish_delay = \"1m\"",
+                &format!("publish_delay = \"{delay}\""),
+            ),
+            "f",
+        )
     };
     let notes = |standby: &str, delay: &str| {
         let settings = log(standby, delay).expect("it is sound");
-        (settings.standby, bernstream_config::guarantee::notes(&settings).join("\n"))
+        (
+            settings.standby,
+            bernstream_config::guarantee::notes(&settings).join("\n"),
+        )
     };
     // The slack is ten seconds; the standby, and a second and a half.
     let (standby, told) = notes("", "21s");
-    assert!(standby == Duration::from_secs(10) && told.contains("publishes a window up to 21s 500ms after"), "{told}");
+    assert!(
+        standby == Duration::from_secs(10)
+            && told.contains("publishes a window up to 21s 500ms after"),
+        "{told}"
+    );
     assert!(!notes("", "22s").1.contains("standby"));
     let (standby, told) = notes("standby = \"1m\"", "71s");
-    assert!(standby == Duration::from_secs(60) && told.contains("up to 1m 11s 500ms after"), "{told}");
-    let faults = |text: &str| Settings::parse(text, "f").expect_err("it is refused").to_string();
+    assert!(
+        standby == Duration::from_secs(60) && told.contains("up to 1m 11s 500ms after"),
+        "{told}"
+    );
+    let faults = |text: &str| {
+        Settings::parse(text, "f")
+            .expect_err("it is refused")
+            .to_string()
+    };
     let alone = faults(&with(FLIGHTS, "[ledger]", "[ledger]\nstandby = \"10s\""));
-    assert!(alone.contains("is how long a standby waits, and without a log there is none"), "{alone}");
-    let short = log("standby = \"900ms\"", "2m").expect_err("it is too short").to_string();
-    assert!(short.contains("is too short: a standby looks a few times meanwhile"), "{short}");
+    assert!(
+        alone.contains("is how long a standby waits, and without a log there is none"),
+        "{alone}"
+    );
+    let short = log("standby = \"900ms\"", "2m")
+        .expect_err("it is too short")
+        .to_string();
+    assert!(
+        short.contains("is too short: a standby looks a few times meanwhile"),
+        "{short}"
+    );
 }
 
 #[test]
@@ -1054,13 +1653,28 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
     assert_eq!(few.digest(), many.digest());
     let degree = few.releases[0].shape().degree;
     let order = few.releases[0].order;
-    let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
-    assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
+    let pinned = with(
+        FLIGHTS,
+        "degree = 40\norder = 4",
+        &format!("degree = {degree}\norder = {order}"),
+    );
+    assert_eq!(
+        Settings::parse(&pinned, "f").unwrap().digest(),
+        few.digest()
+    );
     // What is given stays: the other is chosen for it.
-    let fixed = with(FLIGHTS, "order = 4", "order = \"auto\"\nexpected_records = 300");
+    let fixed = with(
+        FLIGHTS,
+        "order = 4",
+        "order = \"auto\"\nexpected_records = 300",
+    );
     let fixed = Settings::parse(&fixed, "f").unwrap();
     let candidates = &fixed.releases[0].auto.as_ref().unwrap().candidates;
-    assert_eq!((fixed.releases[0].shape().degree, candidates.len()), (40, 10), "every order on one lattice");
+    assert_eq!(
+        (fixed.releases[0].shape().degree, candidates.len()),
+        (40, 10),
+        "every order on one lattice"
+    );
 }
 
 #[test]
@@ -1068,10 +1682,22 @@ fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
     let records = Settings::parse(FLIGHTS, "f").unwrap();
     assert_eq!(records.blocks, Blocks::Every(records.windows.grid));
     let users = Settings::parse(USERS, "f").unwrap();
-    let Unit::User { per: Period::Every(per), .. } = users.privacy.unit else { panic!("users are the unit") };
-    assert_eq!(users.blocks, Blocks::Every(Grid::new(users.windows.grid.origin(), per).unwrap()));
+    let Unit::User {
+        per: Period::Every(per),
+        ..
+    } = users.privacy.unit
+    else {
+        panic!("users are the unit")
+    };
+    assert_eq!(
+        users.blocks,
+        Blocks::Every(Grid::new(users.windows.grid.origin(), per).unwrap())
+    );
     let ever = Settings::parse(&with(USERS, "per = \"1d\"", "per = \"ever\""), "f").unwrap();
-    assert_eq!((ever.blocks, ever.windows.cap.unwrap().period), (Blocks::Forever, Blocks::Forever));
+    assert_eq!(
+        (ever.blocks, ever.windows.cap.unwrap().period),
+        (Blocks::Forever, Blocks::Forever)
+    );
 }
 
 #[test]
@@ -1082,11 +1708,17 @@ fn check_and_explain_take_every_file_that_we_ship() {
         assert!(check.status.success(), "{file}");
         let explain = bernstream(&["explain", file]);
         assert!(explain.status.success(), "{file}");
-        for (output, sections) in
-            [(check, ["Guarantee", "Schedule", "Memory"]), (explain, ["Price and error", "Noise", "Budget"])]
-        {
+        for (output, sections) in [
+            (check, ["Guarantee", "Schedule", "Memory"]),
+            (explain, ["Price and error", "Noise", "Budget"]),
+        ] {
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(sections.iter().all(|section| text.lines().any(|line| line.starts_with(section))), "{text}");
+            assert!(
+                sections
+                    .iter()
+                    .all(|section| text.lines().any(|line| line.starts_with(section))),
+                "{text}"
+            );
         }
     }
 }
@@ -1095,14 +1727,29 @@ fn check_and_explain_take_every_file_that_we_ship() {
 #[test]
 fn a_release_of_cells_recommends_its_best_reading() {
     // A quarter of its cells.
-    let cells = with(include_str!("../../config/flights-hour.toml"), "bandwidths = [10, 1.5]", "bandwidths = [20, 3]");
+    let cells = with(
+        include_str!("../../config/flights-hour.toml"),
+        "bandwidths = [10, 1.5]",
+        "bandwidths = [20, 3]",
+    );
     let folder = tempfile::tempdir().unwrap();
-    for (epsilon, told) in [("1.0", "plain `bernstream evaluate`"), ("0.05", "`bernstream evaluate --by nonnegative`")]
-    {
+    for (epsilon, told) in [
+        ("1.0", "plain `bernstream evaluate`"),
+        ("0.05", "`bernstream evaluate --by nonnegative`"),
+    ] {
         let file = folder.path().join("cells.toml");
-        std::fs::write(&file, cells.replace("epsilon = 1.0", &format!("epsilon = {epsilon}"))).unwrap();
-        let explained = String::from_utf8(bernstream(&["explain", file.to_str().unwrap()]).stdout).unwrap();
-        let readings = explained.lines().skip_while(|line| *line != "Readings").nth(1).unwrap();
+        std::fs::write(
+            &file,
+            cells.replace("epsilon = 1.0", &format!("epsilon = {epsilon}")),
+        )
+        .unwrap();
+        let explained =
+            String::from_utf8(bernstream(&["explain", file.to_str().unwrap()]).stdout).unwrap();
+        let readings = explained
+            .lines()
+            .skip_while(|line| *line != "Readings")
+            .nth(1)
+            .unwrap();
         assert!(readings.contains(told), "epsilon {epsilon}: {readings}");
     }
 }
@@ -1112,36 +1759,83 @@ fn check_tells_the_faults_on_stderr_and_exits_78() {
     let output = bernstream(&["check", "tests/data/wrong.toml"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(78), 0));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
+    assert!(
+        told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"),
+        "{told}"
+    );
 }
 
 /// The flights, read from a cluster with these keys.
 fn reached(keys: &str) -> String {
-    with(FLIGHTS, "brokers = \"localhost:9092\"\n", &format!("brokers = \"localhost:9092\"\n{keys}\n"))
+    with(
+        FLIGHTS,
+        "brokers = \"localhost:9092\"\n",
+        &format!("brokers = \"localhost:9092\"\n{keys}\n"),
+    )
 }
 
 #[test]
 fn wrong_tls_and_sasl_are_told_with_place_and_hint() {
     let sasl = |mechanism: &str| {
-        format!("sasl = {{ mechanism = \"{mechanism}\", username = \"u\", password_file = \"/run/p\" }}")
+        format!(
+            "sasl = {{ mechanism = \"{mechanism}\", username = \"u\", password_file = \"/run/p\" }}"
+        )
     };
-    let plain = Settings::parse(&reached(&sasl("PLAIN")), "f").unwrap_err().to_string();
-    let line = reached("").lines().position(|line| line.starts_with("brokers")).unwrap() + 2;
-    assert!(plain.starts_with(&format!("f:{line}:8: input.kafka.sasl: PLAIN without TLS")), "{plain}");
-    assert!(plain.contains("  = add `tls`, such as tls = {} for the system's authorities"), "{plain}");
+    let plain = Settings::parse(&reached(&sasl("PLAIN")), "f")
+        .unwrap_err()
+        .to_string();
+    let line = reached("")
+        .lines()
+        .position(|line| line.starts_with("brokers"))
+        .unwrap()
+        + 2;
+    assert!(
+        plain.starts_with(&format!("f:{line}:8: input.kafka.sasl: PLAIN without TLS")),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("  = add `tls`, such as tls = {} for the system's authorities"),
+        "{plain}"
+    );
     assert!(faults(&reached(&format!("tls = {{}}\n{}", sasl("PLAIN")))).is_empty());
     let wrong = [
-        (sasl("GSSAPI"), ":22: input.kafka.sasl.mechanism: there is no mechanism \"GSSAPI\""),
-        ("sasl = { mechanism = \"PLAIN\" }".to_owned(), ":8: input.kafka.sasl.username: missing"),
-        ("tls = { certificate = \"/c\" }".to_owned(), ":7: input.kafka.tls.key: missing"),
-        ("tls = { key = \"/k\" }".to_owned(), ":7: input.kafka.tls.certificate: missing"),
-        ("tls = { ca = \"\" }".to_owned(), ":14: input.kafka.tls.ca: must not be empty"),
-        ("tls = true".to_owned(), ":7: input.kafka.tls: expected a table such as"),
-        ("sasl = { password = \"secret\" }".to_owned(), ":10: input.kafka.sasl.password: unknown key"),
+        (
+            sasl("GSSAPI"),
+            ":22: input.kafka.sasl.mechanism: there is no mechanism \"GSSAPI\"",
+        ),
+        (
+            "sasl = { mechanism = \"PLAIN\" }".to_owned(),
+            ":8: input.kafka.sasl.username: missing",
+        ),
+        (
+            "tls = { certificate = \"/c\" }".to_owned(),
+            ":7: input.kafka.tls.key: missing",
+        ),
+        (
+            "tls = { key = \"/k\" }".to_owned(),
+            ":7: input.kafka.tls.certificate: missing",
+        ),
+        (
+            "tls = { ca = \"\" }".to_owned(),
+            ":14: input.kafka.tls.ca: must not be empty",
+        ),
+        (
+            "tls = true".to_owned(),
+            ":7: input.kafka.tls: expected a table such as",
+        ),
+        (
+            "sasl = { password = \"secret\" }".to_owned(),
+            ":10: input.kafka.sasl.password: unknown key",
+        ),
     ];
     for (keys, message) in wrong {
         let found = faults(&reached(&keys));
-        assert!(found.iter().any(|fault| fault.starts_with(&format!("f:{line}{message}"))), "{keys}: {found:?}");
+        assert!(
+            found
+                .iter()
+                .any(|fault| fault.starts_with(&format!("f:{line}{message}"))),
+            "{keys}: {found:?}"
+        );
     }
 }
 
@@ -1149,22 +1843,36 @@ fn wrong_tls_and_sasl_are_told_with_place_and_hint() {
 fn the_output_is_reached_as_the_input_unless_it_names_a_cluster_or_says_otherwise() {
     let tls = "tls = { ca = \"/ca\" }";
     let sasl = |user: &str| {
-        format!("sasl = {{ mechanism = \"SCRAM-SHA-512\", username = \"{user}\", password_file = \"/run/p\" }}")
+        format!(
+            "sasl = {{ mechanism = \"SCRAM-SHA-512\", username = \"{user}\", password_file = \"/run/p\" }}"
+        )
     };
     let output = |keys: &str| {
         let text = reached(&format!("{tls}\n{}", sasl("reader")));
-        let text = with(&text, "[output.kafka]\n", &format!("[output.kafka]\n{keys}\n"));
+        let text = with(
+            &text,
+            "[output.kafka]\n",
+            &format!("[output.kafka]\n{keys}\n"),
+        );
         let settings = Settings::parse(&text, "f").unwrap();
-        let To::Kafka { sink, witness } = settings.output else { panic!() };
+        let To::Kafka { sink, witness } = settings.output else {
+            panic!()
+        };
         assert_eq!(sink.broker, witness.broker);
         let security = sink.broker.security();
-        (security.tls().is_some(), security.sasl().map(|sasl| sasl.username.clone()))
+        (
+            security.tls().is_some(),
+            security.sasl().map(|sasl| sasl.username.clone()),
+        )
     };
     assert_eq!(output(""), (true, Some("reader".to_owned())));
     assert_eq!(output(&sasl("writer")), (true, Some("writer".to_owned())));
     // Another cluster is not told the password of this one.
     assert_eq!(output("brokers = \"elsewhere:9092\""), (false, None));
-    assert_eq!(output("brokers = \"elsewhere:9092\"\ntls = {}"), (true, None));
+    assert_eq!(
+        output("brokers = \"elsewhere:9092\"\ntls = {}"),
+        (true, None)
+    );
 }
 
 #[cfg(not(feature = "tls"))]
@@ -1176,11 +1884,19 @@ fn a_program_without_tls_says_how_to_get_one() {
     let checked = bernstream(&["check", path]);
     assert_eq!(checked.status.code(), Some(78));
     let told = String::from_utf8(checked.stdout).unwrap();
-    assert!(told.contains("built without TLS") && told.contains("cargo build --release --features tls"), "{told}");
-    let offline = bernstream(&["check", "--offline", path]);
-    assert!(offline.status.success(), "what it promises can be read all the same");
     assert!(
-        String::from_utf8(offline.stderr).unwrap().contains("built without TLS"),
+        told.contains("built without TLS") && told.contains("cargo build --release --features tls"),
+        "{told}"
+    );
+    let offline = bernstream(&["check", "--offline", path]);
+    assert!(
+        offline.status.success(),
+        "what it promises can be read all the same"
+    );
+    assert!(
+        String::from_utf8(offline.stderr)
+            .unwrap()
+            .contains("built without TLS"),
         "and that it cannot be carried out"
     );
 }
@@ -1190,7 +1906,11 @@ fn a_linear_score_has_degree_1_and_order_1() {
     let score = |score: &str, degree: &str, order: &str| {
         let lines = format!(
             "degree = {degree}\norder = {order}\nlabel = {{ column = \"arr_delay\", above = 15 }}\n{}",
-            if degree == "\"auto\"" { "expected_records = 300\n" } else { "" }
+            if degree == "\"auto\"" {
+                "expected_records = 300\n"
+            } else {
+                ""
+            }
         );
         let text = with(FLIGHTS, "degree = 40\norder = 4\n", &lines);
         with(
@@ -1200,26 +1920,52 @@ fn a_linear_score_has_degree_1_and_order_1() {
         )
     };
     let wrong = faults(&score("linear", "40", "1"));
-    assert!(wrong.len() == 1 && wrong[0].contains("release.degree: must be 1: a linear score"), "{wrong:?}");
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("release.degree: must be 1: a linear score"),
+        "{wrong:?}"
+    );
     let wrong = faults(&score("linear", "1", "2"));
-    assert!(wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"), "{wrong:?}");
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"),
+        "{wrong:?}"
+    );
     for degree in ["1", "\"auto\""] {
         let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
-        assert_eq!((settings.releases[0].shape().values(), settings.releases[0].order), (2, 1));
-        assert!(settings.releases[0].auto.as_ref().is_none_or(|table| table.candidates.len() == 1));
+        assert_eq!(
+            (
+                settings.releases[0].shape().values(),
+                settings.releases[0].order
+            ),
+            (2, 1)
+        );
+        assert!(
+            settings.releases[0]
+                .auto
+                .as_ref()
+                .is_none_or(|table| table.candidates.len() == 1)
+        );
     }
     assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
-    let chosen = score("linear", "\"auto\"", "1")
-        .replace("order = 1\n", "private_order = { epsilon = 0.1, candidates = [1, 2] }\n");
+    let chosen = score("linear", "\"auto\"", "1").replace(
+        "order = 1\n",
+        "private_order = { epsilon = 0.1, candidates = [1, 2] }\n",
+    );
     let wrong = faults(&chosen);
-    assert!(wrong.len() == 1 && wrong[0].contains("there is nothing to choose"), "{wrong:?}");
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("there is nothing to choose"),
+        "{wrong:?}"
+    );
 }
 
 #[test]
 fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
     let settings = |bandwidths: &str, order: &str| {
         let cheap = with(FLIGHTS, "epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree");
-        let text = with(&with(&cheap, "bandwidths = [10]", bandwidths), "order = 4", order);
+        let text = with(
+            &with(&cheap, "bandwidths = [10]", bandwidths),
+            "order = 4",
+            order,
+        );
         Settings::parse(&text, "f").unwrap()
     };
     let bandwidths = "bandwidths = [5]";
@@ -1246,11 +1992,18 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
 fn the_private_choices_of_the_reference_are_sound() {
     let reference = include_str!("../../config/reference.toml");
     let line = |key: &str| {
-        let line = reference.lines().find(|line| line.starts_with(&format!("# {key} ="))).expect(key);
+        let line = reference
+            .lines()
+            .find(|line| line.starts_with(&format!("# {key} =")))
+            .expect(key);
         format!("\n{}\n", line.trim_start_matches("# "))
     };
     let order = with(reference, "\norder = 2\n", &line("private_order"));
-    let both = with(&order, "]\nbandwidths = [10]\n", &format!("]{}", line("private_bandwidths")));
+    let both = with(
+        &order,
+        "]\nbandwidths = [10]\n",
+        &format!("]{}", line("private_bandwidths")),
+    );
     for text in [order, both] {
         assert_eq!(faults(&text), Vec::<String>::new());
     }
@@ -1261,7 +2014,10 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
     let moments = include_str!("../../config/summary.toml");
     let says = |old: &str, new: &str| faults(&with(moments, old, new)).join("\n");
     let lattice = says("noise = \"cube\"", "degree = 3");
-    assert!(lattice.contains("alone says how many moments there are"), "{lattice}");
+    assert!(
+        lattice.contains("alone says how many moments there are"),
+        "{lattice}"
+    );
     assert!(says("noise = \"cube\"", "noise = \"ball\"").contains("kernel points"));
     assert!(says("frequencies = 12", "frequencies = 259").contains("from 1 to 258"));
     assert!(says("frequencies = 12", "frequencies = 0").contains("frequencies"));
@@ -1271,7 +2027,11 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
     let label = "label = { column = \"x\", above = 15 }\n\n[release.moments]";
     assert!(says("[release.moments]", label).contains("moments have no label"));
     let smooth = with(moments, "frequencies = 12", "smoothness = 4");
-    let smooth = with(&smooth, "noise = \"cube\"", "noise = \"auto\"\nexpected_records = 9000");
+    let smooth = with(
+        &smooth,
+        "noise = \"cube\"",
+        "noise = \"auto\"\nexpected_records = 9000",
+    );
     let settings = Settings::parse(&smooth, "f").unwrap();
     assert_eq!(settings.releases[0].shape().values(), 5_usize.pow(2));
     assert_eq!(settings.releases[0].order, 1);
@@ -1289,11 +2049,20 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
     let target = &settings.releases[0].function.target;
     let contributions = settings.privacy.unit.contributions();
     let law = NoiseDistribution::DiscreteGaussian;
-    let change = target.sensitivity_in(law.norm(), settings.privacy.adjacency, contributions).unwrap();
-    let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
+    let change = target
+        .sensitivity_in(law.norm(), settings.privacy.adjacency, contributions)
+        .unwrap();
+    let of = |values| {
+        Mechanism::calibrated(law, change, values, settings.releases[0].payment.own())
+            .unwrap()
+            .scale()
+    };
     let values = target.shape().values();
     assert!(contributions > 1 && of(values) < of(values * contributions as usize));
-    assert_eq!(mechanism(&settings).scale(), of(values * contributions as usize));
+    assert_eq!(
+        mechanism(&settings).scale(),
+        of(values * contributions as usize)
+    );
 }
 
 /// `check` compares with the topic's limit before anything is paid for: no message may be longer than it says.
@@ -1303,13 +2072,27 @@ fn no_message_is_longer_than_what_is_checked() {
         let axis = |i| format!("{{ column = \"x{i}\", min = 0, max = 1, outside = \"clamp\" }}");
         let axes_text = (0..axes).map(axis).collect::<Vec<_>>().join(", ");
         let text = FLIGHTS
-            .replace("degree = 40\norder = 4", &format!("noise = \"ball\"\npoints = {points}"))
-            .replace("{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }", &axes_text)
-            .replace("bandwidths = [10]", &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]));
+            .replace(
+                "degree = 40\norder = 4",
+                &format!("noise = \"ball\"\npoints = {points}"),
+            )
+            .replace(
+                "{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }",
+                &axes_text,
+            )
+            .replace(
+                "bandwidths = [10]",
+                &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]),
+            );
         let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
         let about = plan(&settings).releases[0].description().clone();
         let values = vec![-1.0 / 3.0; settings.releases[0].shape().values()];
-        let bytes = Synopsis::new(about, values).unwrap().encode().unwrap().bytes.len();
+        let bytes = Synopsis::new(about, values)
+            .unwrap()
+            .encode()
+            .unwrap()
+            .bytes
+            .len();
         let said = synopsis_bytes(&settings.releases[0].shape());
         println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
@@ -1319,19 +2102,26 @@ fn no_message_is_longer_than_what_is_checked() {
 /// A label's middle stands in the description where there is no lattice that could carry it: both forms tell the same label.
 #[test]
 fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
-    let text = include_str!("../data/arrival-machine.toml").replace("epsilon = 1.0", "epsilon = 1000");
+    let text =
+        include_str!("../data/arrival-machine.toml").replace("epsilon = 1.0", "epsilon = 1000");
     let told = |size: &str| {
         let text = text.replace("degree = 5\norder = 2", size);
-        let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
+        let settings =
+            Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
         let plan = plan(&settings);
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
         // An arrival 0.3 of its range above the middle everywhere.
-        let exact = target.evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
+        let exact = target
+            .evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
         let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
         let synopsis = Synopsis::new(
             plan.releases[0].description().clone(),
-            plan.releases[0].variants.first().dequantize(&noisy).into_values(),
+            plan.releases[0]
+                .variants
+                .first()
+                .dequantize(&noisy)
+                .into_values(),
         )
         .unwrap();
         [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
@@ -1341,7 +2131,10 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
     println!("{lattice:?} {points:?}");
     for (lattice, points) in lattice.iter().zip(points) {
         // The range is 210 minutes around 45.
-        assert!((lattice - points).abs() < 1.0 && points > 46.0, "{lattice} {points}");
+        assert!(
+            (lattice - points).abs() < 1.0 && points > 46.0,
+            "{lattice} {points}"
+        );
     }
 }
 
@@ -1357,54 +2150,98 @@ const RIDES: &str = include_str!("../../config/rides.toml");
 #[test]
 fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
     let arrow = with(RIDES, "format = \"json\"", "format = \"arrow\"").replace("ride.city", "city");
-    let settings = |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
+    let settings =
+        |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
     let declared = settings(&arrow);
     assert_eq!(declared.columns.key_type, Some(IdType::Text));
     assert_eq!(declared.columns.unit_type, Some(IdType::Integer));
-    let of_columns = settings(&arrow.replace(", type = \"text\"", "").replace(", type = \"integer\"", ""));
-    assert_eq!((of_columns.columns.key_type, of_columns.columns.unit_type), (None, None));
+    let of_columns = settings(
+        &arrow
+            .replace(", type = \"text\"", "")
+            .replace(", type = \"integer\"", ""),
+    );
+    assert_eq!(
+        (of_columns.columns.key_type, of_columns.columns.unit_type),
+        (None, None)
+    );
     let other = settings(&arrow.replace("type = \"integer\"", "type = \"text\""));
-    assert!(![declared.digest(), other.digest()].contains(&of_columns.digest()) && declared.digest() != other.digest());
+    assert!(
+        ![declared.digest(), other.digest()].contains(&of_columns.digest())
+            && declared.digest() != other.digest()
+    );
 
     let says = |old: &str, new: &str| faults(&with(RIDES, old, new)).join("\n");
     let key = says("\"ride.city\", type = \"text\",", "\"ride.city\",");
     assert!(key.contains("input.key.type: missing"), "{key}");
     let user = says("\"rider\", type = \"integer\",", "\"rider\",");
     assert!(user.contains("privacy.unit.user.type: missing"), "{user}");
-    let time = says("format = \"json\" ", "on_bad_message = \"skip\"\nskip = []\nformat = \"json\"");
+    let time = says(
+        "format = \"json\" ",
+        "on_bad_message = \"skip\"\nskip = []\nformat = \"json\"",
+    );
     assert_eq!(time.matches("is for Arrow messages").count(), 2, "{time}");
-    let listed =
-        with(RIDES, "type = \"text\", values = [\"Bern\", \"Bergen\"]", "type = \"integer\", values = [\"2\", \"02\"]");
+    let listed = with(
+        RIDES,
+        "type = \"text\", values = [\"Bern\", \"Bergen\"]",
+        "type = \"integer\", values = [\"2\", \"02\"]",
+    );
     let listed = faults(&listed).join("\n");
-    assert!(listed.contains("no integer is written as \"02\", so no record can have this key"), "{listed}");
+    assert!(
+        listed.contains("no integer is written as \"02\", so no record can have this key"),
+        "{listed}"
+    );
     assert_eq!(listed.matches("no integer").count(), 1, "{listed}");
 }
 
 /// What decides which records count is in the digest.
 #[test]
 fn the_form_of_records_and_their_types_are_part_of_the_promise() {
-    let digest = |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}")).digest();
+    let digest = |text: &str| {
+        Settings::parse(text, "f")
+            .unwrap_or_else(|faults| panic!("{faults}"))
+            .digest()
+    };
     let changed = [
         RIDES.to_owned(),
         with(RIDES, "type = \"integer\"", "type = \"text\""),
-        with(RIDES, "type = \"text\", values", "type = \"integer\", values")
-            .replace("[\"Bern\", \"Bergen\"]", "[\"1\"]"),
-        with(RIDES, "time = \"started_at\"", "time_format = \"seconds\"\ntime = \"started_at\""),
-        with(RIDES, "format = \"json\"", "").replace(" type = \"text\",", "").replace(" type = \"integer\",", ""),
+        with(
+            RIDES,
+            "type = \"text\", values",
+            "type = \"integer\", values",
+        )
+        .replace("[\"Bern\", \"Bergen\"]", "[\"1\"]"),
+        with(
+            RIDES,
+            "time = \"started_at\"",
+            "time_format = \"seconds\"\ntime = \"started_at\"",
+        ),
+        with(RIDES, "format = \"json\"", "")
+            .replace(" type = \"text\",", "")
+            .replace(" type = \"integer\",", ""),
     ];
     let digests: std::collections::BTreeSet<_> = changed.iter().map(|text| digest(text)).collect();
     assert_eq!(digests.len(), changed.len());
     assert_eq!(
-        digest(&with(RIDES, "time = \"started_at\"", "time_format = \"rfc3339\"\ntime = \"started_at\"")),
+        digest(&with(
+            RIDES,
+            "time = \"started_at\"",
+            "time_format = \"rfc3339\"\ntime = \"started_at\""
+        )),
         digest(RIDES)
     );
     // Arrow whose times have a type of their own promises what it did before they could be written.
-    let arrow =
-        with(RIDES, "format = \"json\"", "").replace(" type = \"text\",", "").replace(" type = \"integer\",", "");
+    let arrow = with(RIDES, "format = \"json\"", "")
+        .replace(" type = \"text\",", "")
+        .replace(" type = \"integer\",", "");
     let declared = |format: &str| {
-        with(&arrow, "time = \"started_at\"", &format!("time_format = \"{format}\"\ntime = \"started_at\""))
+        with(
+            &arrow,
+            "time = \"started_at\"",
+            &format!("time_format = \"{format}\"\ntime = \"started_at\""),
+        )
     };
-    let digests = [arrow.clone(), declared("rfc3339"), declared("seconds")].map(|text| digest(&text));
+    let digests =
+        [arrow.clone(), declared("rfc3339"), declared("seconds")].map(|text| digest(&text));
     assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
     let normalised = Settings::parse(&arrow, "f").unwrap().normalised;
     assert!(!normalised.contains("time_format"), "{normalised}");
@@ -1422,46 +2259,89 @@ fn schemas_are_pinned_and_have_the_needed_fields() {
             {{"name": "kilometres", "type": "double"}}]}}}}]}}"#
         )
     };
-    for (name, text) in
-        [("good", schema("rider")), ("spaced", schema("rider").replace(": ", " :  ")), ("other", schema("user"))]
-    {
+    for (name, text) in [
+        ("good", schema("rider")),
+        ("spaced", schema("rider").replace(": ", " :  ")),
+        ("other", schema("user")),
+    ] {
         std::fs::write(path(name), text).unwrap();
     }
     std::fs::write(path("none"), "{}").unwrap();
-    let text =
-        |schemas: &str| with(RIDES, "format = \"json\"", &format!("format = {{ avro = {{ schemas = [{schemas}] }} }}"));
+    let text = |schemas: &str| {
+        with(
+            RIDES,
+            "format = \"json\"",
+            &format!("format = {{ avro = {{ schemas = [{schemas}] }} }}"),
+        )
+    };
     let one = |id: u32, name: &str| format!("{{ id = {id}, file = {:?} }}", path(name));
-    let digest =
-        |schemas: &str| Settings::parse(&text(schemas), "f").unwrap_or_else(|faults| panic!("{faults}")).digest();
+    let digest = |schemas: &str| {
+        Settings::parse(&text(schemas), "f")
+            .unwrap_or_else(|faults| panic!("{faults}"))
+            .digest()
+    };
     let good = digest(&one(7, "good"));
     assert_eq!(digest(&one(7, "spaced")), good, "spaces change nothing");
     assert_ne!(digest(&one(8, "good")), good);
     let both = format!("{}, {}", one(7, "good"), one(8, "other"));
-    assert_ne!(digest(&both), good, "a field that one schema has may be missing in others");
+    assert_ne!(
+        digest(&both),
+        good,
+        "a field that one schema has may be missing in others"
+    );
     let says = |schemas: &str| faults(&text(schemas)).join("\n");
     for (schemas, told) in [
-        (String::new(), "must not be empty: every record would be dropped"),
+        (
+            String::new(),
+            "must not be empty: every record would be dropped",
+        ),
         (one(7, "missing"), "cannot be opened"),
         (one(7, "none"), "cannot be used: a type has no 'type'"),
-        (one(7, "other"), "has no field 'rider', so every record would lack it"),
-        (format!("{}, {}", one(7, "good"), one(7, "other")), "duplicate id"),
-        ("{ id = 7 }".to_owned(), "input.kafka.format.avro.schemas[0].file: missing"),
+        (
+            one(7, "other"),
+            "has no field 'rider', so every record would lack it",
+        ),
+        (
+            format!("{}, {}", one(7, "good"), one(7, "other")),
+            "duplicate id",
+        ),
+        (
+            "{ id = 7 }".to_owned(),
+            "input.kafka.format.avro.schemas[0].file: missing",
+        ),
     ] {
         let found = says(&schemas);
         assert!(found.contains(told), "{schemas}: {found}");
     }
-    let protobuf =
-        format!("format = {{ protobuf = {{ descriptor = {:?}, message = \"rides.Event\" }} }}", path("none"));
+    let protobuf = format!(
+        "format = {{ protobuf = {{ descriptor = {:?}, message = \"rides.Event\" }} }}",
+        path("none")
+    );
     let found = faults(&with(RIDES, "format = \"json\"", &protobuf)).join("\n");
-    assert!(found.contains("cannot be used: it is not a descriptor file"), "{found}");
+    assert!(
+        found.contains("cannot be used: it is not a descriptor file"),
+        "{found}"
+    );
 }
 
 /// `RIDES` with `format`, and what stands in place of the declared form of times and types of ids.
 fn rides_in(format: &str, time_format: &str, key: &str) -> String {
-    let text = with(RIDES, "noise = \"auto\"\nexpected_records = 15000", "degree = 16\norder = 2");
+    let text = with(
+        RIDES,
+        "noise = \"auto\"\nexpected_records = 15000",
+        "degree = 16\norder = 2",
+    );
     let text = with(&text, "format = \"json\"", &format!("format = {format}"));
-    let text = with(&text, "\ntime = ", &format!("\ntime_format = \"{time_format}\"\ntime = "));
-    with(&text, "type = \"text\", values = [\"Bern\", \"Bergen\"]", &format!("type = \"{key}\", values = [\"1\"]"))
+    let text = with(
+        &text,
+        "\ntime = ",
+        &format!("\ntime_format = \"{time_format}\"\ntime = "),
+    );
+    with(
+        &text,
+        "type = \"text\", values = [\"Bern\", \"Bergen\"]",
+        &format!("type = \"{key}\", values = [\"1\"]"),
+    )
 }
 
 /// A pinned type is as public as a name: where no record can have what is needed, every window would be noise.
@@ -1491,27 +2371,88 @@ fn a_field_with_a_type_that_no_record_can_pass_with_is_a_fault() {
         ([text, long, text, double], "rfc3339", "text", None),
         ([millis, long, text, maybe], "milliseconds", "text", None),
         ([long, long, "\"bytes\"", text], "seconds", "text", None),
-        ([long, text, double, "\"float\""], "seconds", "integer", None),
-        ([long, long, text, double], "rfc3339", "text", Some("'started_at' is an integer")),
-        ([double, long, text, double], "rfc3339", "text", Some("'started_at' is a floating-point number")),
-        ([millis, long, text, double], "microseconds", "text", Some("'started_at' is timestamp-millis")),
-        ([text, boolean, text, double], "rfc3339", "text", Some("'rider' is boolean")),
-        ([text, "\"bytes\"", text, double], "rfc3339", "text", Some("'rider' is bytes")),
-        ([text, long, double, double], "rfc3339", "text", Some("'ride.city' is a floating-point number")),
-        ([text, long, text, boolean], "rfc3339", "text", Some("'ride.kilometres' is boolean")),
-        ([text, long, text, decimal], "rfc3339", "text", Some("'ride.kilometres' is decimal")),
-        ([text, long, text, array], "rfc3339", "text", Some("'ride.kilometres' is an array")),
-        ([text, long, text, "\"null\""], "rfc3339", "text", Some("'ride.kilometres' is null")),
+        (
+            [long, text, double, "\"float\""],
+            "seconds",
+            "integer",
+            None,
+        ),
+        (
+            [long, long, text, double],
+            "rfc3339",
+            "text",
+            Some("'started_at' is an integer"),
+        ),
+        (
+            [double, long, text, double],
+            "rfc3339",
+            "text",
+            Some("'started_at' is a floating-point number"),
+        ),
+        (
+            [millis, long, text, double],
+            "microseconds",
+            "text",
+            Some("'started_at' is timestamp-millis"),
+        ),
+        (
+            [text, boolean, text, double],
+            "rfc3339",
+            "text",
+            Some("'rider' is boolean"),
+        ),
+        (
+            [text, "\"bytes\"", text, double],
+            "rfc3339",
+            "text",
+            Some("'rider' is bytes"),
+        ),
+        (
+            [text, long, double, double],
+            "rfc3339",
+            "text",
+            Some("'ride.city' is a floating-point number"),
+        ),
+        (
+            [text, long, text, boolean],
+            "rfc3339",
+            "text",
+            Some("'ride.kilometres' is boolean"),
+        ),
+        (
+            [text, long, text, decimal],
+            "rfc3339",
+            "text",
+            Some("'ride.kilometres' is decimal"),
+        ),
+        (
+            [text, long, text, array],
+            "rfc3339",
+            "text",
+            Some("'ride.kilometres' is an array"),
+        ),
+        (
+            [text, long, text, "\"null\""],
+            "rfc3339",
+            "text",
+            Some("'ride.kilometres' is null"),
+        ),
     ] {
         let found = faults(&rides_in(&avro(&[types]), time_format, key));
         match told {
             None => assert_eq!(found, Vec::<String>::new(), "{types:?}"),
-            Some(told) => assert!(found.len() == 1 && found[0].contains(told), "{types:?}: {found:?}"),
+            Some(told) => assert!(
+                found.len() == 1 && found[0].contains(told),
+                "{types:?}: {found:?}"
+            ),
         }
     }
     // One schema that fits is enough: records of the others lack the field.
     let both = avro(&[[text, long, text, boolean], [text, long, text, double]]);
-    assert_eq!(faults(&rides_in(&both, "rfc3339", "text")), Vec::<String>::new());
+    assert_eq!(
+        faults(&rides_in(&both, "rfc3339", "text")),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -1521,7 +2462,14 @@ fn a_field_of_protobuf_with_a_type_that_no_record_can_pass_with_is_a_fault() {
     let field = |number: i32, name: &str, kind: Type, is_list: bool| FieldDescriptorProto {
         name: Some(name.to_owned()),
         number: Some(number),
-        label: Some(if is_list { Label::Repeated } else { Label::Optional }.into()),
+        label: Some(
+            if is_list {
+                Label::Repeated
+            } else {
+                Label::Optional
+            }
+            .into(),
+        ),
         r#type: Some(kind.into()),
         type_name: (kind == Type::Message).then(|| ".Ride".to_owned()),
         ..FieldDescriptorProto::default()
@@ -1534,27 +2482,52 @@ fn a_field_of_protobuf_with_a_type_that_no_record_can_pass_with_is_a_fault() {
     for (time, rides, kilometres, told) in [
         (Type::Int64, false, Type::Float, None),
         (Type::Bool, false, Type::Float, Some("'started_at' is bool")),
-        (Type::Int64, false, Type::Bool, Some("'ride.kilometres' is bool")),
-        (Type::Int64, false, Type::Bytes, Some("'ride.kilometres' is bytes")),
-        (Type::Int64, true, Type::Float, Some("'ride.kilometres' is repeated float")),
+        (
+            Type::Int64,
+            false,
+            Type::Bool,
+            Some("'ride.kilometres' is bool"),
+        ),
+        (
+            Type::Int64,
+            false,
+            Type::Bytes,
+            Some("'ride.kilometres' is bytes"),
+        ),
+        (
+            Type::Int64,
+            true,
+            Type::Float,
+            Some("'ride.kilometres' is repeated float"),
+        ),
     ] {
         let event = vec![
             field(1, "started_at", time, false),
             field(2, "rider", Type::Uint64, false),
             field(3, "ride", Type::Message, rides),
         ];
-        let ride = vec![field(1, "city", Type::String, false), field(2, "kilometres", kilometres, false)];
+        let ride = vec![
+            field(1, "city", Type::String, false),
+            field(2, "kilometres", kilometres, false),
+        ];
         let file = FileDescriptorProto {
             name: Some("ride.proto".to_owned()),
             message_type: vec![message("Event", event), message("Ride", ride)],
             ..FileDescriptorProto::default()
         };
-        fs::write(&path, FileDescriptorSet { file: vec![file] }.encode_to_vec()).unwrap();
+        fs::write(
+            &path,
+            FileDescriptorSet { file: vec![file] }.encode_to_vec(),
+        )
+        .unwrap();
         let format = format!("{{ protobuf = {{ descriptor = {path:?}, message = \"Event\" }} }}");
         let found = faults(&rides_in(&format, "seconds", "text"));
         match told {
             None => assert_eq!(found, Vec::<String>::new()),
-            Some(told) => assert!(found.iter().any(|found| found.contains(told)), "{told}: {found:?}"),
+            Some(told) => assert!(
+                found.iter().any(|found| found.contains(told)),
+                "{told}: {found:?}"
+            ),
         }
     }
 }
@@ -1565,7 +2538,12 @@ fn what_scale_leaves_out_follows_from_the_pipeline_and_what_is_wrong_in_it_is_to
     let base = crate::readers::configuration("localhost:9092", "visits", folder, 1)
         .replace("publish_delay = \"300ms\"", "publish_delay = \"10200ms\"");
     let scale = |text: &str, rest: &str| format!("{text}\n[scale]\nkey_file = \"key\"\n{rest}\n");
-    let read = |text: &str| Settings::parse(&scale(text, "topic = \"partials\""), "f").unwrap().scale.unwrap();
+    let read = |text: &str| {
+        Settings::parse(&scale(text, "topic = \"partials\""), "f")
+            .unwrap()
+            .scale
+            .unwrap()
+    };
     // The delay without the slack of 200 ms is ten seconds.
     let of_users = read(&base);
     assert_eq!(
@@ -1575,16 +2553,37 @@ fn what_scale_leaves_out_follows_from_the_pipeline_and_what_is_wrong_in_it_is_to
     let unit = r#"{ user = { column = "user", per = "1d", max_records_per_window = 3 } }"#;
     assert_eq!(read(&with(&base, unit, "\"record\"")).most, 512_000_000);
     let [topic, after] = ["topic = \"partials\"", "deadline = \"9999ms\""].map(str::to_owned);
-    assert_eq!(faults(&scale(&base, &format!("{topic}\n{after}"))), Vec::<String>::new());
+    assert_eq!(
+        faults(&scale(&base, &format!("{topic}\n{after}"))),
+        Vec::<String>::new()
+    );
     for (rest, fault) in [
-        (format!("{topic}\ndeadline = \"10s\""), "must be shorter than windows.publish_delay without the slack, 10s"),
+        (
+            format!("{topic}\ndeadline = \"10s\""),
+            "must be shorter than windows.publish_delay without the slack, 10s",
+        ),
         ("topic = \"visits\"".to_owned(), "is a topic of the input"),
-        ("topic = \"visits-clock\"".to_owned(), "is a topic of the input"),
+        (
+            "topic = \"visits-clock\"".to_owned(),
+            "is a topic of the input",
+        ),
         (String::new(), "topic"),
     ] {
         let found = faults(&scale(&base, &rest));
-        assert!(found.len() == 1 && found[0].contains(fault), "{rest}: {found:?}");
+        assert!(
+            found.len() == 1 && found[0].contains(fault),
+            "{rest}: {found:?}"
+        );
     }
-    let files = scale(&fs::read_to_string("config/files.toml").unwrap(), "topic = \"partials\"");
-    assert!(faults(&files).iter().any(|fault| fault.contains("splits reading a topic")), "{:?}", faults(&files));
+    let files = scale(
+        &fs::read_to_string("config/files.toml").unwrap(),
+        "topic = \"partials\"",
+    );
+    assert!(
+        faults(&files)
+            .iter()
+            .any(|fault| fault.contains("splits reading a topic")),
+        "{:?}",
+        faults(&files)
+    );
 }

@@ -46,7 +46,10 @@ impl Fuse {
             Some((name, count)) if name == step => count.parse().expect("a count"),
             _ => u32::MAX,
         };
-        Fuse { step, left: Cell::new(left) }
+        Fuse {
+            step,
+            left: Cell::new(left),
+        }
     }
 
     fn burn(&self) {
@@ -102,16 +105,29 @@ impl Sink for FusedSink {
     }
 }
 
-pub const STEPS: [&str; 7] =
-    ["draw", "read the witness", "claim", "claimed", "publish", "published by half", "published"];
+pub const STEPS: [&str; 7] = [
+    "draw",
+    "read the witness",
+    "claim",
+    "claimed",
+    "publish",
+    "published by half",
+    "published",
+];
 
 /// Not a test of its own: the worker that the next test starts and that dies where it is told.
 #[test]
 fn a_worker_that_dies_where_it_is_told() {
-    let Ok(configuration) = env::var("BERNSTREAM_TEST_CONFIGURATION") else { return };
+    let Ok(configuration) = env::var("BERNSTREAM_TEST_CONFIGURATION") else {
+        return;
+    };
     let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
-    let plan =
-        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
+    let plan = settings
+        .plan(
+            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            false,
+        )
+        .expect("a plan");
     let components = Components::open(&settings).expect("the components open");
     let draw = Fuse::at(STEPS[0]);
     let health = Health::default();
@@ -145,19 +161,29 @@ fn a_worker_that_dies_where_it_is_told() {
 /// A worker that dies at the given passing of a step, or works to the end where it never passes so often.
 pub fn dies_at(setup: &Setup, step: &str, passing: u32) -> bool {
     let child = Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", "crash::a_worker_that_dies_where_it_is_told", "--nocapture"])
+        .args([
+            "--exact",
+            "crash::a_worker_that_dies_where_it_is_told",
+            "--nocapture",
+        ])
         .env("BERNSTREAM_TEST_CONFIGURATION", setup.configuration())
         .env("BERNSTREAM_TEST_DIE_AT", format!("{step}:{passing}"))
         .output()
         .expect("the worker runs");
     let has_died = child.status.signal() == Some(9);
-    assert!(has_died || child.status.success(), "{step}: {}", String::from_utf8_lossy(&child.stderr));
+    assert!(
+        has_died || child.status.success(),
+        "{step}: {}",
+        String::from_utf8_lossy(&child.stderr)
+    );
     has_died
 }
 
 #[test]
 fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     for step in STEPS {
         let setup = Setup::new(&servers, 3);
         setup.send(&setup.rows(3_000, 1));
@@ -166,7 +192,11 @@ fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
         let rows = grown(&setup, &[]);
         dies_at(&setup, step, 2);
         grown(&setup, &rows);
-        assert!(setup.start().wait().expect("it ends").success(), "{step}: {}", setup.read_log());
+        assert!(
+            setup.start().wait().expect("it ends").success(),
+            "{step}: {}",
+            setup.read_log()
+        );
         setup.assert_whole();
     }
 }
@@ -174,8 +204,15 @@ fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
 /// The rows of the ledger: those of `before` and perhaps more, never fewer or others.
 pub fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
     let exported = setup.ledger_command(&["export"]);
-    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
-    let rows: Vec<String> = String::from_utf8_lossy(&exported.stdout).lines().map(str::to_owned).collect();
+    assert!(
+        exported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&exported.stderr)
+    );
+    let rows: Vec<String> = String::from_utf8_lossy(&exported.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect();
     assert!(rows.starts_with(before), "what was spent is spent");
     rows
 }
@@ -183,8 +220,13 @@ pub fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
 /// 50 in CI; `BERNSTREAM_TEST_KILLS=500 cargo test --test it crash::` for a longer look.
 #[test]
 fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
-    let Some(servers) = kafka::broker() else { return };
-    let kills: u32 = env::var("BERNSTREAM_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    let kills: u32 = env::var("BERNSTREAM_TEST_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(50);
     let setup = Setup::new(&servers, 16 * kills);
     setup.send(&setup.rows(50_000, 2));
     setup.begin(Duration::from_secs(1));
@@ -205,7 +247,11 @@ fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
         }
         thread::sleep(Duration::from_millis(random.random_range(0..200)));
         ended = worker.try_wait().expect("it can be asked");
-        assert!(ended.is_none_or(|status| status.success()), "{}", setup.read_log());
+        assert!(
+            ended.is_none_or(|status| status.success()),
+            "{}",
+            setup.read_log()
+        );
         worker.kill().expect("it is killed");
         worker.wait().expect("it ended");
         if ended.is_some() {
@@ -216,8 +262,18 @@ fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
             rows = grown(&setup, &rows);
         }
     }
-    println!("killed {killed} of {kills} times while it worked, {} rows in the ledger then", rows.len());
-    assert!(killed > kills / 4, "a worker at work is killed, again and again");
-    assert!(setup.start().wait().expect("it ends").success(), "{}", setup.read_log());
+    println!(
+        "killed {killed} of {kills} times while it worked, {} rows in the ledger then",
+        rows.len()
+    );
+    assert!(
+        killed > kills / 4,
+        "a worker at work is killed, again and again"
+    );
+    assert!(
+        setup.start().wait().expect("it ends").success(),
+        "{}",
+        setup.read_log()
+    );
     setup.assert_whole();
 }

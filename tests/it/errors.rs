@@ -5,8 +5,13 @@ use std::path::Path;
 
 /// Every text file below `folder` with one of these endings, as one text in which long strings are in one piece.
 fn gather(folder: &Path, endings: &[&str], found: &mut String) {
-    for entry in fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a name").path()) {
-        let is_source = entry.extension().is_some_and(|ending| endings.iter().any(|wanted| ending == *wanted));
+    for entry in fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("a name").path())
+    {
+        let is_source = entry
+            .extension()
+            .is_some_and(|ending| endings.iter().any(|wanted| ending == *wanted));
         // Packages that the JavaScript client is packed with.
         if entry.ends_with("node_modules") {
             continue;
@@ -15,9 +20,16 @@ fn gather(folder: &Path, endings: &[&str], found: &mut String) {
             gather(&entry, endings, found);
         } else if is_source {
             let text = fs::read_to_string(&entry).expect("a source");
-            let program = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let program = text
+                .split("#[cfg(test)]\nmod tests")
+                .next()
+                .unwrap_or_default();
             for line in program.lines() {
-                let line = if found.ends_with('\u{1}') { line.trim_start() } else { line };
+                let line = if found.ends_with('\u{1}') {
+                    line.trim_start()
+                } else {
+                    line
+                };
                 found.truncate(found.trim_end_matches('\u{1}').len());
                 // A string that goes on in the next line.
                 match line.strip_suffix('\\') {
@@ -52,7 +64,11 @@ fn entries(list: &str) -> Vec<(String, String)> {
 
 /// The parts of a message that stand in the source; what lies between them is filled in.
 fn missing<'m>(message: &'m str, source: &str) -> Vec<&'m str> {
-    message.split('…').map(str::trim).filter(|part| !part.is_empty() && !source.contains(part)).collect()
+    message
+        .split('…')
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !source.contains(part))
+        .collect()
 }
 
 #[test]
@@ -63,18 +79,27 @@ fn every_message_of_the_list_is_in_the_source_and_has_a_fix() {
     assert!(entries.len() >= 60, "{} entries", entries.len());
     for (message, body) in &entries {
         assert_eq!(missing(message, &source), Vec::<&str>::new(), "{message}");
-        assert!(message.split('…').any(|part| part.trim().len() >= 7), "{message}: too short to be searched for");
+        assert!(
+            message.split('…').any(|part| part.trim().len() >= 7),
+            "{message}: too short to be searched for"
+        );
         assert!(body.contains("**Do**"), "{message}: what is to be done?");
     }
     for (at, (message, _)) in entries.iter().enumerate() {
-        assert!(entries[..at].iter().all(|(earlier, _)| earlier != message), "twice: {message}");
+        assert!(
+            entries[..at].iter().all(|(earlier, _)| earlier != message),
+            "twice: {message}"
+        );
     }
 }
 
 #[test]
 fn a_message_that_nothing_says_is_found() {
     let source = source();
-    assert_eq!(missing("there is no topic '…' at …: this is not said", &source), [": this is not said"]);
+    assert_eq!(
+        missing("there is no topic '…' at …: this is not said", &source),
+        [": this is not said"]
+    );
     assert!(missing("the ledger … is damaged", &source).is_empty());
     assert_eq!(entries("# A\n### `b c`\nd\n## E\nf\n### `g`\nh").len(), 2);
 }
@@ -83,7 +108,10 @@ fn a_message_that_nothing_says_is_found() {
 #[test]
 fn what_is_said_can_be_found_in_the_list() {
     let list = fs::read_to_string("config/ERRORS.md").expect("the list");
-    let titles: Vec<String> = entries(&list).into_iter().map(|(message, _)| message).collect();
+    let titles: Vec<String> = entries(&list)
+        .into_iter()
+        .map(|(message, _)| message)
+        .collect();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("not-a-synopsis.arrows");
     fs::write(&file, b"hello").expect("it can be written");
@@ -96,11 +124,21 @@ fn what_is_said_can_be_found_in_the_list() {
         &["dashboard", "/no/such/folder", "--listen", "127.0.0.1:0"],
     ];
     for arguments in cases {
-        let output =
-            std::process::Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_bernstream"))
+            .args(arguments)
+            .output()
+            .expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{arguments:?}");
-        let fits = |title: &String| title.split('…').map(str::trim).all(|part| said.contains(part));
-        assert!(titles.iter().any(fits), "{arguments:?} says what the list does not have: {said}");
+        let fits = |title: &String| {
+            title
+                .split('…')
+                .map(str::trim)
+                .all(|part| said.contains(part))
+        };
+        assert!(
+            titles.iter().any(fits),
+            "{arguments:?} says what the list does not have: {said}"
+        );
     }
 }

@@ -28,48 +28,82 @@ fn administer<T>(
     setup: &Setup,
     change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
 ) {
-    let admin = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
+    let admin = kafka::at(&setup.servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    runtime
+        .block_on(change(&admin, &AdminOptions::new()))
+        .expect("it is done");
 }
 
 /// Deletes the input; makes it anew.
 fn recreate(setup: &Setup) {
-    administer(setup, async |admin, options| admin.delete_topics(&[&setup.input], options).await);
+    administer(setup, async |admin, options| {
+        admin.delete_topics(&[&setup.input], options).await
+    });
     let settings = [("message.timestamp.type", "LogAppendTime")];
-    setup.wait_for("a new topic", || topic::create(&kafka::at(&setup.servers), &setup.input, 2, 1, &settings).ok());
+    setup.wait_for("a new topic", || {
+        topic::create(&kafka::at(&setup.servers), &setup.input, 2, 1, &settings).ok()
+    });
 }
 
 fn send_to(setup: &Setup, partition: i32, payload: &[u8]) {
     let producer = setup.producer(&[]);
-    let record = BaseRecord::<(), _>::to(&setup.input).partition(partition).payload(payload);
-    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    let record = BaseRecord::<(), _>::to(&setup.input)
+        .partition(partition)
+        .payload(payload);
+    producer
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
 }
 
 /// `count` records of key `a` in the middle of the first window and of the domain.
 fn crowd(setup: &Setup, count: usize) -> Vec<Row> {
     let micros = setup.origin.plus(Duration::from_secs(30)).micros();
-    vec![Row { micros, key: "a", value: 50.0 }; count]
+    vec![
+        Row {
+            micros,
+            key: "a",
+            value: 50.0
+        };
+        count
+    ]
 }
 
 /// About how many records were counted: the density's sum over the lattice, made private by a little noise.
 fn counted(setup: &Setup) -> f64 {
-    let synopses: Vec<_> = setup.published().iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis")).collect();
+    let synopses: Vec<_> = setup
+        .published()
+        .iter()
+        .map(|p| Synopsis::open(&p.payload).expect("a synopsis"))
+        .collect();
     let mass = |synopsis: &Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
     synopses.iter().map(mass).sum()
 }
 
 fn assert_counted(setup: &Setup, expected: f64) {
     let found = counted(setup);
-    assert!((found - expected).abs() < 0.1 * expected, "{expected} were sent, {found} counted");
+    assert!(
+        (found - expected).abs() < 0.1 * expected,
+        "{expected} were sent, {found} counted"
+    );
 }
 
 /// What the newest synopsis says of itself.
 fn described(setup: &Setup) -> Description {
     let published = setup.published();
     let last = published.last().expect("a synopsis");
-    Synopsis::open(&last.payload).expect("a synopsis").description().clone()
+    Synopsis::open(&last.payload)
+        .expect("a synopsis")
+        .description()
+        .clone()
 }
 
 fn assert_ends(setup: &Setup) {
@@ -80,28 +114,50 @@ fn assert_ends(setup: &Setup) {
 
 #[test]
 fn an_input_that_is_missing_or_another_one_stops_the_worker() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     // It is still reading when its input goes.
     setup.begin(Duration::from_secs(3600));
     let mut worker = Running::start(&setup);
     worker.wait_ready(&setup, true);
     recreate(&setup);
-    worker.refuses(&setup, &["was deleted and created again since it was last read", &setup.input]);
+    worker.refuses(
+        &setup,
+        &[
+            "was deleted and created again since it was last read",
+            &setup.input,
+        ],
+    );
     Running::start(&setup).refuses(&setup, &["deleted and created anew", "ledger init"]);
-    administer(&setup, async |admin, options| admin.delete_topics(&[&setup.input], options).await);
-    setup.wait_for("the topic's end", || topic::describe(&kafka::at(&servers), &setup.input).is_err().then_some(()));
-    let missing = ["there is no topic", "if it is the input, create it with message.timestamp.type=LogAppendTime"];
+    administer(&setup, async |admin, options| {
+        admin.delete_topics(&[&setup.input], options).await
+    });
+    setup.wait_for("the topic's end", || {
+        topic::describe(&kafka::at(&servers), &setup.input)
+            .is_err()
+            .then_some(())
+    });
+    let missing = [
+        "there is no topic",
+        "if it is the input, create it with message.timestamp.type=LogAppendTime",
+    ];
     Running::start(&setup).refuses(&setup, &missing);
     // Brokers that have just started may not know it yet: it is looked for once more.
-    let again =
-        setup.read_log().lines().filter(|line| line.contains(missing[0]) && line.contains("; trying again")).count();
+    let again = setup
+        .read_log()
+        .lines()
+        .filter(|line| line.contains(missing[0]) && line.contains("; trying again"))
+        .count();
     assert_eq!(again, 1, "{}", setup.read_log());
 }
 
 #[test]
 fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     in_time(|wait| {
         let setup = Setup::new(&servers, 2);
         setup.send(&crowd(&setup, 3000));
@@ -112,7 +168,9 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
             return false;
         }
         administer(&setup, async |admin, options| {
-            admin.create_partitions(&[NewPartitions::new(&setup.input, 3)], options).await
+            admin
+                .create_partitions(&[NewPartitions::new(&setup.input, 3)], options)
+                .await
         });
         setup.wait_for("a new partition", || {
             let topic = topic::describe(&kafka::at(&servers), &setup.input).ok()?;
@@ -123,7 +181,13 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
             return false;
         }
         assert!(worker.end(&setup).success(), "{}", setup.read_log());
-        assert!(setup.read_log().contains("the topic had 2 partitions and now has 3"), "{}", setup.read_log());
+        assert!(
+            setup
+                .read_log()
+                .contains("the topic had 2 partitions and now has 3"),
+            "{}",
+            setup.read_log()
+        );
         assert_counted(&setup, 6000.0);
         setup.assert_whole();
         true
@@ -132,30 +196,55 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
 
 #[test]
 fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     for _ in 0..3 {
         send_to(&setup, 0, &message(&crowd(&setup, 1000)));
     }
     let mut before = TopicPartitionList::new();
-    before.add_partition_offset(&setup.input, 0, Offset::Offset(1)).expect("a partition");
-    administer(&setup, async |admin, options| admin.delete_records(&before, options).await);
+    before
+        .add_partition_offset(&setup.input, 0, Offset::Offset(1))
+        .expect("a partition");
+    administer(&setup, async |admin, options| {
+        admin.delete_records(&before, options).await
+    });
     setup.begin(Duration::ZERO);
-    Running::start(&setup).refuses(&setup, &["the broker has deleted input", "partition 0;", "to 'lost'"]);
+    Running::start(&setup).refuses(
+        &setup,
+        &["the broker has deleted input", "partition 0;", "to 'lost'"],
+    );
     setup.show_operators();
-    Running::start(&setup)
-        .refuses(&setup, &["partition 0: offsets 0 to 1 were deleted", "from = 0, to = 1", "to 'lost'"]);
-    setup.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
+    Running::start(&setup).refuses(
+        &setup,
+        &[
+            "partition 0: offsets 0 to 1 were deleted",
+            "from = 0, to = 1",
+            "to 'lost'",
+        ],
+    );
+    setup.edit(
+        "clock_slack",
+        "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack",
+    );
     assert_ends(&setup);
     assert_counted(&setup, 2000.0);
     let said = described(&setup);
-    assert!(said.not_protected.iter().any(|line| line.contains("deleted before it was read")), "{said:?}");
+    assert!(
+        said.not_protected
+            .iter()
+            .any(|line| line.contains("deleted before it was read")),
+        "{said:?}"
+    );
     assert!(said.incomplete);
 }
 
 #[test]
 fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     send_to(&setup, 0, &message(&crowd(&setup, 1500)));
     send_to(&setup, 0, &message(&crowd(&setup, 10))[..200]);
@@ -165,28 +254,43 @@ fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost()
     let mut worker = Running::start(&setup);
     setup.wait_log("a message of partition 0");
     assert!(
-        setup.read_log().contains("detail = \\\"operator\\\" in [serve] has the log say where"),
+        setup
+            .read_log()
+            .contains("detail = \\\"operator\\\" in [serve] has the log say where"),
         "{}",
         setup.read_log()
     );
     thread::sleep(Duration::from_millis(2000));
     let words = worker.get("/readyz");
-    assert!(words.0 == 503 && words.1.contains("reading the input"), "{words:?}");
+    assert!(
+        words.0 == 503 && words.1.contains("reading the input"),
+        "{words:?}"
+    );
     assert_eq!(worker.get("/healthz").0, 200);
     assert_eq!(worker.metric("windows_released_total"), Some(0.0));
     worker.terminate();
     assert!(worker.end(&setup).success());
-    setup.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }]\nclock_slack");
+    setup.edit(
+        "clock_slack",
+        "skip = [{ partition = 0, offset = 1 }]\nclock_slack",
+    );
     assert_ends(&setup);
     assert_counted(&setup, 4000.0);
     let said = described(&setup);
-    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    assert!(
+        said.not_protected
+            .iter()
+            .any(|line| line.contains("messages that cannot be read")),
+        "{said:?}"
+    );
     assert!(!said.incomplete);
 }
 
 #[test]
 fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
     send_to(&setup, 0, b"not Arrow");
@@ -196,14 +300,25 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     assert_counted(&setup, 2000.0);
     setup.wait_log("skipping what cannot be read; the last: a message of partition 0 is broken");
     let said = described(&setup);
-    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    assert!(
+        said.not_protected
+            .iter()
+            .any(|line| line.contains("messages that cannot be read")),
+        "{said:?}"
+    );
 }
 
 /// A message of one row and 5,000 columns, with names that would clear a terminal; the only ones that are needed are there twice.
 fn wide() -> Vec<u8> {
-    let names: Vec<String> = (0..5000).map(|column| format!("\u{1b}[2J{column}")).collect();
+    let names: Vec<String> = (0..5000)
+        .map(|column| format!("\u{1b}[2J{column}"))
+        .collect();
     let value: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
-    let columns = names.iter().map(String::as_str).chain(["time", "time"]).map(|name| (name, value.clone()));
+    let columns = names
+        .iter()
+        .map(String::as_str)
+        .chain(["time", "time"])
+        .map(|name| (name, value.clone()));
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
     writer.write(&batch).expect("it is written");
@@ -212,18 +327,33 @@ fn wide() -> Vec<u8> {
 
 #[test]
 fn what_producers_write_fills_no_log() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
     let producer = setup.producer(&[("message.max.bytes", "5000000")]);
     let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input));
-    let setting = setting.set("message.timestamp.type", "LogAppendTime").set("max.message.bytes", "5000000");
-    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    let setting = setting
+        .set("message.timestamp.type", "LogAppendTime")
+        .set("max.message.bytes", "5000000");
+    administer(&setup, async |admin, options| {
+        admin.alter_configs([&setting], options).await
+    });
     let wide = wide();
     for number in 0..2000 {
-        let payload: &[u8] = if number % 500 == 0 { &wide } else { b"not Arrow" };
-        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(payload);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let payload: &[u8] = if number % 500 == 0 {
+            &wide
+        } else {
+            b"not Arrow"
+        };
+        let record = BaseRecord::<(), _>::to(&setup.input)
+            .partition(0)
+            .payload(payload);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
     }
     producer.flush(PATIENCE).expect("the broker takes it");
     send_to(&setup, 0, &message(&crowd(&setup, 2000)));
@@ -232,22 +362,40 @@ fn what_producers_write_fills_no_log() {
     assert_counted(&setup, 2000.0);
     let log = setup.read_log();
     let told: Vec<&str> = log.lines().filter(|line| line.contains("broken")).collect();
-    assert!((1..=20).contains(&told.len()), "{} lines: {told:?}", told.len());
+    assert!(
+        (1..=20).contains(&told.len()),
+        "{} lines: {told:?}",
+        told.len()
+    );
     assert!(told[0].contains("it has two columns 'time'"), "{}", told[0]);
-    assert!(told.iter().all(|line| line.len() < 1500 && !line.contains('\u{1b}')), "{told:?}");
+    assert!(
+        told.iter()
+            .all(|line| line.len() < 1500 && !line.contains('\u{1b}')),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn an_open_transaction_is_waited_for_and_aborted_records_do_not_count() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
-    let producer = setup.producer(&[("transactional.id", &setup.input), ("transaction.timeout.ms", "900000")]);
+    let producer = setup.producer(&[
+        ("transactional.id", &setup.input),
+        ("transaction.timeout.ms", "900000"),
+    ]);
     producer.init_transactions(PATIENCE).expect("transactions");
     let payload = message(&crowd(&setup, 2000));
     let send = || {
         producer.begin_transaction().expect("it begins");
-        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let record = BaseRecord::<(), _>::to(&setup.input)
+            .partition(0)
+            .payload(&payload);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
         producer.flush(PATIENCE).expect("the broker takes it");
     };
     send();
@@ -257,8 +405,14 @@ fn an_open_transaction_is_waited_for_and_aborted_records_do_not_count() {
     let mut worker = Running::start(&setup);
     worker.wait_ready(&setup, true);
     thread::sleep(Duration::from_secs(2));
-    assert_eq!(worker.metric("windows_released_total"), Some(0.0), "an open transaction is waited for");
-    producer.commit_transaction(PATIENCE).expect("it is committed");
+    assert_eq!(
+        worker.metric("windows_released_total"),
+        Some(0.0),
+        "an open transaction is waited for"
+    );
+    producer
+        .commit_transaction(PATIENCE)
+        .expect("it is committed");
     assert!(worker.end(&setup).success(), "{}", setup.read_log());
     setup.assert_whole();
     assert_counted(&setup, 2000.0);
@@ -274,7 +428,9 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     // All of them start before the first window closes.
     in_time(|wait| {
         let setup = Setup::new(&servers, 3);
@@ -287,7 +443,10 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
         if !first.is_ready_by(&setup, until) {
             return false;
         }
-        Running::start(&setup).refuses(&setup, &["another worker uses the ledger", "stop the other one first"]);
+        Running::start(&setup).refuses(
+            &setup,
+            &["another worker uses the ledger", "stop the other one first"],
+        );
         setup.edit("/ledger\"", "/other\"");
         let mut second = Running::start(&setup);
         if !second.is_ready_by(&setup, until) {
@@ -296,7 +455,10 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
         let ended = [first.end(&setup).success(), second.end(&setup).success()];
         let log = setup.read_log();
         assert_eq!(ended, [true, false], "the original goes on: {log}");
-        assert!(log.contains("this is a copy or an older state of a ledger"), "{log}");
+        assert!(
+            log.contains("this is a copy or an older state of a ledger"),
+            "{log}"
+        );
         setup.edit("/other\"", "/ledger\"");
         setup.assert_whole();
         true
@@ -305,7 +467,9 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
 
 #[test]
 fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 3);
     setup.send(&crowd(&setup, 1000));
     setup.begin(Duration::ZERO);
@@ -315,33 +479,55 @@ fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
     let published = setup.published().len();
 
     fs::rename(setup.ledger(), &newest).expect("it is moved");
-    Running::start(&setup)
-        .refuses(&setup, &["there is no ledger, but the witness or the output was written before", "ledger init"]);
+    Running::start(&setup).refuses(
+        &setup,
+        &[
+            "there is no ledger, but the witness or the output was written before",
+            "ledger init",
+        ],
+    );
     let _ = fs::remove_dir_all(setup.ledger());
     copy(&old, &setup.ledger());
-    Running::start(&setup).refuses(&setup, &["this is a copy or an older state", "Go on with that one"]);
+    Running::start(&setup).refuses(
+        &setup,
+        &["this is a copy or an older state", "Go on with that one"],
+    );
 
     fs::remove_dir_all(setup.ledger()).expect("it is removed");
     copy(&newest, &setup.ledger());
-    let file = rusqlite::Connection::open(setup.ledger().join("ledger.sqlite")).expect("a database");
+    let file =
+        rusqlite::Connection::open(setup.ledger().join("ledger.sqlite")).expect("a database");
     let newest = "WHERE sequence = (SELECT max(sequence) FROM rows)";
-    let body: String = file.query_row(&format!("SELECT body FROM rows {newest}"), [], |row| row.get(0)).expect("a row");
-    let edit = |body: &str| file.execute(&format!("UPDATE rows SET body = ?1 {newest}"), [body]).expect("it is edited");
+    let body: String = file
+        .query_row(&format!("SELECT body FROM rows {newest}"), [], |row| {
+            row.get(0)
+        })
+        .expect("a row");
+    let edit = |body: &str| {
+        file.execute(&format!("UPDATE rows SET body = ?1 {newest}"), [body])
+            .expect("it is edited")
+    };
     edit(&body.replace('1', "2"));
     Running::start(&setup).refuses(&setup, &["is damaged", "was changed"]);
     edit(&body);
-    file.execute("UPDATE spent SET price = '\"0\"'", []).expect("it is edited");
+    file.execute("UPDATE spent SET price = '\"0\"'", [])
+        .expect("it is edited");
     file.close().expect("it is closed");
     // Blocks that are over can be charged no more, so a worker does not look at them; whoever verifies does.
     let verified = setup.ledger_command(&["verify"]);
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-    assert!(!verified.status.success() && said.contains("what was spent"), "{said}");
+    assert!(
+        !verified.status.success() && said.contains("what was spent"),
+        "{said}"
+    );
     assert_eq!(setup.published().len(), published);
 }
 
 #[test]
 fn a_full_disk_stops_the_worker_with_a_word_and_loses_nothing() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 30);
     setup.send(&crowd(&setup, 1000));
     setup.begin(Duration::ZERO);
@@ -356,35 +542,50 @@ fn a_full_disk_stops_the_worker_with_a_word_and_loses_nothing() {
     let log = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success(), "{log}");
     assert!(log.contains("start the worker again"), "{log}");
-    assert!(log.contains("is full") || log.contains("check the volume"), "{log}");
+    assert!(
+        log.contains("is full") || log.contains("check the volume"),
+        "{log}"
+    );
     assert_ends(&setup);
 }
 
 #[test]
 fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes_on() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::live(&servers, today(), 10);
     let user = "unit = { user = { column = \"key\", per = \"5d\", max_records_per_window = 1 } }";
     setup.edit("unit = \"record\"", user);
     setup.edit("order = 2", "order = 2 # three windows of five");
-    setup.edit("name = \"density\"\nepsilon = 1.0", "name = \"density\"\nepsilon = 0.3");
+    setup.edit(
+        "name = \"density\"\nepsilon = 1.0",
+        "name = \"density\"\nepsilon = 0.3",
+    );
     setup.send(&setup.rows(1000, 1));
     setup.begin(Duration::ZERO);
     let worker = Running::start(&setup);
     worker.wait_metric(&setup, "windows_withheld_total", 4.0);
     for withheld in [3, 4, 8, 9].map(|window| setup.start_of(window).to_string()) {
         let is_said = |line: &str| line.contains(&withheld) && line.contains("window withheld");
-        setup.wait_for(&withheld, || setup.read_log().lines().any(is_said).then_some(()));
+        setup.wait_for(&withheld, || {
+            setup.read_log().lines().any(is_said).then_some(())
+        });
     }
     assert_eq!(worker.metric("windows_released_total"), Some(6.0));
     let ready = worker.wait_ready(&setup, true);
-    assert!(ready.contains("the budget of the current block is spent"), "{ready}");
+    assert!(
+        ready.contains("the budget of the current block is spent"),
+        "{ready}"
+    );
     assert_eq!(worker.get("/healthz").0, 200);
 }
 
 #[test]
 fn a_worker_that_is_asked_to_stop_ends_soon_and_goes_on_later() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::live(&servers, today(), 300);
     setup.send(&setup.rows(5000, 1));
     setup.begin(Duration::ZERO);
@@ -395,7 +596,11 @@ fn a_worker_that_is_asked_to_stop_ends_soon_and_goes_on_later() {
         assert!(worker.end(&setup).success(), "{}", setup.read_log());
         let log = setup.read_log();
         assert!(
-            log.contains("stopping") && log.lines().last().is_some_and(|line| line.contains("\"stopped\"")),
+            log.contains("stopping")
+                && log
+                    .lines()
+                    .last()
+                    .is_some_and(|line| line.contains("\"stopped\"")),
             "{log}"
         );
     }
@@ -415,7 +620,17 @@ fn a_worker_that_is_asked_to_stop_ends_soon_and_goes_on_later() {
 /// One record of each odd kind.
 fn odd(setup: &Setup) -> Vec<u8> {
     let good = setup.origin.plus(Duration::from_secs(30)).micros();
-    let times = [Some(good), Some(good), Some(good), Some(good), Some(good), Some(good), None, Some(i64::MAX), Some(0)];
+    let times = [
+        Some(good),
+        Some(good),
+        Some(good),
+        Some(good),
+        Some(good),
+        Some(good),
+        None,
+        Some(i64::MAX),
+        Some(0),
+    ];
     let keys = ["a", "a", "a", "a", "a", "unknown", "a", "a", "b"];
     let values = [
         Some(50.0),
@@ -429,12 +644,16 @@ fn odd(setup: &Setup) -> Vec<u8> {
         Some(5.0),
     ];
     let columns: [(&str, ArrayRef); 3] = [
-        ("time", Arc::new(TimestampMicrosecondArray::from(times.to_vec()).with_timezone("UTC"))),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from(times.to_vec()).with_timezone("UTC")),
+        ),
         ("key", Arc::new(StringArray::from_iter_values(keys))),
         ("value", Arc::new(Float64Array::from(values.to_vec()))),
     ];
     let batch =
-        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).expect("a batch");
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+            .expect("a batch");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
     writer.write(&batch).expect("it is written");
     writer.into_inner().expect("it ends")
@@ -448,7 +667,10 @@ fn today() -> Timestamp {
 /// Metrics and log of a worker that has closed every window that is over, without what differs from setup to setup.
 fn shown(servers: &str, today: Timestamp, detail: &str, has_odd: bool) -> (String, String) {
     let setup = Setup::live(servers, today, 4);
-    setup.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"));
+    setup.edit(
+        "[ledger]",
+        &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"),
+    );
     setup.send(&setup.rows(2000, 1));
     if has_odd {
         send_to(&setup, 1, &odd(&setup));
@@ -464,11 +686,15 @@ fn shown(servers: &str, today: Timestamp, detail: &str, has_odd: bool) -> (Strin
     setup.wait_for("the log", || is_all().then_some(()));
     let (_, metrics) = worker.get("/metrics");
     let metrics = metrics.lines().filter(|line| {
-        !["build_info", "ledger_info", "seal_seconds", "read_until"].iter().any(|name| line.contains(name))
+        !["build_info", "ledger_info", "seal_seconds", "read_until"]
+            .iter()
+            .any(|name| line.contains(name))
     });
     let log = setup.read_log();
     // The two run at different times; what they say is compared up to the times of the schedule.
-    let said = log.lines().map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));
+    let said = log
+        .lines()
+        .map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));
     let said = said.map(|line| line.split("\"cutoff").next().unwrap_or(line));
     let said = said.map(|line| line.split("\"published").next().unwrap_or(line));
     // A slow worker says now and then how far it is, by the clock and the schedule.
@@ -482,24 +708,39 @@ fn shown(servers: &str, today: Timestamp, detail: &str, has_odd: bool) -> (Strin
 
 #[test]
 fn metrics_and_log_of_neighbouring_streams_are_the_same_unless_an_operator_wants_the_counts() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let today = today();
-    let [one, other, operator, other_operator] =
-        [("safe", false), ("safe", true), ("operator", false), ("operator", true)]
-            .map(|(detail, has_odd)| {
-                let servers = servers.clone();
-                thread::spawn(move || shown(&servers, today, detail, has_odd))
-            })
-            .map(|thread| thread.join().expect("it is shown"));
-    assert!(one.0.contains("bernstream_windows_released_total") && one.1.contains("reading the input"), "{one:?}");
+    let [one, other, operator, other_operator] = [
+        ("safe", false),
+        ("safe", true),
+        ("operator", false),
+        ("operator", true),
+    ]
+    .map(|(detail, has_odd)| {
+        let servers = servers.clone();
+        thread::spawn(move || shown(&servers, today, detail, has_odd))
+    })
+    .map(|thread| thread.join().expect("it is shown"));
+    assert!(
+        one.0.contains("bernstream_windows_released_total") && one.1.contains("reading the input"),
+        "{one:?}"
+    );
     assert_eq!(one, other);
     assert_ne!(operator.0, other_operator.0);
-    assert!(other_operator.0.contains("bernstream_records_total"), "{}", other_operator.0);
+    assert!(
+        other_operator.0.contains("bernstream_records_total"),
+        "{}",
+        other_operator.0
+    );
 }
 
 #[test]
 fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 2);
     setup.begin(Duration::ZERO);
     let one = r#""add_remove""#;
@@ -510,41 +751,80 @@ fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
     setup.edit("brokers = \"127.0.0.1", "brokers = \"localhost");
     setup.edit("bandwidths = [10]", "bandwidths = [11]");
     setup.edit("clock_slack = \"200ms\"", "clock_slack = \"100ms\"");
-    Running::start(&setup).refuses(&setup, &["input.kafka.clock_slack: 200ms in the ledger, 100ms in the file"]);
+    Running::start(&setup).refuses(
+        &setup,
+        &["input.kafka.clock_slack: 200ms in the ledger, 100ms in the file"],
+    );
     // A slack that grows is a change like others.
     setup.edit("clock_slack = \"100ms\"", "clock_slack = \"250ms\"");
     assert_ends(&setup);
     let log = setup.read_log();
     assert!(log.contains("the settings have changed"), "{log}");
-    assert!(log.contains("input.kafka.clock_slack: 200ms in the ledger, 250ms in the file"), "{log}");
+    assert!(
+        log.contains("input.kafka.clock_slack: 200ms in the ledger, 250ms in the file"),
+        "{log}"
+    );
     let exported = setup.ledger_command(&["export"]);
-    assert!(String::from_utf8_lossy(&exported.stdout).contains(r#"\"clock_slack\":250000"#), "a row says so");
+    assert!(
+        String::from_utf8_lossy(&exported.stdout).contains(r#"\"clock_slack\":250000"#),
+        "a row says so"
+    );
     let again = setup.ledger_command(&["verify"]);
-    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert!(
+        again.status.success(),
+        "{}",
+        String::from_utf8_lossy(&again.stderr)
+    );
 }
 
 #[test]
 fn a_slack_that_replicas_may_exceed_is_a_fault_of_check_and_a_warning_of_the_worker() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::new(&servers, 1);
     setup.begin(Duration::ZERO);
     let check = || {
-        let checked = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
-        (checked.status.code(), String::from_utf8_lossy(&checked.stdout).into_owned())
+        let checked = setup
+            .bernstream(&["check"])
+            .arg(setup.configuration())
+            .output()
+            .expect("it runs");
+        (
+            checked.status.code(),
+            String::from_utf8_lossy(&checked.stdout).into_owned(),
+        )
     };
     let (code, said) = check();
-    let setting = "input.kafka.clock_slack is longer than replica.lag.time.max.ms of the brokers, 50ms";
-    assert!(code == Some(0) && said.contains(&format!("ok     {setting}")), "{said}");
-    assert!(said.contains("-clock has message.timestamp.type = LogAppendTime"), "{said}");
+    let setting =
+        "input.kafka.clock_slack is longer than replica.lag.time.max.ms of the brokers, 50ms";
+    assert!(
+        code == Some(0) && said.contains(&format!("ok     {setting}")),
+        "{said}"
+    );
+    assert!(
+        said.contains("-clock has message.timestamp.type = LogAppendTime"),
+        "{said}"
+    );
     setup.edit("clock_slack = \"200ms\"", "clock_slack = \"50ms\"");
     let (code, said) = check();
     // The ledger has promised another slack: with that a worker ends, and so does `check`.
-    assert!(code == Some(74) && said.contains(&format!("fault  {setting}: it is 50ms")), "{said}");
+    assert!(
+        code == Some(74) && said.contains(&format!("fault  {setting}: it is 50ms")),
+        "{said}"
+    );
     assert!(said.contains("raise clock_slack above 50ms"), "{said}");
     // And nothing else that stops the worker is kept back for it.
-    let both = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+    let both = setup
+        .bernstream(&["check"])
+        .arg(setup.configuration())
+        .output()
+        .expect("it runs");
     let both = String::from_utf8_lossy(&both.stderr).into_owned();
-    assert!(both.contains("input.kafka.clock_slack: 200ms in the ledger, 50ms in the file"), "{both}");
+    assert!(
+        both.contains("input.kafka.clock_slack: 200ms in the ledger, 50ms in the file"),
+        "{both}"
+    );
     let other = Setup::new(&servers, 1);
     other.edit("clock_slack = \"200ms\"", "clock_slack = \"50ms\"");
     other.begin(Duration::ZERO);
@@ -556,10 +836,16 @@ fn a_slack_that_replicas_may_exceed_is_a_fault_of_check_and_a_warning_of_the_wor
 /// Three records that are stamped before the cutoff of a window of the past, sent when it has closed.
 fn turn_up_late(servers: &str, detail: &str) -> (String, String, Description) {
     let setup = Setup::live(servers, today(), 2);
-    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("message.timestamp.type", "CreateTime");
-    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input))
+        .set("message.timestamp.type", "CreateTime");
+    administer(&setup, async |admin, options| {
+        admin.alter_configs([&setting], options).await
+    });
     setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
-    setup.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"));
+    setup.edit(
+        "[ledger]",
+        &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"),
+    );
     setup.send(&crowd(&setup, 100));
     let before = Timestamp::now().minus(Duration::from_secs(1)).micros() / 1000;
     setup.begin(Duration::ZERO);
@@ -567,12 +853,23 @@ fn turn_up_late(servers: &str, detail: &str) -> (String, String, Description) {
     worker.wait_metric(&setup, "windows_released_total", 2.0);
     let producer = setup.producer(&[]);
     let payload = message(&crowd(&setup, 3));
-    let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(before);
-    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    let record = BaseRecord::<(), _>::to(&setup.input)
+        .partition(0)
+        .payload(&payload)
+        .timestamp(before);
+    producer
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     if detail == "operator" {
         let behind = || {
-            worker.get("/metrics").1.lines().any(|l| l.contains("fate=\"behind\"") && l.ends_with(" 3")).then_some(())
+            worker
+                .get("/metrics")
+                .1
+                .lines()
+                .any(|l| l.contains("fate=\"behind\"") && l.ends_with(" 3"))
+                .then_some(())
         };
         setup.wait_for("the count", behind);
         setup.wait_log("turned up behind");
@@ -580,37 +877,60 @@ fn turn_up_late(servers: &str, detail: &str) -> (String, String, Description) {
         thread::sleep(Duration::from_secs(2));
     }
     worker.wait_metric(&setup, "synopses_published_total", 4.0);
-    (worker.get("/metrics").1, setup.read_log(), described(&setup))
+    (
+        worker.get("/metrics").1,
+        setup.read_log(),
+        described(&setup),
+    )
 }
 
 #[test]
 fn records_that_reach_the_topic_after_their_cutoff_are_told_to_operators() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let today = today();
     let setup = Setup::live(&servers, today, 2);
     // A producer's time may then be that of tomorrow.
-    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("message.timestamp.type", "CreateTime");
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input))
+        .set("message.timestamp.type", "CreateTime");
     let setting = setting.set("message.timestamp.after.max.ms", "9223372036854775807");
-    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    administer(&setup, async |admin, options| {
+        admin.alter_configs([&setting], options).await
+    });
     setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
-    setup.edit("[ledger]", "[serve]\ndetail = \"operator\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]");
+    setup.edit(
+        "[ledger]",
+        "[serve]\ndetail = \"operator\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]",
+    );
     setup.begin(Duration::ZERO);
     let worker = Running::start(&setup);
     worker.wait_metric(&setup, "windows_released_total", 2.0);
-    let row = Row { micros: today.micros(), key: "a", value: 5.0 };
+    let row = Row {
+        micros: today.micros(),
+        key: "a",
+        value: 5.0,
+    };
     let after_cutoff = today.plus(Duration::from_secs(24 * 3600 + 2));
     let producer = setup.producer(&[]);
     let payload = message(&[row; 3]);
-    let record =
-        BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(after_cutoff.micros() / 1000);
-    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    let record = BaseRecord::<(), _>::to(&setup.input)
+        .partition(0)
+        .payload(&payload)
+        .timestamp(after_cutoff.micros() / 1000);
+    producer
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     setup.wait_log("3 records reached the topic later than grace after the end of their window");
 }
 
 #[test]
 fn a_record_behind_the_end_of_its_window_is_counted_for_operators_only() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let words = "3 records turned up behind the end of their window";
     let (_, log, said) = turn_up_late(&servers, "operator");
     assert!(log.contains(words), "{log}");

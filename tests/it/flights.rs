@@ -46,7 +46,11 @@ type Delays = BTreeMap<(Timestamp, String), Vec<f64>>;
 
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("it runs");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -59,8 +63,13 @@ fn bernstream(arguments: &[&str]) -> Command {
 /// What the worker should see, read without it.
 fn delays(axis: &Axis) -> Delays {
     let file = File::open("tests/data/flights.parquet").expect("the data");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build().expect("a reader");
-    let midnight = Timestamp::parse("2013-01-01T05:00:00Z").expect("a time").micros();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .expect("Parquet")
+        .build()
+        .expect("a reader");
+    let midnight = Timestamp::parse("2013-01-01T05:00:00Z")
+        .expect("a time")
+        .micros();
     let mut delays = Delays::new();
     for batch in reader {
         let batch = batch.expect("a batch");
@@ -69,13 +78,18 @@ fn delays(axis: &Axis) -> Delays {
         let times = times.as_primitive::<TimestampMicrosecondType>();
         let origins = column("origin");
         let origins = origins.as_string::<i32>();
-        let values = column("dep_delay").as_primitive::<Int16Type>().unary::<_, Float64Type>(f64::from);
+        let values = column("dep_delay")
+            .as_primitive::<Int16Type>()
+            .unary::<_, Float64Type>(f64::from);
         for row in 0..batch.num_rows() {
             if times.is_valid(row) && values.is_valid(row) {
                 let day = (times.value(row) - midnight).div_euclid(86_400_000_000);
                 let start = Timestamp::from_micros(midnight + day * 86_400_000_000);
                 let value = values.value(row).clamp(axis.min, axis.max);
-                delays.entry((start, origins.value(row).to_owned())).or_default().push(value);
+                delays
+                    .entry((start, origins.value(row).to_owned()))
+                    .or_default()
+                    .push(value);
             }
         }
     }
@@ -85,25 +99,37 @@ fn delays(axis: &Axis) -> Delays {
 /// Records a minute of delay at `x`.
 fn exact(delays: &[f64], x: f64) -> f64 {
     let b = BANDWIDTH;
-    let kernel = |d: &f64| (-((x - d) / b).powi(2) / 2.0).exp() / ((2.0 * std::f64::consts::PI).sqrt() * b);
+    let kernel =
+        |d: &f64| (-((x - d) / b).powi(2) / 2.0).exp() / ((2.0 * std::f64::consts::PI).sqrt() * b);
     delays.iter().map(kernel).sum()
 }
 
 /// The curve that would be released without noise: the exact counts of the cells, by the same kernel.
 fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
-    let Basis::Cells(cells) = &synopsis.description().basis else { panic!("no cells") };
+    let Basis::Cells(cells) = &synopsis.description().basis else {
+        panic!("no cells")
+    };
     let width = axis.max - axis.min;
-    let density = CellDensity::diagonal(&[BANDWIDTH / width], cells.spline, &cells.steps).expect("a density");
+    let density =
+        CellDensity::diagonal(&[BANDWIDTH / width], cells.spline, &cells.steps).expect("a density");
     let spec = density.accumulator();
-    let places = delays.iter().map(|delay| spec.record(&[(delay - axis.min) / width], 0.0));
+    let places = delays
+        .iter()
+        .map(|delay| spec.record(&[(delay - axis.min) / width], 0.0));
     let counts = density.evaluate(&spec.filled(places));
-    let values = counts.opened().iter().map(|count| *count as f64 * density.unit() / width).collect();
+    let values = counts
+        .opened()
+        .iter()
+        .map(|count| *count as f64 * density.unit() / width)
+        .collect();
     Synopsis::new(synopsis.description().clone(), values).expect("a synopsis")
 }
 
 #[test]
 fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let input = kafka::fresh_name("flights");
     let output = kafka::fresh_name("synopses");
@@ -114,7 +140,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         .replace("\"flights-synopses\"", &format!("\"{output}\""))
         .replace("\"flights-witness\"", &format!("\"{witness}\""))
         .replace("topic = \"flights\"", &format!("topic = \"{input}\""))
-        .replace("path = \"ledger/flights\"", &format!("path = \"{}\"", folder.path().join("ledger").display()))
+        .replace(
+            "path = \"ledger/flights\"",
+            &format!("path = \"{}\"", folder.path().join("ledger").display()),
+        )
         .replace("clock_slack = \"45s\"", "clock_slack = \"200ms\"")
         .replace("publish_delay = \"1m\"", "publish_delay = \"300ms\"")
         .replace("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:0\"");
@@ -123,18 +152,37 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     let configuration = configuration.to_str().expect("a path");
 
     let data = "tests/data/flights.parquet";
-    run(&mut bernstream(&["produce", data, "--brokers", &servers, "--topic", &input, "--create", "3"]));
+    run(&mut bernstream(&[
+        "produce",
+        data,
+        "--brokers",
+        &servers,
+        "--topic",
+        &input,
+        "--create",
+        "3",
+    ]));
     let until = Timestamp::now().plus(Duration::from_secs(1)).to_string();
     let from = "2013-01-01T05:00:00Z";
-    run(&mut bernstream(&["ledger", "init", configuration, "--from", from, "--backfill-until", &until]));
+    run(&mut bernstream(&[
+        "ledger",
+        "init",
+        configuration,
+        "--from",
+        from,
+        "--backfill-until",
+        &until,
+    ]));
     run(&mut bernstream(&["check", configuration]));
     run(&mut bernstream(&["run", configuration]));
     run(&mut bernstream(&["ledger", "verify", configuration]));
 
     let published = setup::read_topic(&servers, &output);
     assert_eq!(published.len(), DAYS * ORIGINS.len());
-    let synopses: Vec<Synopsis> =
-        published.iter().map(|message| Synopsis::open(&message.payload).expect("a synopsis")).collect();
+    let synopses: Vec<Synopsis> = published
+        .iter()
+        .map(|message| Synopsis::open(&message.payload).expect("a synopsis"))
+        .collect();
     let axis = synopses[0].description().domain[0].clone();
     let delays = delays(&axis);
     let mut covered = 0;
@@ -144,19 +192,48 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     let mut table = String::from("day,origin,flights,peak,noise_sup,error_sup\n");
     for synopsis in &synopses {
         let description = synopsis.description();
-        let place = (description.window.start, description.key.clone().expect("an airport"));
+        let place = (
+            description.window.start,
+            description.key.clone().expect("an airport"),
+        );
         let records = delays.get(&place).map_or(&[][..], Vec::as_slice);
         let samples = sample(synopsis, records, &axis);
-        let noise_sup = samples.iter().map(|s| (s.released - s.noiseless).abs()).fold(0.0, f64::max);
-        let error_sup = samples.iter().map(|s| (s.released - s.exact).abs()).fold(0.0, f64::max);
+        let noise_sup = samples
+            .iter()
+            .map(|s| (s.released - s.noiseless).abs())
+            .fold(0.0, f64::max);
+        let error_sup = samples
+            .iter()
+            .map(|s| (s.released - s.exact).abs())
+            .fold(0.0, f64::max);
         let peak = samples.iter().map(|s| s.exact).fold(0.0, f64::max);
-        covered += usize::from(samples.iter().all(|s| (s.released - s.noiseless).abs() <= s.half_width));
+        covered += usize::from(
+            samples
+                .iter()
+                .all(|s| (s.released - s.noiseless).abs() <= s.half_width),
+        );
         noise += noise_sup;
         whole += error_sup;
         largest = largest.max(peak);
-        let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
-        if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(&picture::output("curve.svg"), 1, picture::WIDE, &[panel(&samples)]);
+        let _ = writeln!(
+            table,
+            "{},{},{},{peak},{noise_sup},{error_sup}",
+            place.0,
+            place.1,
+            records.len()
+        );
+        if place
+            == (
+                Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"),
+                "JFK".to_owned(),
+            )
+        {
+            picture::draw(
+                &picture::output("curve.svg"),
+                1,
+                picture::WIDE,
+                &[panel(&samples)],
+            );
         }
     }
     fs::write(picture::output("flights.csv"), table).expect("written");
@@ -173,7 +250,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     );
     // 1,095 bands at 95 %: fewer than 92 % has a chance below 1e-5.
     assert!(share >= 0.92, "the bands cover {share}");
-    assert!(whole / count < 0.25 * largest, "the curves resemble the truth");
+    assert!(
+        whole / count < 0.25 * largest,
+        "the curves resemble the truth"
+    );
 
     let at = run(&mut bernstream(&[
         "evaluate",
@@ -199,9 +279,17 @@ fn panel(samples: &[Sample]) -> Panel {
         is_dashed,
         points: samples.iter().map(|s| (s.x, value(s))).collect(),
     };
-    let band = samples.iter().map(|s| (s.x, s.released - s.half_width, s.released + s.half_width));
-    let low = samples.iter().map(|s| s.released - s.half_width).fold(0.0, f64::min);
-    let top = samples.iter().map(|s| s.released + s.half_width).fold(0.0, f64::max);
+    let band = samples
+        .iter()
+        .map(|s| (s.x, s.released - s.half_width, s.released + s.half_width));
+    let low = samples
+        .iter()
+        .map(|s| s.released - s.half_width)
+        .fold(0.0, f64::min);
+    let top = samples
+        .iter()
+        .map(|s| s.released + s.half_width)
+        .fold(0.0, f64::max);
     let first = samples.first().expect("a sample").x;
     let last = samples.last().expect("a sample").x;
     Panel {
@@ -210,7 +298,10 @@ fn panel(samples: &[Sample]) -> Panel {
         y: Scale::new("flights a minute of delay", low..top),
         legend: UpperRight,
         layers: vec![
-            Layer::Band { color: SKY, points: band.collect() },
+            Layer::Band {
+                color: SKY,
+                points: band.collect(),
+            },
             line("exact", DARK, true, &|s| s.exact),
             line("released, with its 95 % band", SKY, false, &|s| s.released),
         ],
@@ -220,7 +311,9 @@ fn panel(samples: &[Sample]) -> Panel {
 fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {
     let order = synopsis.description().order;
     let released = synopsis.evaluator(order).expect("an evaluator");
-    let noiseless = noiseless(synopsis, records, axis).evaluator(order).expect("an evaluator");
+    let noiseless = noiseless(synopsis, records, axis)
+        .evaluator(order)
+        .expect("an evaluator");
     (0..=POINTS)
         .map(|point| {
             let x = axis.min + (axis.max - axis.min) * f64::from(point) / f64::from(POINTS);

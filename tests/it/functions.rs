@@ -40,12 +40,19 @@ impl Window {
         let exact = self.exact.evaluator(about.order);
         let released = released.expect("an evaluator");
         let exact = exact.expect("an evaluator");
-        let points = about.domain.iter().fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
-            let at = |i| axis.min + (axis.max - axis.min) * f64::from(i) / 30.0;
-            points.into_iter().flat_map(|p| (0..=30).map(move |i| [&p[..], &[at(i)]].concat())).collect()
-        });
+        let points = about
+            .domain
+            .iter()
+            .fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
+                let at = |i| axis.min + (axis.max - axis.min) * f64::from(i) / 30.0;
+                points
+                    .into_iter()
+                    .flat_map(|p| (0..=30).map(move |i| [&p[..], &[at(i)]].concat()))
+                    .collect()
+            });
         let part = |point: &Vec<f64>| {
-            let noise = released.evaluate(point).expect("a value") - exact.evaluate(point).expect("a value");
+            let noise = released.evaluate(point).expect("a value")
+                - exact.evaluate(point).expect("a value");
             noise.abs() / self.released.half_width(point).expect("a width")
         };
         points.iter().map(part).fold(0.0, f64::max)
@@ -64,25 +71,46 @@ fn flights_of(settings: &Settings, origin: &str) -> BTreeMap<Timestamp, Vec<Row>
 
 fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<Row>> {
     let file = File::open("tests/data/flights.parquet").expect("the data");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build().expect("a reader");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .expect("Parquet")
+        .build()
+        .expect("a reader");
     let mut records: BTreeMap<Timestamp, Vec<Row>> = BTreeMap::new();
     for batch in reader {
         let batch = batch.expect("a batch");
-        let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>().clone();
+        let times = batch
+            .column_by_name("time")
+            .expect("times")
+            .as_primitive::<TimestampMicrosecondType>()
+            .clone();
         let number = |name: &String| {
             let column = batch.column_by_name(name).expect("the column");
-            let floats = column.as_primitive_opt::<Float32Type>().map(|floats| floats.unary(f64::from));
-            floats.unwrap_or_else(|| column.as_primitive::<Int16Type>().unary::<_, Float64Type>(f64::from))
+            let floats = column
+                .as_primitive_opt::<Float32Type>()
+                .map(|floats| floats.unary(f64::from));
+            floats.unwrap_or_else(|| {
+                column
+                    .as_primitive::<Int16Type>()
+                    .unary::<_, Float64Type>(f64::from)
+            })
         };
         let columns: Vec<_> = settings.releases[0].columns.iter().map(number).collect();
         let origins = batch.column_by_name("origin").expect("origins");
         let origins = origins.as_string::<i32>().clone();
         let is_chosen = |row: &usize| {
-            columns.iter().all(|column| column.is_valid(*row)) && origin.is_none_or(|o| origins.value(*row) == o)
+            columns.iter().all(|column| column.is_valid(*row))
+                && origin.is_none_or(|o| origins.value(*row) == o)
         };
         for row in (0..batch.num_rows()).filter(is_chosen) {
-            let start = settings.windows.grid.span_of(Timestamp::from_micros(times.value(row))).start;
-            records.entry(start).or_default().push(columns.iter().map(|column| column.value(row)).collect());
+            let start = settings
+                .windows
+                .grid
+                .span_of(Timestamp::from_micros(times.value(row)))
+                .start;
+            records
+                .entry(start)
+                .or_default()
+                .push(columns.iter().map(|column| column.value(row)).collect());
         }
     }
     records
@@ -94,22 +122,41 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
     let axes = &settings.releases[0].axes;
     let spec = target.accumulator();
     let record = |row: &Row| {
-        let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
+        let x: Vec<f64> = axes
+            .iter()
+            .zip(row)
+            .map(|(axis, x)| axis.unit(*x).expect("clamped"))
+            .collect();
         let label = settings.releases[0].label.as_ref();
         let label = label.map_or(0.0, |label| label.of(row[axes.len()]).expect("kept"));
         spec.record(&x, label)
     };
     let values = target.evaluate(&spec.filled(records.iter().map(record)));
-    let scaled = values.opened().iter().map(|value| *value as f64 * settings.releases[0].function.unit()).collect();
+    let scaled = values
+        .opened()
+        .iter()
+        .map(|value| *value as f64 * settings.releases[0].function.unit())
+        .collect();
     // What is put on kernel points has its offset in the description.
     let offset = settings.releases[0].function.scaling.offset() - released.description().offset;
-    let values = target.publish(scaled).into_iter().map(|value| offset + value).collect();
+    let values = target
+        .publish(scaled)
+        .into_iter()
+        .map(|value| offset + value)
+        .collect();
     Synopsis::new(released.description().clone(), values).expect("a synopsis")
 }
 
 fn bernstream(arguments: &[&OsStr]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(arguments)
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -117,20 +164,32 @@ fn bernstream(arguments: &[&OsStr]) -> String {
 fn run(name: &str, folder: &Path) -> Settings {
     let inside = |place: &str| format!("\"{}/{place}/", folder.display());
     let text = fs::read_to_string(format!("config/{name}.toml")).expect("the example");
-    let text = text.replace("\"out/", &inside("out")).replace("\"ledger/", &inside("ledger"));
+    let text = text
+        .replace("\"out/", &inside("out"))
+        .replace("\"ledger/", &inside("ledger"));
     let settings = Settings::parse(&text, name).expect("a configuration");
     let configuration = folder.join("bernstream.toml");
     fs::write(&configuration, text).expect("written");
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("run").arg(configuration).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .arg("run")
+        .arg(configuration)
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     settings
 }
 
 /// The synopses of a release, in the order of their windows.
 fn published(folder: &Path, name: &str, release: &str) -> Vec<PathBuf> {
     let folder = folder.join("out").join(name).join(name).join(release);
-    let mut files: Vec<_> = fs::read_dir(folder).expect("it").map(|entry| entry.expect("a file").path()).collect();
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("it")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
     files.sort();
     files
 }
@@ -140,14 +199,29 @@ fn release(name: &str, windows: usize) -> Vec<Window> {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = run(name, folder.path());
     let files = published(folder.path(), name, &settings.releases[0].name);
-    let table = bernstream(&["evaluate".as_ref(), files[0].as_os_str(), "--points".as_ref(), "2".as_ref()]);
-    assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.releases[0].shape().dimensions as u32), "{table}");
+    let table = bernstream(&[
+        "evaluate".as_ref(),
+        files[0].as_os_str(),
+        "--points".as_ref(),
+        "2".as_ref(),
+    ]);
+    assert_eq!(
+        table.lines().count(),
+        1 + 2_usize.pow(settings.releases[0].shape().dimensions as u32),
+        "{table}"
+    );
     let mut records = records(&settings);
     let window = |file| {
         let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");
-        let records = records.remove(&released.description().window.start).expect("a window of the grid");
+        let records = records
+            .remove(&released.description().window.start)
+            .expect("a window of the grid");
         assert!(records.len() > 1_000);
-        Window { exact: exact(&settings, &records, &released), released, records }
+        Window {
+            exact: exact(&settings, &records, &released),
+            released,
+            records,
+        }
     };
     let released: Vec<Window> = files.iter().map(window).collect();
     assert_eq!(released.len(), windows, "every window has its synopsis");
@@ -158,7 +232,10 @@ fn release(name: &str, windows: usize) -> Vec<Window> {
 fn covered(windows: &[Window]) -> usize {
     let worst: Vec<f64> = windows.iter().map(Window::worst).collect();
     // The noise is there: a mistake that left it out would be no better than one that doubled it.
-    assert!(worst.iter().sum::<f64>() > 0.3 * worst.len() as f64, "{worst:.2?}");
+    assert!(
+        worst.iter().sum::<f64>() > 0.3 * worst.len() as f64,
+        "{worst:.2?}"
+    );
     worst.iter().filter(|worst| **worst <= 1.0).count()
 }
 
@@ -183,13 +260,21 @@ fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
     let mut gained = 0.0;
     for window in &windows {
         let is_late = |row: &Row| row[2] > 15.0;
-        let evaluator = window.released.evaluator(window.released.description().order).expect("an evaluator");
+        let evaluator = window
+            .released
+            .evaluator(window.released.description().order)
+            .expect("an evaluator");
         let probability = |row: &Row| {
             let point = [row[0].clamp(5.0, 24.0), row[1].clamp(0.0, 3000.0)];
-            evaluator.evaluate(&point).expect("a value").clamp(0.001, 0.999)
+            evaluator
+                .evaluate(&point)
+                .expect("a value")
+                .clamp(0.001, 0.999)
         };
         let loss = |p: f64, is_late: bool| -(if is_late { p } else { 1.0 - p }).ln();
-        let mean = |f: &dyn Fn(&Row) -> f64| window.records.iter().map(f).sum::<f64>() / window.records.len() as f64;
+        let mean = |f: &dyn Fn(&Row) -> f64| {
+            window.records.iter().map(f).sum::<f64>() / window.records.len() as f64
+        };
         let share = mean(&|row| if is_late(row) { 1.0 } else { 0.0 });
         // A guess that knows how many were late in these very four weeks.
         let guess = mean(&|row| loss(share, is_late(row)));
@@ -198,10 +283,18 @@ fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
         gained += guess - told;
         let morning = window.at(&[7.0, 1000.0]);
         let evening = window.at(&[20.0, 1000.0]);
-        println!("late {share:.3}, told {morning:.3} at 7, {evening:.3} at 20; loss {told:.4}, of a guess {guess:.4}");
-        assert!((0.02..0.4).contains(&morning) && evening > morning, "{morning}, {evening}");
+        println!(
+            "late {share:.3}, told {morning:.3} at 7, {evening:.3} at 20; loss {told:.4}, of a guess {guess:.4}"
+        );
+        assert!(
+            (0.02..0.4).contains(&morning) && evening > morning,
+            "{morning}, {evening}"
+        );
     }
-    assert!(better >= 9 && gained > 0.0, "better than a guess in {better} of 13, by {gained} in all");
+    assert!(
+        better >= 9 && gained > 0.0,
+        "better than a guess in {better} of 13, by {gained} in all"
+    );
 }
 
 /// A function of the flights at a price, drawn once for each window: what it is far from itself without noise, and from what the
@@ -224,43 +317,72 @@ fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
     let spec = function.target.accumulator();
     let label = settings.releases[0].label.as_ref().expect("a label");
     let axes = &settings.releases[0].axes;
-    let mechanism = settings.mechanism_of(&settings.releases[0], function).expect("a mechanism");
+    let mechanism = settings
+        .mechanism_of(&settings.releases[0], function)
+        .expect("a mechanism");
     let mut from_exact = Vec::new();
     let mut losses = Vec::new();
     for (number, pair) in windows.windows(2).enumerate() {
-        let place =
-            |row: &Row| axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect::<Vec<_>>();
+        let place = |row: &Row| {
+            axes.iter()
+                .zip(row)
+                .map(|(axis, x)| axis.unit(*x).expect("clamped"))
+                .collect::<Vec<_>>()
+        };
         let record = |row: &Row| spec.record(&place(row), label.of(row[axes.len()]).expect("kept"));
-        let values = function.target.evaluate(&spec.filled(pair[0].iter().map(record)));
+        let values = function
+            .target
+            .evaluate(&spec.filled(pair[0].iter().map(record)));
         let noisy = mechanism.release(&values, &mut Generator::frozen([number as u8; 32]));
         let variant = release.variants.first();
-        let natural: Vec<f64> =
-            values.opened().iter().map(|value| function.scaling.offset() + *value as f64 * function.unit()).collect();
+        let natural: Vec<f64> = values
+            .opened()
+            .iter()
+            .map(|value| function.scaling.offset() + *value as f64 * function.unit())
+            .collect();
         let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
         let exact = of(natural);
         let noisy = of(variant.dequantize(&noisy).into_values());
         let order = exact.description().order;
-        let [exact, noisy] = [exact, noisy].map(|synopsis| synopsis.evaluator(order).expect("an evaluator"));
-        let points = release.description().even_points(if axes.len() == 1 { 151 } else { 20 });
-        let apart = |point: &Vec<f64>| (exact.evaluate(point).expect("it") - noisy.evaluate(point).expect("it")).abs();
+        let [exact, noisy] =
+            [exact, noisy].map(|synopsis| synopsis.evaluator(order).expect("an evaluator"));
+        let points = release
+            .description()
+            .even_points(if axes.len() == 1 { 151 } else { 20 });
+        let apart = |point: &Vec<f64>| {
+            (exact.evaluate(point).expect("it") - noisy.evaluate(point).expect("it")).abs()
+        };
         from_exact.push(points.iter().map(apart).sum::<f64>() / points.len() as f64);
         // Every tenth: the mean of thousands.
         let next: Vec<&Row> = pair[1].iter().step_by(10).collect();
         let lost = |row: &&Row| {
-            let point: Vec<f64> = axes.iter().zip(row.iter()).map(|(axis, x)| x.clamp(axis.min, axis.max)).collect();
+            let point: Vec<f64> = axes
+                .iter()
+                .zip(row.iter())
+                .map(|(axis, x)| x.clamp(axis.min, axis.max))
+                .collect();
             loss(noisy.evaluate(&point).expect("it"), row[axes.len()])
         };
         losses.push(next.iter().map(lost).sum::<f64>() / next.len() as f64);
     }
     let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
-    Judged { from_exact: mean(from_exact), loss: mean(losses) }
+    Judged {
+        from_exact: mean(from_exact),
+        loss: mean(losses),
+    }
 }
 
 /// Counts of cells beside the kernel machine and the logistic regression, at the same epsilon, on the same windows.
 #[test]
 fn cells_are_several_times_nearer_than_a_machine_at_the_same_price() {
-    let arrival = [include_str!("../data/arrival-machine.toml"), include_str!("../../config/flights-arrival.toml")];
-    let late = [include_str!("../data/late-logistic.toml"), include_str!("../../config/flights-late.toml")];
+    let arrival = [
+        include_str!("../data/arrival-machine.toml"),
+        include_str!("../../config/flights-arrival.toml"),
+    ];
+    let late = [
+        include_str!("../data/late-logistic.toml"),
+        include_str!("../../config/flights-late.toml"),
+    ];
     let minutes = |told: f64, found: f64| (told - found.clamp(-60.0, 150.0)).abs();
     let log = |told: f64, found: f64| {
         let p = told.clamp(0.001, 0.999);
@@ -272,14 +394,24 @@ fn cells_are_several_times_nearer_than_a_machine_at_the_same_price() {
             "arrival, epsilon {epsilon}: noise {:.3} and {:.3} minutes, next window {:.2} and {:.2}",
             machine.from_exact, cells.from_exact, machine.loss, cells.loss
         );
-        assert!(machine.from_exact > times * cells.from_exact, "{} {}", machine.from_exact, cells.from_exact);
+        assert!(
+            machine.from_exact > times * cells.from_exact,
+            "{} {}",
+            machine.from_exact,
+            cells.from_exact
+        );
         assert!(cells.loss < machine.loss);
         let [logistic, cells] = late.map(|text| judged(text, epsilon, log));
         println!(
             "late, epsilon {epsilon}: noise {:.4} and {:.4}, next window {:.4} and {:.4}",
             logistic.from_exact, cells.from_exact, logistic.loss, cells.loss
         );
-        assert!(logistic.from_exact > times * cells.from_exact, "{} {}", logistic.from_exact, cells.from_exact);
+        assert!(
+            logistic.from_exact > times * cells.from_exact,
+            "{} {}",
+            logistic.from_exact,
+            cells.from_exact
+        );
         assert!(cells.loss < logistic.loss);
     }
 }
@@ -296,7 +428,10 @@ fn the_density_of_delay_and_hour_shows_the_evening() {
         assert!((mass / records - 1.0).abs() < 0.15, "{mass} of {records}");
         evenings += usize::from(window.at(&[30.0, 19.0]) > window.at(&[30.0, 8.0]));
     }
-    assert!(evenings >= 46, "half an hour late is an evening's delay in {evenings} weeks");
+    assert!(
+        evenings >= 46,
+        "half an hour late is an evening's delay in {evenings} weeks"
+    );
 }
 
 /// Sums of the last four weeks and of the year so far, by the worker: as far from the exact sums as they say, every day.
@@ -318,13 +453,23 @@ fn running_sums_are_as_far_from_the_exact_ones_as_they_say() {
             let scale = released.description().noise.scale;
             let noise = |(a, b): (&f64, &f64)| ((a - b) / scale).powi(2);
             squares.extend(released.values().iter().zip(exact.values()).map(noise));
-            let window = Window { released, exact, records: rows };
+            let window = Window {
+                released,
+                exact,
+                records: rows,
+            };
             assert!(window.worst() < 2.0, "day {day}");
         }
         let mean = squares.iter().sum::<f64>() / squares.len() as f64;
-        println!("{release}: mean square of the noise {mean:.3} of what is claimed, {} values", squares.len());
+        println!(
+            "{release}: mean square of the noise {mean:.3} of what is claimed, {} values",
+            squares.len()
+        );
         // 533 values; six deviations of their mean, were they independent, are 0.37.
-        assert!((mean - 1.0).abs() < if panes == 28 { 0.37 } else { 0.6 }, "{release}: {mean}");
+        assert!(
+            (mean - 1.0).abs() < if panes == 28 { 0.37 } else { 0.6 },
+            "{release}: {mean}"
+        );
     }
 }
 
@@ -333,22 +478,39 @@ fn moments_answer_questions_about_delays() {
     let folder = tempfile::tempdir().expect("a folder");
     let inside = |place: &str| format!("\"{}/{place}/", folder.path().display());
     let text = fs::read_to_string("config/summary.toml").expect("the example");
-    let text = text.replace("\"out/", &inside("out")).replace("\"ledger/", &inside("ledger"));
+    let text = text
+        .replace("\"out/", &inside("out"))
+        .replace("\"ledger/", &inside("ledger"));
     let settings = Settings::parse(&text, "summary").expect("a configuration");
     let configuration = folder.path().join("bernstream.toml");
     fs::write(&configuration, text).expect("written");
     bernstream(&["run".as_ref(), configuration.as_ref()]);
-    let file = folder.path().join("out/summary/flights/delays/EWR/2013-05-21T050000Z.arrows");
+    let file = folder
+        .path()
+        .join("out/summary/flights/delays/EWR/2013-05-21T050000Z.arrows");
     let question = "exp(-(dep_delay/30)^2) * arr_delay";
-    let ask = |more: &[&OsStr]| bernstream(&[&["query".as_ref(), file.as_os_str(), question.as_ref()], more].concat());
+    let ask = |more: &[&OsStr]| {
+        bernstream(
+            &[
+                &["query".as_ref(), file.as_os_str(), question.as_ref()],
+                more,
+            ]
+            .concat(),
+        )
+    };
     let text = ask(&[]);
     assert!(
-        text.contains("noise within") && text.contains("truncation at most") && text.contains("(proved)"),
+        text.contains("noise within")
+            && text.contains("truncation at most")
+            && text.contains("(proved)"),
         "{text}"
     );
     let answer: serde_json::Value = serde_json::from_str(&ask(&["--json".as_ref()])).expect("JSON");
     let number = |path: &str| {
-        answer.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {answer}"))
+        answer
+            .pointer(path)
+            .and_then(serde_json::Value::as_f64)
+            .unwrap_or_else(|| panic!("{path}: {answer}"))
     };
 
     let synopsis = Synopsis::open(&fs::read(&file).expect("read")).expect("a synopsis");
@@ -356,19 +518,45 @@ fn moments_answer_questions_about_delays() {
     let mut flights = flights_of(&settings, "EWR");
     let records = flights.remove(&about.window.start).expect("a window");
     let clamped = |row: &Row| {
-        let natural = |(x, axis): (&f64, &bernstream_synopsis::description::Axis)| x.clamp(axis.min, axis.max);
-        row.iter().zip(&about.domain).map(natural).collect::<Vec<f64>>()
+        let natural = |(x, axis): (&f64, &bernstream_synopsis::description::Axis)| {
+            x.clamp(axis.min, axis.max)
+        };
+        row.iter()
+            .zip(&about.domain)
+            .map(natural)
+            .collect::<Vec<f64>>()
     };
-    let exact: f64 = records.iter().map(clamped).map(|x| (-(x[0] / 30.0).powi(2)).exp() * x[1]).sum();
+    let exact: f64 = records
+        .iter()
+        .map(clamped)
+        .map(|x| (-(x[0] / 30.0).powi(2)).exp() * x[1])
+        .sum();
     // Five times what is exceeded once in twenty: noise, and what the moments do not hold.
     let limit = 5.0 * number("/answer/noise/half_width") + number("/answer/truncation/error");
-    assert!((number("/answer/sum") - exact).abs() < limit, "{exact} {answer}");
+    assert!(
+        (number("/answer/sum") - exact).abs() < limit,
+        "{exact} {answer}"
+    );
     let mean = exact / records.len() as f64;
-    let limit = 5.0 * number("/answer/mean/noise/half_width") + number("/answer/truncation/per_record");
-    assert!((number("/answer/mean/value") - mean).abs() < limit, "{mean} {answer}");
-    assert!((number("/answer/truncation/records") / records.len() as f64 - 1.0).abs() < 0.2, "{answer}");
+    let limit =
+        5.0 * number("/answer/mean/noise/half_width") + number("/answer/truncation/per_record");
+    assert!(
+        (number("/answer/mean/value") - mean).abs() < limit,
+        "{mean} {answer}"
+    );
+    assert!(
+        (number("/answer/truncation/records") / records.len() as f64 - 1.0).abs() < 0.2,
+        "{answer}"
+    );
 
-    let output = Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("evaluate").arg(&file).output().expect("it runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .arg("evaluate")
+        .arg(&file)
+        .output()
+        .expect("it runs");
     let refused = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && refused.contains("bernstream query"), "{refused}");
+    assert!(
+        !output.status.success() && refused.contains("bernstream query"),
+        "{refused}"
+    );
 }

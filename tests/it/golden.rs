@@ -24,12 +24,23 @@ fn folder() -> PathBuf {
 
 /// Every golden file but those of what is wrong.
 fn files() -> Vec<(String, Value)> {
-    let entries = fs::read_dir(folder()).expect("the folder").map(|entry| entry.expect("an entry").path());
-    let json = entries.filter(|path| path.extension().is_some_and(|e| e == "json") && !path.ends_with("wrong.json"));
+    let entries = fs::read_dir(folder())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path());
+    let json = entries.filter(|path| {
+        path.extension().is_some_and(|e| e == "json") && !path.ends_with("wrong.json")
+    });
     let mut files: Vec<(String, Value)> = json
         .map(|path| {
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            (name, serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON"))
+            let name = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            (
+                name,
+                serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON"),
+            )
         })
         .collect();
     files.sort_by(|a, b| a.0.cmp(&b.0));
@@ -38,11 +49,20 @@ fn files() -> Vec<(String, Value)> {
 }
 
 fn numbers(list: &Value) -> Vec<f64> {
-    list.as_array().expect("a list").iter().map(|x| x.as_f64().expect("a number")).collect()
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .map(|x| x.as_f64().expect("a number"))
+        .collect()
 }
 
 fn points(of: &Value) -> Vec<Vec<f64>> {
-    of["points"].as_array().expect("points").iter().map(numbers).collect()
+    of["points"]
+        .as_array()
+        .expect("points")
+        .iter()
+        .map(numbers)
+        .collect()
 }
 
 fn by(name: &Value) -> By {
@@ -61,7 +81,10 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     assert_eq!(found.len(), expected.len(), "{what}");
     for (found, expected) in found.iter().zip(expected) {
-        assert!((found - expected).abs() <= tolerance * largest, "{what}: {found}, not {expected}");
+        assert!(
+            (found - expected).abs() <= tolerance * largest,
+            "{what}: {found}, not {expected}"
+        );
     }
 }
 
@@ -72,15 +95,30 @@ fn what_is_committed_is_what_the_program_writes() {
     for case in cases::all().expect("cases") {
         let name = format!("{}.json", case.name);
         let committed = fs::read_to_string(folder().join(&name)).unwrap_or_default();
-        assert!(committed == file::text(&case).expect("a file"), "{name} is not what the program writes; {anew}");
+        assert!(
+            committed == file::text(&case).expect("a file"),
+            "{name} is not what the program writes; {anew}"
+        );
         assert!(written.insert(name));
     }
     let committed = fs::read_to_string(folder().join("wrong.json")).expect("wrong.json");
-    assert!(committed == wrong::text().expect("a file"), "wrong.json is not what the program writes; {anew}");
+    assert!(
+        committed == wrong::text().expect("a file"),
+        "wrong.json is not what the program writes; {anew}"
+    );
     let there = fs::read_dir(folder()).expect("the folder");
-    let there: BTreeSet<String> =
-        there.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    assert_eq!(there, written, "files that nobody writes, or that are missing");
+    let there: BTreeSet<String> = there
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    assert_eq!(
+        there, written,
+        "files that nobody writes, or that are missing"
+    );
 }
 
 #[test]
@@ -88,12 +126,18 @@ fn both_forms_are_the_same_synopsis() {
     for (name, file) in files() {
         assert_eq!(file["name"], name);
         let from_json = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
-        let bytes = BASE64_STANDARD.decode(file["arrow"].as_str().expect("text")).expect("base64");
+        let bytes = BASE64_STANDARD
+            .decode(file["arrow"].as_str().expect("text"))
+            .expect("base64");
         assert_eq!(Synopsis::open(&bytes).expect(&name), from_json, "{name}");
         let sealed = from_json.encode().expect(&name);
         assert_eq!(sealed.bytes, bytes, "{name}");
         assert_eq!(file["message"]["key"], sealed.key, "{name}");
-        assert_eq!(file["message"]["headers"], serde_json::json!(sealed.headers), "{name}");
+        assert_eq!(
+            file["message"]["headers"],
+            serde_json::json!(sealed.headers),
+            "{name}"
+        );
     }
 }
 
@@ -107,18 +151,41 @@ fn every_reading_gives_what_is_stated() {
             let tolerance = stated["tolerance"].as_f64().expect("one");
             let evaluator = synopsis.evaluator(by(&stated["by"])).expect(&what);
             let points = points(stated);
-            let values: Vec<f64> = points.iter().map(|p| evaluator.evaluate(p).expect(&what)).collect();
+            let values: Vec<f64> = points
+                .iter()
+                .map(|p| evaluator.evaluate(p).expect(&what))
+                .collect();
             assert_near(&values, &numbers(&stated["values"]), tolerance, &what);
-            assert_near(&[evaluator.mass()], &[stated["mass"].as_f64().expect("a mass")], tolerance, &what);
-            let deviations: Option<Vec<f64>> = points.iter().map(|p| evaluator.deviation(p).expect(&what)).collect();
-            assert_eq!(deviations.is_some(), stated["deviations"].is_array(), "{what}");
+            assert_near(
+                &[evaluator.mass()],
+                &[stated["mass"].as_f64().expect("a mass")],
+                tolerance,
+                &what,
+            );
+            let deviations: Option<Vec<f64>> = points
+                .iter()
+                .map(|p| evaluator.deviation(p).expect(&what))
+                .collect();
+            assert_eq!(
+                deviations.is_some(),
+                stated["deviations"].is_array(),
+                "{what}"
+            );
             if let Some(deviations) = deviations {
-                assert_near(&deviations, &numbers(&stated["deviations"]), tolerance, &what);
+                assert_near(
+                    &deviations,
+                    &numbers(&stated["deviations"]),
+                    tolerance,
+                    &what,
+                );
             }
             readings += 1;
         }
         for refused in file["refused"].as_array().expect("a list") {
-            assert!(synopsis.evaluator(by(refused)).is_err(), "{name} by {refused}");
+            assert!(
+                synopsis.evaluator(by(refused)).is_err(),
+                "{name} by {refused}"
+            );
         }
     }
     assert!(readings > 100, "{readings}");
@@ -133,43 +200,103 @@ fn bands_and_answers_are_what_is_stated() {
         if !bands.is_null() {
             let points = points(bands);
             let tolerance = bands["tolerance"].as_f64().expect("a tolerance");
-            let everywhere: Vec<f64> = points.iter().map(|p| synopsis.half_width(p).expect(&name)).collect();
-            assert_near(&everywhere, &numbers(&bands["simultaneous"]), tolerance, &name);
+            let everywhere: Vec<f64> = points
+                .iter()
+                .map(|p| synopsis.half_width(p).expect(&name))
+                .collect();
+            assert_near(
+                &everywhere,
+                &numbers(&bands["simultaneous"]),
+                tolerance,
+                &name,
+            );
             for stated in bands["pointwise"].as_array().expect("a list") {
-                let band = synopsis.pointwise(stated["order"].as_u64().expect("an order") as u32).expect(&name);
-                let alone: Vec<f64> = points.iter().map(|p| band.half_width(p).expect(&name)).collect();
+                let band = synopsis
+                    .pointwise(stated["order"].as_u64().expect("an order") as u32)
+                    .expect(&name);
+                let alone: Vec<f64> = points
+                    .iter()
+                    .map(|p| band.half_width(p).expect(&name))
+                    .collect();
                 assert_near(&alone, &numbers(&stated["half_widths"]), tolerance, &name);
-                assert!(alone.iter().zip(&everywhere).all(|(alone, everywhere)| *alone > 0.0 && *everywhere > 0.0));
+                assert!(
+                    alone
+                        .iter()
+                        .zip(&everywhere)
+                        .all(|(alone, everywhere)| *alone > 0.0 && *everywhere > 0.0)
+                );
             }
         }
-        assert_eq!(synopsis.form_error().is_some(), file["form_error"].is_number(), "{name}");
+        assert_eq!(
+            synopsis.form_error().is_some(),
+            file["form_error"].is_number(),
+            "{name}"
+        );
         if let Some(form) = synopsis.form_error() {
-            assert_near(&[form], &[file["form_error"].as_f64().expect("a number")], 1e-12, &name);
+            assert_near(
+                &[form],
+                &[file["form_error"].as_f64().expect("a number")],
+                1e-12,
+                &name,
+            );
         }
         for stated in file["integrals"].as_array().into_iter().flatten() {
-            let sides: Vec<[f64; 2]> = serde_json::from_value(stated["box"].clone()).expect("a box");
+            let sides: Vec<[f64; 2]> =
+                serde_json::from_value(stated["box"].clone()).expect("a box");
             let found = synopsis.integrate(&sides).expect(&name);
             let number = |field: &str| stated[field].as_f64().expect(field);
             let tolerance = number("tolerance");
             assert_near(&[found.value], &[number("value")], tolerance, &name);
-            assert_near(&[found.noise.deviation], &[number("noise_deviation")], tolerance, &name);
-            assert_near(&[found.noise.half_width], &[number("noise_half_width")], tolerance, &name);
-            assert_eq!(found.form_error.is_some(), stated["form_error"].is_number(), "{name}");
-            assert_eq!(found.form_error.is_some(), synopsis.form_error().is_some(), "{name}");
+            assert_near(
+                &[found.noise.deviation],
+                &[number("noise_deviation")],
+                tolerance,
+                &name,
+            );
+            assert_near(
+                &[found.noise.half_width],
+                &[number("noise_half_width")],
+                tolerance,
+                &name,
+            );
+            assert_eq!(
+                found.form_error.is_some(),
+                stated["form_error"].is_number(),
+                "{name}"
+            );
+            assert_eq!(
+                found.form_error.is_some(),
+                synopsis.form_error().is_some(),
+                "{name}"
+            );
             if let Some(form) = found.form_error {
                 assert_near(&[form], &[number("form_error")], tolerance, &name);
             }
         }
         for stated in file["queries"].as_array().expect("a list") {
-            let query = Query::expression(stated["function"].as_str().expect("text"), &synopsis).expect(&name);
+            let query = Query::expression(stated["function"].as_str().expect("text"), &synopsis)
+                .expect(&name);
             let answer = synopsis.answer(&query).expect(&name);
             let tolerance = stated["tolerance"].as_f64().expect("a tolerance");
             let number = |field: &str| stated[field].as_f64().expect(field);
             assert_near(&[answer.sum], &[number("sum")], tolerance, &name);
-            assert_near(&[answer.noise.deviation], &[number("noise_deviation")], tolerance, &name);
-            assert_near(&synopsis.weights(&query).expect(&name), &numbers(&stated["weights"]), tolerance, &name);
+            assert_near(
+                &[answer.noise.deviation],
+                &[number("noise_deviation")],
+                tolerance,
+                &name,
+            );
+            assert_near(
+                &synopsis.weights(&query).expect(&name),
+                &numbers(&stated["weights"]),
+                tolerance,
+                &name,
+            );
             // What was seen on a grid is no more than what is proved.
-            assert!(number("truncation_per_record") <= answer.truncation.per_record * 1.001 + 1e-9, "{name}");
+            assert!(
+                number("truncation_per_record") <= answer.truncation.per_record * 1.001 + 1e-9,
+                "{name}"
+            );
             assert_eq!(answer.mean.is_some(), stated["mean"].is_number(), "{name}");
             answers += 1;
         }
@@ -181,7 +308,10 @@ fn bands_and_answers_are_what_is_stated() {
 #[test]
 fn every_kind_is_there() {
     let files = files();
-    let all: String = files.iter().map(|(_, file)| file["synopsis"].to_string()).collect();
+    let all: String = files
+        .iter()
+        .map(|(_, file)| file["synopsis"].to_string())
+        .collect();
     for kind in [
         r#""bandwidths":"#,
         r#""covariance":"#,
@@ -239,7 +369,11 @@ fn every_kind_is_there() {
         assert!(all.contains(kind), "{kind}");
     }
     for axes in 1..=3 {
-        assert!(files.iter().any(|(_, file)| file["synopsis"]["domain"].as_array().is_some_and(|d| d.len() == axes)));
+        assert!(files.iter().any(|(_, file)| {
+            file["synopsis"]["domain"]
+                .as_array()
+                .is_some_and(|d| d.len() == axes)
+        }));
     }
 }
 
@@ -265,7 +399,10 @@ fn every_field_stands_in_the_schema() {
     }
     let mut stranger = files().remove(0).1["synopsis"].clone();
     stranger["privacy"]["stranger"] = true.into();
-    assert!(unknown(&stranger, &schema, &schema).is_some(), "a field that is not in the schema must be found");
+    assert!(
+        unknown(&stranger, &schema, &schema).is_some(),
+        "a field that is not in the schema must be found"
+    );
 }
 
 fn assert_known(value: &Value, schema: &Value, whole: &Value, what: &str) {
@@ -278,10 +415,16 @@ fn assert_known(value: &Value, schema: &Value, whole: &Value, what: &str) {
 fn unknown(value: &Value, schema: &Value, whole: &Value) -> Option<String> {
     let named = named(schema, whole);
     match value {
-        Value::Object(fields) => fields.iter().find_map(|(name, field)| match named.properties.get(name) {
-            Some(inner) => unknown(field, inner, whole).map(|rest| format!("{name}.{rest}")),
-            None => Some(name.clone()),
-        }),
+        Value::Object(fields) => {
+            fields
+                .iter()
+                .find_map(|(name, field)| match named.properties.get(name) {
+                    Some(inner) => {
+                        unknown(field, inner, whole).map(|rest| format!("{name}.{rest}"))
+                    }
+                    None => Some(name.clone()),
+                })
+        }
         Value::Array(items) => {
             let inner = named.items?;
             items.iter().find_map(|item| unknown(item, &inner, whole))
@@ -298,16 +441,26 @@ struct Named {
 
 fn named(schema: &Value, whole: &Value) -> Named {
     if let Some(reference) = schema["$ref"].as_str() {
-        let place = reference.strip_prefix('#').expect("a reference within the schema");
+        let place = reference
+            .strip_prefix('#')
+            .expect("a reference within the schema");
         return named(whole.pointer(place).expect("what is referred to"), whole);
     }
-    let mut found = Named { properties: Map::new(), items: schema.get("items").cloned() };
+    let mut found = Named {
+        properties: Map::new(),
+        items: schema.get("items").cloned(),
+    };
     for alternative in schema["oneOf"].as_array().into_iter().flatten() {
         let Named { properties, items } = named(alternative, whole);
         found.properties.extend(properties);
         found.items = found.items.or(items);
     }
-    found.properties.extend(schema["properties"].as_object().cloned().unwrap_or_default());
+    found.properties.extend(
+        schema["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+    );
     found
 }
 
@@ -321,9 +474,15 @@ fn the_synopses_that_the_page_is_tested_with_say_what_their_form_adds() {
         for line in fs::read_to_string(&path).expect("lines").lines() {
             let synopsis = Synopsis::from_json(line).expect("a synopsis");
             let about = synopsis.description();
-            let of_form = || form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+            let of_form =
+                || form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
             // All of a file have one description, but for their window.
-            assert_eq!(about.form_error, *computed.get_or_insert_with(of_form), "{}", path.display());
+            assert_eq!(
+                about.form_error,
+                *computed.get_or_insert_with(of_form),
+                "{}",
+                path.display()
+            );
             known += usize::from(about.form_error.is_some());
         }
     }

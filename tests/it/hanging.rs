@@ -17,22 +17,45 @@ const READS: &str = "reader";
 
 /// Starts a worker whose wall clock is `clock`, and some of whose threads `hang`.
 fn start(clock: &Clock, hang: &Hang, setup: &Setup) -> Child {
-    let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+    let log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(setup.log())
+        .expect("a log");
     let mut worker = setup.bernstream(&["run"]);
-    worker.arg(setup.configuration()).env(Clock::SHIFT, &clock.shift).env(Hang::THREADS, &hang.threads);
-    worker.env("LD_PRELOAD", format!("{} {}", clock.library.display(), hang.library.display()));
-    worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the worker starts")
+    worker
+        .arg(setup.configuration())
+        .env(Clock::SHIFT, &clock.shift)
+        .env(Hang::THREADS, &hang.threads);
+    worker.env(
+        "LD_PRELOAD",
+        format!("{} {}", clock.library.display(), hang.library.display()),
+    );
+    worker
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the worker starts")
 }
 
 #[test]
 fn a_reader_that_hangs_is_told_by_the_liveness_probe_after_three_minutes() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::ticking(&servers);
     let folder = setup.folder.path();
-    let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else { return };
+    let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else {
+        return;
+    };
     let worker = Running::start_by(&setup, |setup| start(&clock, &hang, setup));
     worker.wait_ready(&setup, true);
-    let wait_alive = |status| setup.wait_for("liveness", || (worker.get("/healthz").0 == status).then_some(()));
+    let wait_alive = |status| {
+        setup.wait_for("liveness", || {
+            (worker.get("/healthz").0 == status).then_some(())
+        })
+    };
     // The test can fail: three minutes pass for a reader that does not hang too.
     clock.move_to(240);
     wait_alive(200);
@@ -42,7 +65,10 @@ fn a_reader_that_hangs_is_told_by_the_liveness_probe_after_three_minutes() {
     clock.move_to(480);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
-        assert_eq!(worker.get("/healthz"), (503, "a loop of the worker hangs\n".to_owned()));
+        assert_eq!(
+            worker.get("/healthz"),
+            (503, "a loop of the worker hangs\n".to_owned())
+        );
         thread::sleep(Duration::from_millis(100));
     }
     hang.end();
@@ -51,24 +77,43 @@ fn a_reader_that_hangs_is_told_by_the_liveness_probe_after_three_minutes() {
 
 #[test]
 fn a_client_that_never_answers_is_told_and_the_input_is_opened_again_with_another() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::ticking(&servers);
     let folder = setup.folder.path();
-    let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else { return };
+    let (Some(clock), Some(hang)) = (Clock::new(folder), Hang::new(folder)) else {
+        return;
+    };
     let worker = Running::start_by(&setup, |setup| start(&clock, &hang, setup));
     worker.wait_ready(&setup, true);
     let begun = Instant::now();
     hang.begin(ASKS);
-    let wait_unready = || worker.get("/readyz").1.contains("reading the input").then_some(());
+    let wait_unready = || {
+        worker
+            .get("/readyz")
+            .1
+            .contains("reading the input")
+            .then_some(())
+    };
     setup.wait_for("the input", wait_unready);
     setup.wait_for("the end of patience", || {
-        assert_eq!(worker.get("/healthz").0, 200, "the worker mends it by itself");
-        setup.read_log().contains("for minutes it has told neither an answer nor an error").then_some(())
+        assert_eq!(
+            worker.get("/healthz").0,
+            200,
+            "the worker mends it by itself"
+        );
+        setup
+            .read_log()
+            .contains("for minutes it has told neither an answer nor an error")
+            .then_some(())
     });
     let patience = begun.elapsed().as_secs();
     assert!((175..240).contains(&patience), "{patience} s");
     hang.end();
     worker.wait_ready(&setup, true);
-    let published = worker.metric("synopses_published_total").expect("it is counted");
+    let published = worker
+        .metric("synopses_published_total")
+        .expect("it is counted");
     worker.wait_metric(&setup, "synopses_published_total", published + 1.0);
 }

@@ -37,7 +37,9 @@ fn paid(folder: &Path, witness: &mut dyn Witness, windows: usize, count: usize) 
     let names = names(count);
     let keys: Vec<&str> = names.iter().map(String::as_str).collect();
     for window in 0..windows {
-        ledger.pay(closing(&ledger, &keys, 1, window as u64)).unwrap();
+        ledger
+            .pay(closing(&ledger, &keys, 1, window as u64))
+            .unwrap();
     }
     ledger
 }
@@ -96,19 +98,32 @@ fn publishing_many_keys_asks_in_proportion_to_them() {
         let mut ledger = paid(&folder.path().join("ledger"), &mut witness, 1, count);
         let mut published = 0;
         while published < count {
-            published += step(&mut ledger, &mut witness, &mut CountingSink(&asked), at(EVER)).unwrap().published;
+            published += step(
+                &mut ledger,
+                &mut witness,
+                &mut CountingSink(&asked),
+                at(EVER),
+            )
+            .unwrap()
+            .published;
         }
         asked.into_inner()
     };
     let portions = |count: usize| -> Vec<usize> {
         let full = std::iter::repeat_n(512, count / 512);
-        full.chain(Some(count % 512).filter(|rest| *rest > 0)).collect()
+        full.chain(Some(count % 512).filter(|rest| *rest > 0))
+            .collect()
     };
     for count in [2, 512, 513, 2000, 4000] {
         let portions = portions(count);
         let steps = portions.len();
         // One step more: the claim comes before them.
-        let expected = Asked { witness_reads: steps + 1, claims: 1, confirmations: 2 * steps, portions };
+        let expected = Asked {
+            witness_reads: steps + 1,
+            claims: 1,
+            confirmations: 2 * steps,
+            portions,
+        };
         assert_eq!(asked(count), expected, "{count} keys");
     }
 }
@@ -120,8 +135,18 @@ impl Sink for Full {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         let durable = paid.len().min(self.0);
         self.0 -= durable;
-        let error = || sink::Error::File { path: "out".into(), why: "no space left".to_owned() };
-        if durable == paid.len() { Ok(()) } else { Err(sink::Unpublished { durable, error: error() }) }
+        let error = || sink::Error::File {
+            path: "out".into(),
+            why: "no space left".to_owned(),
+        };
+        if durable == paid.len() {
+            Ok(())
+        } else {
+            Err(sink::Unpublished {
+                durable,
+                error: error(),
+            })
+        }
     }
 }
 
@@ -132,13 +157,26 @@ fn what_a_step_published_before_it_failed_is_counted() {
     FileWitness::create(&path).unwrap();
     let mut witness = FileWitness::open(&path).unwrap();
     let mut ledger = paid(&folder.path().join("ledger"), &mut witness, 2, 30);
-    assert!(step(&mut ledger, &mut witness, &mut Full(0), at(EVER)).unwrap().has_claimed);
+    assert!(
+        step(&mut ledger, &mut witness, &mut Full(0), at(EVER))
+            .unwrap()
+            .has_claimed
+    );
     // The first window and a third of the second one; then what was left of both.
     for (room, before) in [(40, 40), (0, 0), (15, 15)] {
         let error = step(&mut ledger, &mut witness, &mut Full(room), at(EVER)).unwrap_err();
-        assert!(error.is_transient() && error.published() == before, "{error}: {}", error.published());
+        assert!(
+            error.is_transient() && error.published() == before,
+            "{error}: {}",
+            error.published()
+        );
     }
-    assert_eq!(step(&mut ledger, &mut witness, &mut Full(60), at(EVER)).unwrap().published, 5);
+    assert_eq!(
+        step(&mut ledger, &mut witness, &mut Full(60), at(EVER))
+            .unwrap()
+            .published,
+        5
+    );
     assert_eq!(ledger.unpublished().unwrap(), 0);
 }
 
@@ -175,10 +213,15 @@ fn killed_again_and_again(
     let mut lives = 100;
     let mut ledger = Some(ledger);
     loop {
-        let mut here = ledger.take().unwrap_or_else(|| Ledger::open(&params(folder)).unwrap());
+        let mut here = ledger
+            .take()
+            .unwrap_or_else(|| Ledger::open(&params(folder)).unwrap());
         let work = || {
             let mut witness = witness();
-            let mut sink = Dying { inner: sink(), left: lives };
+            let mut sink = Dying {
+                inner: sink(),
+                left: lives,
+            };
             loop {
                 let done = step(&mut here, &mut *witness, &mut sink, at(EVER))?;
                 if !done.has_claimed && done.next_due.is_none() {
@@ -201,30 +244,54 @@ const KEYS: usize = 700;
 
 /// Every message of a ledger, by the name of its file.
 fn all_of(ledger: &Ledger) -> BTreeMap<PathBuf, Encoded> {
-    let all = ledger.deliverable(ledger.head(), at(EVER), WINDOWS * KEYS).unwrap();
+    let all = ledger
+        .deliverable(ledger.head(), at(EVER), WINDOWS * KEYS)
+        .unwrap();
     assert_eq!(all.len(), WINDOWS * KEYS);
-    all.iter().map(|paid| (sink::files::name(paid.encoded()).unwrap(), paid.encoded().clone())).collect()
+    all.iter()
+        .map(|paid| {
+            (
+                sink::files::name(paid.encoded()).unwrap(),
+                paid.encoded().clone(),
+            )
+        })
+        .collect()
 }
 
 #[test]
 fn a_worker_that_is_killed_in_the_midst_of_many_files_writes_each_once() {
     let (folder, ledger_folder) = (folder(), folder());
-    let output = sink::files::Params { path: folder.path().join("out"), witness: None };
+    let output = sink::files::Params {
+        path: folder.path().join("out"),
+        witness: None,
+    };
     fs::create_dir_all(&output.path).unwrap();
     FileWitness::create(&output.witness()).unwrap();
     let open = || FileWitness::open(&output.witness()).unwrap();
     let ledger = paid(ledger_folder.path(), &mut open(), WINDOWS, KEYS);
     let all = all_of(&ledger);
     let witness = || Box::new(open()) as Box<dyn Witness>;
-    let kills = killed_again_and_again(ledger_folder.path(), ledger, witness, || Box::new(FolderSink::new(&output)));
+    let kills = killed_again_and_again(ledger_folder.path(), ledger, witness, || {
+        Box::new(FolderSink::new(&output))
+    });
     assert!(kills > 5, "{kills}");
     let found = sink::files::synopses(&output).unwrap();
     assert_eq!(found.len(), WINDOWS * KEYS);
     for path in found {
         let name = path.strip_prefix(&output.path).unwrap();
-        assert!(fs::read(&path).unwrap() == all[name].bytes, "{} is what was paid for", path.display());
+        assert!(
+            fs::read(&path).unwrap() == all[name].bytes,
+            "{} is what was paid for",
+            path.display()
+        );
     }
-    assert_eq!(Ledger::open(&params(ledger_folder.path())).unwrap().unpublished().unwrap(), 0);
+    assert_eq!(
+        Ledger::open(&params(ledger_folder.path()))
+            .unwrap()
+            .unpublished()
+            .unwrap(),
+        0
+    );
 }
 
 fn witness_params(servers: &str) -> bernstream_kafka::ledger::witness::kafka::Params {
@@ -249,46 +316,71 @@ fn read(output: &sink::kafka::Params) -> Vec<Encoded> {
 
 #[test]
 fn a_worker_that_is_killed_in_the_midst_of_many_messages_sends_only_the_same_again() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness = witness_params(&servers);
     let topic = kafka::fresh_topic(&servers, "output", 3, &[]);
-    let output = sink::kafka::Params { broker: kafka::at(&servers), topic };
+    let output = sink::kafka::Params {
+        broker: kafka::at(&servers),
+        topic,
+    };
     let folder = folder();
     let open = || KafkaWitness::open(&witness).unwrap();
     let ledger = paid(folder.path(), &mut open(), WINDOWS, KEYS);
     let all = all_of(&ledger);
     let witness = || Box::new(open()) as Box<dyn Witness>;
-    let kills = killed_again_and_again(folder.path(), ledger, witness, || Box::new(KafkaSink::open(&output).unwrap()));
+    let kills = killed_again_and_again(folder.path(), ledger, witness, || {
+        Box::new(KafkaSink::open(&output).unwrap())
+    });
     assert!(kills > 5, "{kills}");
     let found = read(&output);
     let mut newest: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut names = BTreeSet::new();
     for sealed in &found {
         let name = sink::files::name(sealed).unwrap();
-        assert!(all[&name] == *sealed, "{} is what was paid for", name.display());
+        assert!(
+            all[&name] == *sealed,
+            "{} is what was paid for",
+            name.display()
+        );
         names.insert(name);
         let newest = newest.entry(sealed.key.clone()).or_default();
-        assert!(sealed.bytes >= *newest, "no window of a key comes after a later one");
+        assert!(
+            sealed.bytes >= *newest,
+            "no window of a key comes after a later one"
+        );
         newest.clone_from(&sealed.bytes);
     }
     assert_eq!(names.len(), WINDOWS * KEYS);
-    println!("{kills} kills, {} messages for {} slots", found.len(), names.len());
+    println!(
+        "{kills} kills, {} messages for {} slots",
+        found.len(),
+        names.len()
+    );
 }
 
 /// A batch counts as one message: one that the topic does not take holds messages that it takes.
 #[test]
 fn a_topic_that_takes_only_small_messages_takes_many_of_them() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness = witness_params(&servers);
     let topic = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "5000")]);
-    let output = sink::kafka::Params { broker: kafka::at(&servers), topic };
+    let output = sink::kafka::Params {
+        broker: kafka::at(&servers),
+        topic,
+    };
     let folder = folder();
     let mut witness = KafkaWitness::open(&witness).unwrap();
     let mut ledger = paid(folder.path(), &mut witness, 1, 1000);
     let mut sink = KafkaSink::open(&output).unwrap();
     let mut published = 0;
     while published < 1000 {
-        published += step(&mut ledger, &mut witness, &mut sink, at(EVER)).unwrap().published;
+        published += step(&mut ledger, &mut witness, &mut sink, at(EVER))
+            .unwrap()
+            .published;
     }
     let keys: Vec<String> = read(&output).into_iter().map(|sealed| sealed.key).collect();
     let sent: Vec<String> = names(1000).iter().map(|key| format!("p/r/{key}")).collect();

@@ -23,8 +23,8 @@ use bernstream_synopsis::price::Price;
 
 use crate::chain::follow;
 use crate::harness::ledger::{
-    MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, link_whole, padded, params, price,
-    rechain, window,
+    MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, link_whole,
+    padded, params, price, rechain, window,
 };
 
 /// A ledger of three released windows, a withheld one and a change of the settings. The first window is accepted and published.
@@ -33,16 +33,39 @@ pub fn sample(folder: &Path) -> Ledger {
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
     let accepted = *ledger.head();
     while let Some(paid) = ledger.deliverable(&accepted, at(60), 1).unwrap().pop() {
-        ledger.mark_published(std::slice::from_ref(&paid), at(200)).unwrap();
+        ledger
+            .mark_published(std::slice::from_ref(&paid), at(200))
+            .unwrap();
     }
-    let states = vec![("a".to_owned(), b"first".to_vec()), ("b".to_owned(), vec![7; 100])];
-    ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 6, 2) }).unwrap();
+    let states = vec![
+        ("a".to_owned(), b"first".to_vec()),
+        ("b".to_owned(), vec![7; 100]),
+    ];
+    ledger
+        .pay(Closing {
+            states,
+            ..closing(&ledger, &["EWR", "JFK"], 6, 2)
+        })
+        .unwrap();
     let states = vec![("a".to_owned(), b"second".to_vec())];
-    ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 5, 3) }).unwrap();
-    ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
+    ledger
+        .pay(Closing {
+            states,
+            ..closing(&ledger, &["EWR", "JFK"], 5, 3)
+        })
+        .unwrap();
+    ledger
+        .withhold(window(3), Positions([(0, 99)].into()))
+        .unwrap();
     let settings = r#"{"n":2}"#.to_owned();
     ledger
-        .reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![], until: None })
+        .reconfigure(Configuration {
+            settings,
+            first: at(240),
+            reach: Duration::ZERO,
+            ended: vec![],
+            until: None,
+        })
         .unwrap();
     ledger
 }
@@ -67,7 +90,9 @@ fn read(ledger: &Ledger) -> Result<String, Error> {
     let genesis = ledger.genesis();
     let next = ledger.next_window();
     let ends = ledger.ends();
-    Ok(format!("{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}"))
+    Ok(format!(
+        "{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}"
+    ))
 }
 
 fn edit(folder: &Path, sql: &str) {
@@ -81,10 +106,19 @@ fn a_ledger_that_is_opened_again_says_the_same() {
     let ledger = sample(folder.path());
     let before = view(&ledger);
     assert_eq!(ledger.next_window(), at(240));
-    assert_eq!(ledger.blocks(9).unwrap(), [(block(1), price(5)), (block(0), price(10))]);
-    assert_eq!((ledger.newest_block(), ledger.live_from()), (Some((block(1), price(5))), at(240)));
+    assert_eq!(
+        ledger.blocks(9).unwrap(),
+        [(block(1), price(5)), (block(0), price(10))]
+    );
+    assert_eq!(
+        (ledger.newest_block(), ledger.live_from()),
+        (Some((block(1), price(5))), at(240))
+    );
     // What can no longer be charged has nothing left.
-    assert_eq!([0, 1, 2].map(|n| ledger.spent(block(n))), [price(10), price(10), price(0)]);
+    assert_eq!(
+        [0, 1, 2].map(|n| ledger.spent(block(n))),
+        [price(10), price(10), price(0)]
+    );
     assert_eq!(ledger.ends(), &Positions([(0, 99)].into()));
     assert_eq!(ledger.unpublished().unwrap(), 4);
     drop(ledger);
@@ -98,7 +132,9 @@ fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes
     for draw in 0..3 {
         ledger.pay(closing(&ledger, &["EWR"], 4, draw)).unwrap();
     }
-    ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
+    ledger
+        .withhold(window(3), Positions([(0, 99)].into()))
+        .unwrap();
     let cutoff = |window: Span| window.end.plus(Duration::from_secs(60));
     let past = |ledger: &Ledger, since| {
         let recorded = ledger.recorded(since, cutoff).unwrap();
@@ -106,7 +142,10 @@ fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes
         recorded.past.map(|(cutoff, ends)| (cutoff, ends.0[&0]))
     };
     let before = |minute| at(minute).minus(Duration::from_micros(1));
-    assert_eq!([at(0), before(66)].map(|since| past(&ledger, since)), [None, None]);
+    assert_eq!(
+        [at(0), before(66)].map(|since| past(&ledger, since)),
+        [None, None]
+    );
     assert_eq!(
         [at(66), before(126), at(126), before(186)]
             .map(|since| past(&ledger, since))
@@ -114,13 +153,24 @@ fn a_ledger_says_how_far_was_read_for_the_newest_window_that_closed_five_minutes
             .map(|(cutoff, _)| cutoff),
         [at(61), at(61), at(121), at(121)]
     );
-    assert_eq!([at(186), at(100_000)].map(|since| past(&ledger, since)), [Some((at(181), 1)), Some((at(241), 99))]);
+    assert_eq!(
+        [at(186), at(100_000)].map(|since| past(&ledger, since)),
+        [Some((at(181), 1)), Some((at(241), 99))]
+    );
     // Under the settings before, windows may have closed later.
     let settings = r#"{"n":2}"#.to_owned();
-    let change = Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![], until: None };
+    let change = Configuration {
+        settings,
+        first: at(240),
+        reach: Duration::ZERO,
+        ended: vec![],
+        until: None,
+    };
     ledger.reconfigure(change).unwrap();
     assert_eq!(past(&ledger, at(100_000)), None);
-    ledger.withhold(window(4), Positions([(0, 100)].into())).unwrap();
+    ledger
+        .withhold(window(4), Positions([(0, 100)].into()))
+        .unwrap();
     assert_eq!(past(&ledger, at(100_000)), Some((at(301), 100)));
 }
 
@@ -133,14 +183,32 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
     let twice = window(0);
     let skipped = window(5);
     for window in [twice, skipped] {
-        let refused = ledger.pay(Closing { window, ..next.clone() });
+        let refused = ledger.pay(Closing {
+            window,
+            ..next.clone()
+        });
         assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
-        assert!(matches!(ledger.withhold(window, Positions::default()), Err(Error::Refused { .. })));
+        assert!(matches!(
+            ledger.withhold(window, Positions::default()),
+            Err(Error::Refused { .. })
+        ));
     }
-    let too_dear = Closing { charges: vec![(block(2), price(11))], ..next.clone() };
-    let unpaid = Closing { charges: vec![], ..next.clone() };
-    let short = Span { end: at(299), ..block(2) };
-    let partly = Closing { charges: vec![(short, price(1))], ..next.clone() };
+    let too_dear = Closing {
+        charges: vec![(block(2), price(11))],
+        ..next.clone()
+    };
+    let unpaid = Closing {
+        charges: vec![],
+        ..next.clone()
+    };
+    let short = Span {
+        end: at(299),
+        ..block(2)
+    };
+    let partly = Closing {
+        charges: vec![(short, price(1))],
+        ..next.clone()
+    };
     for wrong in [too_dear, unpaid, partly] {
         assert!(matches!(ledger.pay(wrong), Err(Error::Refused { .. })));
     }
@@ -164,20 +232,32 @@ fn kinds(first: u64, second: u64) -> [Price; 4] {
 fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
     for (kind, total) in kinds(10, 10).into_iter().enumerate() {
         let folder = folder();
-        let begun = bernstream_ledger::Genesis { total, ..genesis(at(0), "w", None) };
+        let begun = bernstream_ledger::Genesis {
+            total,
+            ..genesis(at(0), "w", None)
+        };
         let mut ledger = Ledger::create(&params(folder.path()), begun).unwrap();
         let paying = |ledger: &Ledger, price| {
             let closing = closing(ledger, &["EWR"], 1, 1);
-            Closing { charges: vec![(closing.charges[0].0, price)], ..closing }
+            Closing {
+                charges: vec![(closing.charges[0].0, price)],
+                ..closing
+            }
         };
         ledger.pay(paying(&ledger, kinds(4, 7)[kind])).unwrap();
         let before = view(&ledger);
-        let mut wrong: Vec<Price> = (0..4).filter(|other| *other != kind).map(|other| kinds(1, 1)[other]).collect();
+        let mut wrong: Vec<Price> = (0..4)
+            .filter(|other| *other != kind)
+            .map(|other| kinds(1, 1)[other])
+            .collect();
         wrong.extend([kinds(7, 0)[kind], kinds(0, 0)[kind]]);
         wrong.extend((kind == 1).then(|| kinds(1, 4)[kind]));
         for wrong in wrong {
             let refused = ledger.pay(paying(&ledger, wrong));
-            assert!(matches!(refused, Err(Error::Refused { .. })), "{total} {wrong}: {refused:?}");
+            assert!(
+                matches!(refused, Err(Error::Refused { .. })),
+                "{total} {wrong}: {refused:?}"
+            );
         }
         assert_eq!(view(&ledger), before);
         ledger.pay(paying(&ledger, kinds(6, 3)[kind])).unwrap();
@@ -186,9 +266,20 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         drop(ledger);
         assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
         // The table of what was spent is compared in every part.
-        let (part, less) = [("\"1\"", "\"0.9\""), ("0.000001", "0.0000009"), ("\"1\"", "\"0.9\""), ("10", "9")][kind];
-        edit(folder.path(), &format!("UPDATE spent SET price = replace(price, '{part}', '{less}')"));
-        assert!(matches!(Ledger::inspect(&params(folder.path())), Err(Error::Damaged { .. })));
+        let (part, less) = [
+            ("\"1\"", "\"0.9\""),
+            ("0.000001", "0.0000009"),
+            ("\"1\"", "\"0.9\""),
+            ("10", "9"),
+        ][kind];
+        edit(
+            folder.path(),
+            &format!("UPDATE spent SET price = replace(price, '{part}', '{less}')"),
+        );
+        assert!(matches!(
+            Ledger::inspect(&params(folder.path())),
+            Err(Error::Damaged { .. })
+        ));
     }
 }
 
@@ -206,13 +297,28 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     let mut keys = vec![];
     while let Some(paid) = ledger.deliverable(&second, at(999), 1).unwrap().pop() {
         keys.push((paid.window(), paid.encoded().key.clone()));
-        ledger.mark_published(std::slice::from_ref(&paid), at(999)).unwrap();
+        ledger
+            .mark_published(std::slice::from_ref(&paid), at(999))
+            .unwrap();
     }
-    assert_eq!(keys, [(window(0), "p/r/b".into()), (window(0), "p/r/a".into())]);
+    assert_eq!(
+        keys,
+        [(window(0), "p/r/b".into()), (window(0), "p/r/a".into())]
+    );
     let mut stranger = *ledger.head();
     stranger.digest = first.digest;
-    assert!(ledger.deliverable(&stranger, at(999), 1).unwrap().is_empty());
-    assert!(!ledger.deliverable(&ledger.head().clone(), at(999), 1).unwrap().is_empty());
+    assert!(
+        ledger
+            .deliverable(&stranger, at(999), 1)
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        !ledger
+            .deliverable(&ledger.head().clone(), at(999), 1)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -230,8 +336,14 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
         windows
     };
     let publish = |ledger: &mut Ledger, minute| {
-        let paid = ledger.deliverable(&head, at(999), 1).unwrap().pop().unwrap();
-        ledger.mark_published(std::slice::from_ref(&paid), at(minute)).unwrap();
+        let paid = ledger
+            .deliverable(&head, at(999), 1)
+            .unwrap()
+            .pop()
+            .unwrap();
+        ledger
+            .mark_published(std::slice::from_ref(&paid), at(minute))
+            .unwrap();
     };
     publish(&mut ledger, 200 + 60);
     assert_eq!(kept(&ledger), [window(0), window(0), window(1)]);
@@ -242,19 +354,36 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
     assert_eq!(ledger.unpublished().unwrap(), 1);
-    assert!(!ledger.deliverable(ledger.head(), at(999), 1).unwrap().is_empty());
+    assert!(
+        !ledger
+            .deliverable(ledger.head(), at(999), 1)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn a_missing_ledger_is_not_a_new_one() {
     let folder = folder();
     assert!(!exists(&params(folder.path())).unwrap());
-    assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Missing { .. })));
+    assert!(matches!(
+        Ledger::open(&params(folder.path())),
+        Err(Error::Missing { .. })
+    ));
     drop(sample(folder.path()));
-    assert!(matches!(Ledger::create(&params(folder.path()), genesis(at(0), "w", None)), Err(Error::Exists { .. })));
+    assert!(matches!(
+        Ledger::create(&params(folder.path()), genesis(at(0), "w", None)),
+        Err(Error::Exists { .. })
+    ));
     fs::write(folder.path().join("ledger.sqlite"), b"").unwrap();
-    assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Damaged { .. })));
-    assert!(matches!(Ledger::create(&params(folder.path()), genesis(at(0), "w", None)), Err(Error::Exists { .. })));
+    assert!(matches!(
+        Ledger::open(&params(folder.path())),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(
+        Ledger::create(&params(folder.path()), genesis(at(0), "w", None)),
+        Err(Error::Exists { .. })
+    ));
 }
 
 #[test]
@@ -302,12 +431,18 @@ fn an_edit_of_any_row_is_noticed() {
         drop(sample(folder.path()));
         let connection = rusqlite::Connection::open(folder.path().join("ledger.sqlite")).unwrap();
         connection.execute_batch(sql).unwrap();
-        assert!(connection.changes() > 0 || sql.starts_with("PRAGMA"), "{sql}");
+        assert!(
+            connection.changes() > 0 || sql.starts_with("PRAGMA"),
+            "{sql}"
+        );
         drop(connection);
         let error = Ledger::inspect(&params(folder.path())).err();
         let error = error.unwrap_or_else(|| panic!("not noticed: {sql}"));
         assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
-        assert!(error.is_final() && error.to_string().contains("do not repair it"), "{error}");
+        assert!(
+            error.is_final() && error.to_string().contains("do not repair it"),
+            "{error}"
+        );
     }
 }
 
@@ -319,20 +454,36 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
         let stored: serde_json::Value = serde_json::from_str(line).unwrap();
         let row: Row = serde_json::from_value(stored["row"].clone()).unwrap();
         let hex = |text: &str| -> Vec<u8> {
-            (0..64).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+            (0..64)
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+                .collect()
         };
         let [salt, digest] = ["salt", "digest"].map(|field| hex(stored[field].as_str().unwrap()));
         // What this program writes has the digest of what that one wrote.
-        before =
-            link_whole(&before, stored["sequence"].as_u64().unwrap(), &salt, &serde_json::to_string(&row).unwrap());
+        before = link_whole(
+            &before,
+            stored["sequence"].as_u64().unwrap(),
+            &salt,
+            &serde_json::to_string(&row).unwrap(),
+        );
         assert_eq!(before, digest);
         if let Row::Genesis(genesis) = row {
-            let text = include_str!("../../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
+            let text =
+                include_str!("../../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
             // What such a ledger is bound to for ever is what this program writes; the rest it takes over in a row.
-            let now = bernstream_config::Settings::parse(&text, "f").unwrap().normalised;
-            assert_eq!(bernstream_config::diff::of_ledger(&genesis.settings, &now), Vec::<String>::new());
+            let now = bernstream_config::Settings::parse(&text, "f")
+                .unwrap()
+                .normalised;
+            assert_eq!(
+                bernstream_config::diff::of_ledger(&genesis.settings, &now),
+                Vec::<String>::new()
+            );
             let other = now.replace(r#""time":"time""#, r#""time":"sent""#);
-            assert_eq!(bernstream_config::diff::of_ledger(&genesis.settings, &other).len(), 1);
+            assert_eq!(
+                bernstream_config::diff::of_ledger(&genesis.settings, &other).len(),
+                1
+            );
             assert_eq!(genesis.total, price(10));
         }
     }
@@ -350,7 +501,11 @@ fn rows_that_are_numbered_wrong_are_noticed_even_where_the_chain_fits() {
             let tables = ["rows", "outbox", "states"];
             for table in tables {
                 let renumber = format!("UPDATE {table} SET sequence = ?2 WHERE sequence = ?1");
-                file.execute(&renumber, [sequence, number(sequence)].map(|n| i64::try_from(n).unwrap())).unwrap();
+                file.execute(
+                    &renumber,
+                    [sequence, number(sequence)].map(|n| i64::try_from(n).unwrap()),
+                )
+                .unwrap();
             }
         }
         for sequence in (0..6).map(number) {
@@ -360,8 +515,14 @@ fn rows_that_are_numbered_wrong_are_noticed_even_where_the_chain_fits() {
         Ledger::open(&params(folder.path())).map(drop)
     };
     renumbered(|sequence| sequence).unwrap();
-    assert!(matches!(renumbered(|sequence| sequence + 1), Err(Error::Damaged { .. })));
-    assert!(matches!(renumbered(|sequence| sequence + sequence / 3), Err(Error::Damaged { .. })));
+    assert!(matches!(
+        renumbered(|sequence| sequence + 1),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(
+        renumbered(|sequence| sequence + sequence / 3),
+        Err(Error::Damaged { .. })
+    ));
 }
 
 #[test]
@@ -397,7 +558,10 @@ fn a_truncated_file_is_noticed() {
     for length in (0..whole.len()).step_by(1024) {
         fs::write(&file, &whole[..length]).unwrap();
         let error = Ledger::open(&params(folder.path())).err();
-        assert!(matches!(error, Some(Error::Damaged { .. })), "{length}: {error:?}");
+        assert!(
+            matches!(error, Some(Error::Damaged { .. })),
+            "{length}: {error:?}"
+        );
     }
 }
 
@@ -405,10 +569,16 @@ fn a_truncated_file_is_noticed() {
 fn a_ledger_has_one_worker() {
     let folder = folder();
     let ledger = sample(folder.path());
-    assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Locked { .. })));
+    assert!(matches!(
+        Ledger::open(&params(folder.path())),
+        Err(Error::Locked { .. })
+    ));
     let mut look = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(view(&look), view(&ledger));
-    assert!(matches!(look.pay(closing(&look, &["EWR"], 1, 1)), Err(Error::Locked { .. })));
+    assert!(matches!(
+        look.pay(closing(&look, &["EWR"], 1, 1)),
+        Err(Error::Locked { .. })
+    ));
     drop(ledger);
     Ledger::open(&params(folder.path())).unwrap();
 }
@@ -425,7 +595,10 @@ fn a_file_that_is_replaced_under_a_running_worker_stops_it() {
     assert!(ledger.claim(None).is_err());
     let error = ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap_err();
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
-    assert!(matches!(ledger.pay(closing(&ledger, &["EWR"], 1, 1)), Err(Error::Broken { .. })));
+    assert!(matches!(
+        ledger.pay(closing(&ledger, &["EWR"], 1, 1)),
+        Err(Error::Broken { .. })
+    ));
     assert!(matches!(ledger.claim(None), Err(Error::Broken { .. })));
     drop(ledger);
 
@@ -446,8 +619,14 @@ fn a_file_that_is_replaced_under_a_running_worker_stops_it() {
 fn bytes_that_are_edited_under_a_running_worker_do_not_leave() {
     let folder = folder();
     let ledger = sample(folder.path());
-    edit(folder.path(), "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 0");
-    assert!(matches!(ledger.deliverable(ledger.head(), at(999), 1), Err(Error::Damaged { .. })));
+    edit(
+        folder.path(),
+        "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 0",
+    );
+    assert!(matches!(
+        ledger.deliverable(ledger.head(), at(999), 1),
+        Err(Error::Damaged { .. })
+    ));
 }
 
 /// A worker's whole world, for tests of one step after the other.
@@ -458,11 +637,19 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        World { topic: Rc::default(), output: Rc::default() }
+        World {
+            topic: Rc::default(),
+            output: Rc::default(),
+        }
     }
 
     fn step(&self, ledger: &mut Ledger) -> Result<deliver::Progress, deliver::Error> {
-        step(ledger, &mut MemoryWitness::new(&self.topic), &mut MemorySink::new(&self.output), at(100_000))
+        step(
+            ledger,
+            &mut MemoryWitness::new(&self.topic),
+            &mut MemorySink::new(&self.output),
+            at(100_000),
+        )
     }
 }
 
@@ -477,7 +664,10 @@ fn nothing_is_published_before_the_witness_has_accepted_it() {
     let progress = world.step(&mut ledger).unwrap();
     assert_eq!((progress.published, progress.has_claimed), (2, false));
     let progress = world.step(&mut ledger).unwrap();
-    assert_eq!((progress.published, progress.has_claimed, progress.next_due), (0, false, None));
+    assert_eq!(
+        (progress.published, progress.has_claimed, progress.next_due),
+        (0, false, None)
+    );
     assert_eq!(world.output.borrow().0.len(), 2);
 }
 
@@ -528,16 +718,49 @@ fn everything_is_prepared_before_the_moment_at_which_a_window_is_due() {
         let mut witness = Noted(MemoryWitness::new(&world.topic), &notes);
         let mut sink = Noted(MemorySink::new(&world.output), &notes);
         let now = at(60).minus(second);
-        let progress = step_ahead(&mut ledger, &mut witness, &mut sink, now, &Ahead { lead, wait: &wait }).unwrap();
+        let progress = step_ahead(
+            &mut ledger,
+            &mut witness,
+            &mut sink,
+            now,
+            &Ahead { lead, wait: &wait },
+        )
+        .unwrap();
         (progress.published, notes.take())
     };
-    assert_eq!(step(2 * second, true), (0, vec!["the witness is read".into()]), "it is claimed");
+    assert_eq!(
+        step(2 * second, true),
+        (0, vec!["the witness is read".into()]),
+        "it is claimed"
+    );
     let asked = ["the witness is read", "the output is asked"];
-    assert_eq!(step(second / 2, true), (0, asked.map(String::from).to_vec()), "it is not due soon");
-    let prepared = ["the witness is read", "the output is asked", "it is 1970-01-01T01:00:00Z"];
-    assert_eq!(step(second, false), (0, prepared.map(String::from).to_vec()), "the worker stops before");
+    assert_eq!(
+        step(second / 2, true),
+        (0, asked.map(String::from).to_vec()),
+        "it is not due soon"
+    );
+    let prepared = [
+        "the witness is read",
+        "the output is asked",
+        "it is 1970-01-01T01:00:00Z",
+    ];
+    assert_eq!(
+        step(second, false),
+        (0, prepared.map(String::from).to_vec()),
+        "the worker stops before"
+    );
     let sent = ["2 are sent", "the output is asked"];
-    assert_eq!(step(second, true), (2, prepared.iter().chain(&sent).map(ToString::to_string).collect()));
+    assert_eq!(
+        step(second, true),
+        (
+            2,
+            prepared
+                .iter()
+                .chain(&sent)
+                .map(ToString::to_string)
+                .collect()
+        )
+    );
 }
 
 #[test]
@@ -556,7 +779,10 @@ fn an_older_copy_that_is_restored_stops() {
     let mut ledger = Ledger::open(&params(folder.path())).unwrap();
     ledger.pay(closing(&ledger, &["EWR"], 1, 2)).unwrap();
     let error = world.step(&mut ledger).unwrap_err();
-    assert!(matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })) && !error.is_transient(), "{error}");
+    assert!(
+        matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })) && !error.is_transient(),
+        "{error}"
+    );
     assert_eq!(world.output.borrow().0.len(), 1);
 }
 
@@ -570,7 +796,12 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
         world.step(&mut ledger).unwrap();
         if !names_its_maker {
             // As an earlier version claimed.
-            world.topic.borrow_mut().log.iter_mut().for_each(|claim| claim.maker = None);
+            world
+                .topic
+                .borrow_mut()
+                .log
+                .iter_mut()
+                .for_each(|claim| claim.maker = None);
         }
         for file in fs::read_dir(here.path()).unwrap().map(|file| file.unwrap()) {
             fs::copy(file.path(), there.path().join(file.file_name())).unwrap();
@@ -582,7 +813,10 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
         let mut loser = copy;
         // The copy is faster.
         let progress = world.step(&mut loser).unwrap();
-        assert_eq!((progress.is_waiting, progress.has_claimed), (names_its_maker, !names_its_maker));
+        assert_eq!(
+            (progress.is_waiting, progress.has_claimed),
+            (names_its_maker, !names_its_maker)
+        );
         if !names_its_maker {
             // Nobody knows which is the original: the first claim in the topic wins.
             std::mem::swap(&mut winner, &mut loser);
@@ -590,9 +824,16 @@ fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster(
             assert!(world.step(&mut winner).unwrap().has_claimed);
         }
         let error = world.step(&mut loser).unwrap_err();
-        assert!(matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })), "{error}");
+        assert!(
+            matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })),
+            "{error}"
+        );
         let text = error.to_string();
-        for words in [&winner.instance().unwrap().to_string(), "a copy or an older state", "a copy of it was started"] {
+        for words in [
+            &winner.instance().unwrap().to_string(),
+            "a copy or an older state",
+            "a copy of it was started",
+        ] {
             assert!(text.contains(words), "{text}");
         }
         assert_eq!(world.step(&mut winner).unwrap().published, 1);
@@ -634,7 +875,13 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     let step = |ledger: &mut Ledger, seconds: u64| {
         let mut witness = MemoryWitness::new(&world.topic);
         let mut sink = MemorySink::new(&world.output);
-        step(ledger, &mut witness, &mut sink, at(1000).plus(Duration::from_secs(seconds))).unwrap()
+        step(
+            ledger,
+            &mut witness,
+            &mut sink,
+            at(1000).plus(Duration::from_secs(seconds)),
+        )
+        .unwrap()
     };
     for seconds in [5, 9] {
         assert!(step(&mut ledger, seconds).is_waiting);
@@ -644,7 +891,10 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
     // Not to the microsecond: what a step takes counts too.
     assert!(step(&mut ledger, 12).has_claimed);
     ledger.pay(closing(&ledger, &["EWR"], 1, 3)).unwrap();
-    assert!(step(&mut ledger, 13).has_claimed, "it has made the last accepted claim");
+    assert!(
+        step(&mut ledger, 13).has_claimed,
+        "it has made the last accepted claim"
+    );
 }
 
 #[test]
@@ -654,7 +904,10 @@ fn a_witness_that_was_made_anew_stops_the_worker() {
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut ledger).unwrap();
     world.topic.borrow_mut().remake();
-    assert!(matches!(world.step(&mut ledger), Err(deliver::Error::Ledger(Error::ForeignWitness { .. }))));
+    assert!(matches!(
+        world.step(&mut ledger),
+        Err(deliver::Error::Ledger(Error::ForeignWitness { .. }))
+    ));
 }
 
 #[test]
@@ -667,7 +920,10 @@ fn a_new_ledger_fences_the_one_before_it() {
     let mut after = Ledger::create(&params(new.path()), genesis(at(240), "0", previous)).unwrap();
     assert_eq!(after.head().sequence, 1);
     world.step(&mut after).unwrap();
-    assert!(matches!(world.step(&mut before), Err(deliver::Error::Ledger(Error::ForeignHead { .. }))));
+    assert!(matches!(
+        world.step(&mut before),
+        Err(deliver::Error::Ledger(Error::ForeignHead { .. }))
+    ));
     after.pay(closing(&after, &["EWR"], 1, 2)).unwrap();
     world.step(&mut after).unwrap();
     assert_eq!(world.step(&mut after).unwrap().published, 1);
@@ -681,20 +937,30 @@ const WORKER: &str = "BERNSTREAM_TEST_LEDGER_WORKER";
 
 #[test]
 fn worker() {
-    let Ok(folder) = std::env::var(WORKER) else { return };
+    let Ok(folder) = std::env::var(WORKER) else {
+        return;
+    };
     let params = params(Path::new(&folder));
     let run = || {
-        let mut ledger =
-            if exists(&params)? { Ledger::open(&params)? } else { Ledger::create(&params, genesis(at(0), "w", None))? };
+        let mut ledger = if exists(&params)? {
+            Ledger::open(&params)?
+        } else {
+            Ledger::create(&params, genesis(at(0), "w", None))?
+        };
         loop {
             let draw = ledger.next_sequence();
             let mut closing = closing(&ledger, &["EWR", "JFK", "LGA"], 2, draw);
-            closing.sealed = ["EWR", "JFK", "LGA"].map(|key| padded(closing.window, key, draw, 15_000)).to_vec();
+            closing.sealed = ["EWR", "JFK", "LGA"]
+                .map(|key| padded(closing.window, key, draw, 15_000))
+                .to_vec();
             ledger.pay(closing)?;
             // Only what was committed is announced; what was announced must be there for ever.
             println!("paid {} {}", ledger.head().sequence, ledger.head().digest);
             let accepted = *ledger.head();
-            while let Some(paid) = ledger.deliverable(&accepted, at(i64::MAX / 60_000_000), 1)?.pop() {
+            while let Some(paid) = ledger
+                .deliverable(&accepted, at(i64::MAX / 60_000_000), 1)?
+                .pop()
+            {
                 ledger.mark_published(std::slice::from_ref(&paid), paid.window().end)?;
             }
         }
@@ -707,12 +973,22 @@ fn worker() {
 }
 
 /// The newest row that the worker announced, and what it stopped with.
-fn run_worker(command: &mut Command, kill_after: Option<usize>) -> (Option<String>, Option<String>) {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+fn run_worker(
+    command: &mut Command,
+    kill_after: Option<usize>,
+) -> (Option<String>, Option<String>) {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut announced = None;
     let mut stopped = None;
     let mut count = 0;
-    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+    for line in BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+    {
         if let Some(paid) = line.split_once("paid ").map(|(_, paid)| paid) {
             announced = Some(paid.to_string());
             count += 1;
@@ -731,21 +1007,37 @@ fn assert_whole(folder: &Path, announced: Option<&str>) {
     let ledger = Ledger::open(&params(folder)).unwrap();
     if let Some((sequence, digest)) = announced.and_then(|paid| paid.split_once(' ')) {
         let head = format!(r#"{{"sequence":{sequence},"digest":"{digest}"}}"#);
-        assert!(ledger.contains(&serde_json::from_str(&head).unwrap()).unwrap(), "an announced row is gone");
+        assert!(
+            ledger
+                .contains(&serde_json::from_str(&head).unwrap())
+                .unwrap(),
+            "an announced row is gone"
+        );
     }
     // Every closed window is charged, exactly once.
     let closed = u64::try_from(ledger.next_window().micros() / 3_600_000_000).unwrap();
     let blocks = ledger.blocks(usize::MAX).unwrap().into_iter();
-    let spent = blocks.map(|(_, spent)| spent).fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
+    let spent = blocks
+        .map(|(_, spent)| spent)
+        .fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
     assert_eq!(spent, price(2 * closed));
-    let released = ledger.rows().unwrap().iter().filter(|row| matches!(row.row, Row::Window(_))).count();
+    let released = ledger
+        .rows()
+        .unwrap()
+        .iter()
+        .filter(|row| matches!(row.row, Row::Window(_)))
+        .count();
     assert_eq!(u64::try_from(released).unwrap(), closed);
 }
 
 fn this_program(shell: &str, folder: &Path) -> Command {
     let mut command = Command::new("bash");
     let program = std::env::current_exe().unwrap();
-    command.args(["-c", &format!("{shell} exec \"$0\" --exact ledger::worker --nocapture"), program.to_str().unwrap()]);
+    command.args([
+        "-c",
+        &format!("{shell} exec \"$0\" --exact ledger::worker --nocapture"),
+        program.to_str().unwrap(),
+    ]);
     command.env(WORKER, folder);
     command
 }
@@ -769,7 +1061,10 @@ fn a_disk_that_fills_up_stops_the_worker_and_leaves_a_whole_ledger() {
         let limited = format!("trap '' XFSZ; ulimit -f {kilobytes};");
         let (announced, stopped) = run_worker(&mut this_program(&limited, folder.path()), None);
         let stopped = stopped.expect("the worker says why it stops");
-        assert!(stopped.starts_with("Full") || stopped.starts_with("Disk"), "{stopped}");
+        assert!(
+            stopped.starts_with("Full") || stopped.starts_with("Disk"),
+            "{stopped}"
+        );
         stops.push(announced.clone());
         if exists(&params(folder.path())).unwrap() {
             assert_whole(folder.path(), announced.as_deref());
@@ -783,7 +1078,11 @@ fn a_disk_that_fills_up_stops_the_worker_and_leaves_a_whole_ledger() {
 
 fn bernstream(folder: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-    let output = command.current_dir(folder).args(arguments).output().unwrap();
+    let output = command
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
@@ -793,10 +1092,16 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = fs::read_to_string(root.join("config/files.toml")).unwrap();
-    let config = config.replace("2014-01-01T05", "2013-01-04T05").replace("/files\"", "\"");
+    let config = config
+        .replace("2014-01-01T05", "2013-01-04T05")
+        .replace("/files\"", "\"");
     fs::write(folder.path().join("config.toml"), config).unwrap();
     fs::create_dir(folder.path().join("flights")).unwrap();
-    fs::copy(root.join("tests/data/flights.parquet"), folder.path().join("flights/flights.parquet")).unwrap();
+    fs::copy(
+        root.join("tests/data/flights.parquet"),
+        folder.path().join("flights/flights.parquet"),
+    )
+    .unwrap();
     let ledger = |action| bernstream(folder.path(), &["ledger", action, "config.toml"]);
 
     assert!(!ledger("show").0);
@@ -807,49 +1112,88 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     assert!(
         is_fine
             && text.contains("byte for byte: 9")
-            && text.lines().last().is_some_and(|l| l.starts_with("verified: ")),
+            && text
+                .lines()
+                .last()
+                .is_some_and(|l| l.starts_with("verified: ")),
         "{text}"
     );
     let (is_fine, text) = ledger("export");
     assert!(is_fine && text.lines().count() == 4, "{text}");
-    assert!(!text.contains("ends") && !text.contains("salt") && !text.contains("note:"), "{text}");
-    assert_eq!(follow(&text.lines().map(str::to_owned).collect::<Vec<_>>()), 4);
-    let (is_fine, text) = bernstream(folder.path(), &["ledger", "export", "--secret", "config.toml"]);
-    assert!(is_fine && text.matches(r#""ends":"#).count() == 3 && text.matches("salt").count() == 4, "{text}");
+    assert!(
+        !text.contains("ends") && !text.contains("salt") && !text.contains("note:"),
+        "{text}"
+    );
+    assert_eq!(
+        follow(&text.lines().map(str::to_owned).collect::<Vec<_>>()),
+        4
+    );
+    let (is_fine, text) = bernstream(
+        folder.path(),
+        &["ledger", "export", "--secret", "config.toml"],
+    );
+    assert!(
+        is_fine && text.matches(r#""ends":"#).count() == 3 && text.matches("salt").count() == 4,
+        "{text}"
+    );
     assert!(ledger("show").1.contains("3 released"));
 
     // From the output alone: nobody needs the ledger.
     let output_only = || {
         let away = folder.path().join("away");
         fs::rename(folder.path().join("ledger"), &away).unwrap();
-        let found = bernstream(folder.path(), &["ledger", "verify", "--output-only", "config.toml"]);
+        let found = bernstream(
+            folder.path(),
+            &["ledger", "verify", "--output-only", "config.toml"],
+        );
         fs::rename(away, folder.path().join("ledger")).unwrap();
         found
     };
     let (is_fine, text) = output_only();
-    assert!(is_fine && text.contains("9 messages of the rows 1 to 3"), "{text}");
-    for said in ["pure differential privacy, at most 1 per block, for a record", "1 of 1", "has 0 left", "nothing that"]
-    {
+    assert!(
+        is_fine && text.contains("9 messages of the rows 1 to 3"),
+        "{text}"
+    );
+    for said in [
+        "pure differential privacy, at most 1 per block, for a record",
+        "1 of 1",
+        "has 0 left",
+        "nothing that",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
 
-    let lost = folder.path().join("out/flights/departure-delay/EWR/2013-01-02T050000Z.arrows");
+    let lost = folder
+        .path()
+        .join("out/flights/departure-delay/EWR/2013-01-02T050000Z.arrows");
     let bytes = fs::read(&lost).unwrap();
     fs::remove_file(&lost).unwrap();
     let (is_fine, text) = output_only();
-    assert!(is_fine && text.contains("departure-delay, key EWR, window 2013-01-02T05:00:00Z"), "{text}");
+    assert!(
+        is_fine && text.contains("departure-delay, key EWR, window 2013-01-02T05:00:00Z"),
+        "{text}"
+    );
     // Nothing is sent again that nobody has asked for.
     let (is_fine, text) = ledger("republish");
-    let asked =
-        "9 messages of 3 windows again, those that start from 2013-01-01T05:00:00Z to 2013-01-03T05:00:00Z: add --all";
+    let asked = "9 messages of 3 windows again, those that start from 2013-01-01T05:00:00Z to 2013-01-03T05:00:00Z: add --all";
     assert!(!is_fine && text.contains(asked) && !lost.exists(), "{text}");
-    assert!(bernstream(folder.path(), &["ledger", "republish", "config.toml", "--all"]).1.contains("published 9"));
+    assert!(
+        bernstream(
+            folder.path(),
+            &["ledger", "republish", "config.toml", "--all"]
+        )
+        .1
+        .contains("published 9")
+    );
     assert_eq!(fs::read(&lost).unwrap(), bytes);
     let other = lost.with_file_name("2013-01-09T050000Z.arrows");
     fs::write(&other, [bytes, vec![0]].concat()).unwrap();
     let (is_fine, text) = ledger("verify");
     // There is one verdict, and it comes last.
-    assert!(!is_fine && text.contains("2013-01-09") && !text.contains("verified"), "{text}");
+    assert!(
+        !is_fine && text.contains("2013-01-09") && !text.contains("verified"),
+        "{text}"
+    );
     let (is_fine, text) = output_only();
     assert!(!is_fine && text.contains("2013-01-09"), "{text}");
     fs::remove_file(&other).unwrap();
@@ -859,7 +1203,10 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     let says_how = |arguments: &[&str], words: &str| {
         let (is_fine, text) = bernstream(folder.path(), arguments);
         assert!(!is_fine && text.contains(words), "{text}");
-        assert!(text.contains(advice) && !text.contains("ledger init"), "{text}");
+        assert!(
+            text.contains(advice) && !text.contains("ledger init"),
+            "{text}"
+        );
     };
     let file = folder.path().join("ledger/ledger.sqlite");
     let whole = fs::read(&file).unwrap();
@@ -869,20 +1216,35 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     fs::remove_file(&file).unwrap();
     says_how(&["ledger", "verify", "config.toml"], "there is no ledger");
     says_how(&["run", "config.toml"], "may have been published already");
-    says_how(&["ledger", "init", "config.toml"], "may have been published already");
+    says_how(
+        &["ledger", "init", "config.toml"],
+        "may have been published already",
+    );
     fs::write(&file, &whole).unwrap();
 
     fs::remove_file(folder.path().join("out/witness")).unwrap();
-    for arguments in [["ledger", "verify", "config.toml"].as_slice(), &["ledger", "republish", "config.toml"]] {
+    for arguments in [
+        ["ledger", "verify", "config.toml"].as_slice(),
+        &["ledger", "republish", "config.toml"],
+    ] {
         says_how(arguments, "is missing; it is never created anew");
     }
-    says_how(&["run", "config.toml"], "is missing; it is never created anew");
+    says_how(
+        &["run", "config.toml"],
+        "is missing; it is never created anew",
+    );
 
     // An output without a synopsis proves nothing.
     fs::remove_dir_all(folder.path().join("out")).unwrap();
     for _ in ["no folder", "an empty folder"] {
-        let (is_fine, text) = bernstream(folder.path(), &["ledger", "verify", "--output-only", "config.toml"]);
-        assert!(!is_fine && text.contains("so there is nothing to verify"), "{text}");
+        let (is_fine, text) = bernstream(
+            folder.path(),
+            &["ledger", "verify", "--output-only", "config.toml"],
+        );
+        assert!(
+            !is_fine && text.contains("so there is nothing to verify"),
+            "{text}"
+        );
         fs::create_dir_all(folder.path().join("out")).unwrap();
     }
 }

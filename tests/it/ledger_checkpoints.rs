@@ -14,12 +14,15 @@ use bernstream_ledger as ledger;
 use bernstream_ledger::log::{Apart, Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing};
+use bernstream_ledger::{
+    Closing, Configuration, Digest, Evidence, Head, Ledger, OutputMessage, Standing,
+};
 use bernstream_synopsis::clock::Timestamp;
 use rusqlite::Connection;
 
 use crate::harness::ledger::{
-    Fate, MemorySink, MemoryWitness, Output, Told, Topic, at, closing, folder, format_4, genesis, padded, params, price,
+    Fate, MemorySink, MemoryWitness, Output, Told, Topic, at, closing, folder, format_4, genesis,
+    padded, params, price,
 };
 
 /// The topic of a log: its records by offset, and which topic it is.
@@ -41,12 +44,18 @@ impl Records {
 
     /// Deleted, and made anew.
     fn remake(&mut self) {
-        *self = Records { id: self.id + 1, ..Records::default() };
+        *self = Records {
+            id: self.id + 1,
+            ..Records::default()
+        };
     }
 
     /// The rows of its checkpoints, in the order of the log.
     fn checkpoints(&self) -> Vec<u64> {
-        self.kept.iter().filter_map(|(_, record)| named(record, "checkpoint")).collect()
+        self.kept
+            .iter()
+            .filter_map(|(_, record)| named(record, "checkpoint"))
+            .collect()
     }
 }
 
@@ -65,7 +74,10 @@ pub struct MemoryLog {
 
 impl MemoryLog {
     pub fn open(records: &Arc<Mutex<Records>>) -> LedgerLog {
-        let log = MemoryLog { records: records.clone(), read: None };
+        let log = MemoryLog {
+            records: records.clone(),
+            read: None,
+        };
         LedgerLog::new(Box::new(log), Key::new(&[1; 32]))
     }
 }
@@ -101,12 +113,18 @@ impl Log for MemoryLog {
 
     fn append(&mut self, appended: &[Vec<u8>]) -> Result<(), Error> {
         let mut records = self.records.lock().unwrap();
-        appended.iter().for_each(|record| records.push(record.clone()));
+        appended
+            .iter()
+            .for_each(|record| records.push(record.clone()));
         Ok(())
     }
 
     fn delete_before(&mut self, offset: i64) -> Result<(), Error> {
-        self.records.lock().unwrap().kept.retain(|(at, _)| *at >= offset);
+        self.records
+            .lock()
+            .unwrap()
+            .kept
+            .retain(|(at, _)| *at >= offset);
         Ok(())
     }
 }
@@ -153,7 +171,15 @@ impl Pipeline {
     fn with(disk: tempfile::TempDir, mut ledger: Ledger) -> Self {
         let (witness, output, log) = Default::default();
         ledger.attach_log(MemoryLog::open(&log));
-        Pipeline { disk, witness, output, log, ledger, draw: 0, delay: Duration::ZERO }
+        Pipeline {
+            disk,
+            witness,
+            output,
+            log,
+            ledger,
+            draw: 0,
+            delay: Duration::ZERO,
+        }
     }
 
     /// Another worker of it, with a disk of its own. Its draws are others.
@@ -164,7 +190,15 @@ impl Pipeline {
         let witness = self.witness.clone();
         let output = self.output.clone();
         let log = self.log.clone();
-        Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
+        Pipeline {
+            disk,
+            witness,
+            output,
+            log,
+            ledger,
+            draw: self.draw + 1_000_000,
+            delay: self.delay,
+        }
     }
 
     /// A worker on a clone of its disk, as blocks: nothing tells it from the original.
@@ -175,7 +209,11 @@ impl Pipeline {
         let kept = fs::read_to_string(self.disk.path().join("instance")).unwrap();
         let mut kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
         let about = fs::metadata(file(disk.path())).unwrap();
-        let made = about.created().ok().map(|made| made.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos());
+        let made = about.created().ok().map(|made| {
+            made.duration_since(std::time::UNIX_EPOCH)
+                .unwrap()
+                .as_nanos()
+        });
         assert_ne!(kept["place"]["number"], about.ino());
         let made = made.map(|made| serde_json::Number::from_u128(made).unwrap());
         kept["place"] = serde_json::json!({ "number": about.ino(), "made": made });
@@ -185,7 +223,15 @@ impl Pipeline {
         let witness = self.witness.clone();
         let output = self.output.clone();
         let log = self.log.clone();
-        Pipeline { disk, witness, output, log, ledger, draw: self.draw + 1_000_000, delay: self.delay }
+        Pipeline {
+            disk,
+            witness,
+            output,
+            log,
+            ledger,
+            draw: self.draw + 1_000_000,
+            delay: self.delay,
+        }
     }
 
     /// The next window: every one goes on with one noise, every hundredth with another.
@@ -210,9 +256,20 @@ impl Pipeline {
 
     /// One step, which may fail.
     pub fn try_step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
-        let inner = MemoryWitness { fate, ..MemoryWitness::new(&self.witness) };
-        let mut witness = Named { inner, identity: self.ledger.genesis().witness.clone() };
-        step(&mut self.ledger, &mut witness, &mut MemorySink::new(&self.output), now)
+        let inner = MemoryWitness {
+            fate,
+            ..MemoryWitness::new(&self.witness)
+        };
+        let mut witness = Named {
+            inner,
+            identity: self.ledger.genesis().witness.clone(),
+        };
+        step(
+            &mut self.ledger,
+            &mut witness,
+            &mut MemorySink::new(&self.output),
+            now,
+        )
     }
 
     pub fn step(&mut self, now: Timestamp, fate: Fate) -> Result<Progress, deliver::Error> {
@@ -249,14 +306,21 @@ impl Pipeline {
         let accepted = self.witness.borrow().accepted().expect("a claim").head;
         let now = self.ledger.next_window();
         let mut told = Told::default();
-        let built = MemoryLog::open(&self.log)
-            .restore_telling(&params(disk), &accepted, now, &mut |done, all| told.take(done, all))?;
+        let built = MemoryLog::open(&self.log).restore_telling(
+            &params(disk),
+            &accepted,
+            now,
+            &mut |done, all| told.take(done, all),
+        )?;
         assert_eq!(told.all, self.log.lock().unwrap().kept.len() as u64);
         told.is_done();
         // As a whole, and as a worker opens it.
         let mut told = Told::default();
         let whole = Ledger::inspect_telling(&params(disk), &mut |done, all| told.take(done, all))?;
-        assert_eq!((whole.count(), told.all), (whole.rows().unwrap().len() as u64, whole.count()));
+        assert_eq!(
+            (whole.count(), told.all),
+            (whole.rows().unwrap().len() as u64, whole.count())
+        );
         told.is_done();
         Ok((built, Ledger::open(&params(disk))?))
     }
@@ -278,8 +342,15 @@ impl Pipeline {
 pub fn assert_same(one: &Ledger, other: &Ledger) {
     let account = |ledger: &Ledger| {
         let block = ledger.newest_block().expect("a block");
-        let states: Vec<_> = ledger.slots().map(|slot| (slot.to_owned(), ledger.state(slot).unwrap())).collect();
-        let times = (ledger.next_window(), ledger.live_from(), ledger.last_block_end());
+        let states: Vec<_> = ledger
+            .slots()
+            .map(|slot| (slot.to_owned(), ledger.state(slot).unwrap()))
+            .collect();
+        let times = (
+            ledger.next_window(),
+            ledger.live_from(),
+            ledger.last_block_end(),
+        );
         (
             *ledger.head(),
             times,
@@ -295,14 +366,25 @@ pub fn assert_same(one: &Ledger, other: &Ledger) {
 }
 
 #[test]
-fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_on_with_the_same_account() {
+fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_on_with_the_same_account()
+ {
     let mut pipeline = Pipeline::new();
     pipeline.pass(1100);
-    let kept = pipeline.log.lock().unwrap().kept.iter().filter(|(_, record)| named(record, "row").is_some()).count();
+    let kept = pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .iter()
+        .filter(|(_, record)| named(record, "row").is_some())
+        .count();
     assert_eq!(pipeline.log.lock().unwrap().checkpoints(), [768, 1024]);
     assert_eq!(kept, 1100 - 768);
     let built = pipeline.lose_disk();
-    assert_eq!((built.checkpoint, built.newest, built.unpublished), (Some(1024), 1100, 0));
+    assert_eq!(
+        (built.checkpoint, built.newest, built.unpublished),
+        (Some(1024), 1100, 0)
+    );
     assert_eq!(built.rows, 2 + 1100 - 1024);
     let missing = pipeline.ledger.missing().expect("rows that are not there");
     assert_eq!((missing.first, missing.last), (1, 1023));
@@ -312,12 +394,19 @@ fn a_log_keeps_the_rows_of_two_checkpoints_and_whoever_is_built_from_them_goes_o
         assert!(pipeline.lose_disk().checkpoint.is_some());
         pipeline.pass(600);
         let accepted = *pipeline.ledger.head();
-        let moved = Ledger::inspect(&params(pipeline.disk.path())).unwrap().archive(&accepted, &mut |_| {}).unwrap();
-        assert!(moved.is_some_and(|(first, _)| first > pipeline.ledger.missing().unwrap().last), "{moved:?}");
+        let moved = Ledger::inspect(&params(pipeline.disk.path()))
+            .unwrap()
+            .archive(&accepted, &mut |_| {})
+            .unwrap();
+        assert!(
+            moved.is_some_and(|(first, _)| first > pipeline.ledger.missing().unwrap().last),
+            "{moved:?}"
+        );
         Ledger::inspect(&params(pipeline.disk.path())).unwrap();
     }
     let output = &pipeline.output.borrow().0;
-    let windows: std::collections::BTreeSet<_> = output.iter().map(|sealed| sealed.headers.clone()).collect();
+    let windows: std::collections::BTreeSet<_> =
+        output.iter().map(|sealed| sealed.headers.clone()).collect();
     assert_eq!(windows.len(), output.len(), "nothing was published twice");
 }
 
@@ -337,7 +426,12 @@ fn taken_again(
 fn message_of(pipeline: &Pipeline, sequence: u64, bytes: &[u8]) -> OutputMessage {
     let ledger = pipeline.ledger.genesis().ledger.clone();
     let place = "partition 0".to_owned();
-    OutputMessage { ledger, sequence, digest: Digest::of(bytes), place }
+    OutputMessage {
+        ledger,
+        sequence,
+        digest: Digest::of(bytes),
+        place,
+    }
 }
 
 #[test]
@@ -350,35 +444,81 @@ fn rows_whose_claims_are_lost_are_those_that_were_published_and_not_a_draw_that_
     other.ledger.hold().unwrap();
     pipeline.pass(2);
     let (head, void) = (*pipeline.ledger.head(), *other.ledger.head());
-    pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence <= 3);
+    pipeline
+        .witness
+        .borrow_mut()
+        .log
+        .retain(|claim| claim.head.sequence <= 3);
     let message = |sequence: u64, bytes: &[u8]| message_of(&pipeline, sequence, bytes);
-    let bytes: Vec<Vec<u8>> = pipeline.output.borrow().0.iter().map(|sealed| sealed.bytes.clone()).collect();
+    let bytes: Vec<Vec<u8>> = pipeline
+        .output
+        .borrow()
+        .0
+        .iter()
+        .map(|sealed| sealed.bytes.clone())
+        .collect();
     // By the marks of the log.
     assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
-    let is_other =
-        |error: ledger::Error, row: u64| matches!(error, ledger::Error::TwoBranches { row: found } if found == row);
-    assert!(is_other(taken_again(&pipeline, vec![], Some(void)).unwrap_err(), void.sequence));
+    let is_other = |error: ledger::Error, row: u64| matches!(error, ledger::Error::TwoBranches { row: found } if found == row);
+    assert!(is_other(
+        taken_again(&pipeline, vec![], Some(void)).unwrap_err(),
+        void.sequence
+    ));
     // By the output, also if only the first of the two is there: what comes after it may have been accepted too.
-    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "published").is_none());
+    pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .retain(|(_, record)| named(record, "published").is_none());
     let newest = vec![message(4, &bytes[3]), message(5, &bytes[4])];
     assert_eq!(taken_again(&pipeline, newest, None).unwrap(), Some(head));
-    assert_eq!(taken_again(&pipeline, vec![message(4, &bytes[3])], None).unwrap(), Some(head));
+    assert_eq!(
+        taken_again(&pipeline, vec![message(4, &bytes[3])], None).unwrap(),
+        Some(head)
+    );
     // By nothing: the longest chain that is there.
     assert_eq!(taken_again(&pipeline, vec![], None).unwrap(), Some(head));
     // Of another ledger it says nothing.
-    let foreign = OutputMessage { ledger: "another".to_owned(), ..message(9, b"") };
-    assert_eq!(taken_again(&pipeline, vec![foreign], None).unwrap(), Some(head));
+    let foreign = OutputMessage {
+        ledger: "another".to_owned(),
+        ..message(9, b"")
+    };
+    assert_eq!(
+        taken_again(&pipeline, vec![foreign], None).unwrap(),
+        Some(head)
+    );
     // Nobody has what was published, which is the message of this ledger that none of its rows has paid for.
-    for (row, innocent) in
-        [(6, OutputMessage { ledger: "another".to_owned(), ..message(6, b"") }), (5, message(5, &bytes[4]))]
-    {
-        let gone = OutputMessage { place: "partition 1".to_owned(), ..message(row, b"gone") };
-        let lost = taken_again(&pipeline, vec![innocent.clone(), gone.clone(), innocent], None).unwrap_err();
+    for (row, innocent) in [
+        (
+            6,
+            OutputMessage {
+                ledger: "another".to_owned(),
+                ..message(6, b"")
+            },
+        ),
+        (5, message(5, &bytes[4])),
+    ] {
+        let gone = OutputMessage {
+            place: "partition 1".to_owned(),
+            ..message(row, b"gone")
+        };
+        let lost = taken_again(
+            &pipeline,
+            vec![innocent.clone(), gone.clone(), innocent],
+            None,
+        )
+        .unwrap_err();
         assert!(
-            matches!(&lost, ledger::Error::LostClaims { row: found, .. } if *found == row) && !lost.is_transient(),
+            matches!(&lost, ledger::Error::LostClaims { row: found, .. } if *found == row)
+                && !lost.is_transient(),
             "{lost}"
         );
-        assert!(lost.to_string().contains("(a message in partition 1 says so)"), "{lost}");
+        assert!(
+            lost.to_string()
+                .contains("(a message in partition 1 says so)"),
+            "{lost}"
+        );
     }
 }
 
@@ -389,7 +529,11 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         let mut pipeline = Pipeline::new();
         pipeline.pass(windows);
         let built = pipeline.lose_disk();
-        assert_eq!(built.checkpoint.is_some(), windows == 300, "most rows are missing");
+        assert_eq!(
+            built.checkpoint.is_some(),
+            windows == 300,
+            "most rows are missing"
+        );
         let (_disk, behind) = copied(pipeline.disk.path());
         let mut other = pipeline.beside();
         other.pay();
@@ -400,15 +544,26 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
         assert_eq!(published.sequence, other.ledger.head().sequence);
         // As long as it is accepted, the rival gives way, and whoever is behind does.
         let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
-        other.ledger.gives_way(&log, published, None, &evidence).unwrap();
+        other
+            .ledger
+            .gives_way(&log, published, None, &evidence)
+            .unwrap();
         behind.gives_way(&log, published, None, &evidence).unwrap();
         // Its claim is lost, and that of its rival, which was sent before, is accepted.
-        pipeline.witness.borrow_mut().log.retain(|claim| claim.head.sequence < published.sequence);
+        pipeline
+            .witness
+            .borrow_mut()
+            .log
+            .retain(|claim| claim.head.sequence < published.sequence);
         for _ in 0..later {
             other.pay();
         }
         let accepted = pipeline.witness.borrow().accepted().map(|claim| claim.head);
-        let claim = other.ledger.claim(accepted.as_ref()).unwrap().expect("rows");
+        let claim = other
+            .ledger
+            .claim(accepted.as_ref())
+            .unwrap()
+            .expect("rows");
         pipeline.witness.borrow_mut().log.push(claim);
         let all: Vec<OutputMessage> = pipeline
             .output
@@ -427,26 +582,49 @@ fn a_row_that_was_published_and_another_one_of_its_number_that_was_accepted_are_
             );
             let of_log = taken_again(&pipeline, messages, None);
             let is_unknown = matches!(standing, Ok(Standing::Unknown(shown)) if shown.sequence() == published.sequence);
-            (is_unknown, matches!(of_log, Err(ledger::Error::TwoBranches { row }) if row == published.sequence))
+            (
+                is_unknown,
+                matches!(of_log, Err(ledger::Error::TwoBranches { row }) if row == published.sequence),
+            )
         };
         assert_eq!(is_found(vec![]), (false, true), "by its mark");
-        pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "published") != Some(published.sequence));
+        pipeline
+            .log
+            .lock()
+            .unwrap()
+            .kept
+            .retain(|(_, record)| named(record, "published") != Some(published.sequence));
         assert_eq!(is_found(vec![]), (false, false));
         // Missing rows, dropped ones, and those that the ledger has too.
         assert_eq!(is_found(all[..windows].to_vec()), (false, false));
-        assert_eq!(is_found(vec![newest.clone()]), (true, true), "by its message");
+        assert_eq!(
+            is_found(vec![newest.clone()]),
+            (true, true),
+            "by its message"
+        );
         // The disk that has it does not give way, also where only the output knows that it was published.
         let accepted = *other.ledger.head();
         let (disk, unaware) = copied(pipeline.disk.path());
-        let forget = format!("UPDATE outbox SET published_at = NULL WHERE sequence = {}", published.sequence);
-        Connection::open(disk.path().join("ledger.sqlite")).unwrap().execute(&forget, []).unwrap();
+        let forget = format!(
+            "UPDATE outbox SET published_at = NULL WHERE sequence = {}",
+            published.sequence
+        );
+        Connection::open(disk.path().join("ledger.sqlite"))
+            .unwrap()
+            .execute(&forget, [])
+            .unwrap();
         let gives_way = |ledger: &Ledger, messages: Vec<OutputMessage>| {
             let mut log = MemoryLog::open(&pipeline.log);
             let evidence = Evidence::gather(messages, Some(&mut log)).unwrap();
             ledger.gives_way(&log, accepted, None, &evidence)
         };
-        for refused in [gives_way(&pipeline.ledger, vec![]), gives_way(&unaware, vec![newest])] {
-            assert!(matches!(refused, Err(ledger::Error::TwoBranches { row }) if row == published.sequence));
+        for refused in [
+            gives_way(&pipeline.ledger, vec![]),
+            gives_way(&unaware, vec![newest]),
+        ] {
+            assert!(
+                matches!(refused, Err(ledger::Error::TwoBranches { row }) if row == published.sequence)
+            );
         }
         gives_way(&unaware, vec![]).unwrap();
     }
@@ -458,24 +636,47 @@ fn what_a_worker_remembers_of_a_ledger_that_was_replaced_is_not_missed() {
     old.pass(3);
     let remembered = *old.ledger.head();
     let disk = folder();
-    let ledger = Ledger::create(&params(disk.path()), genesis(at(0), "0", Some(remembered))).unwrap();
-    let mut new = Pipeline { witness: old.witness.clone(), ..Pipeline::with(disk, ledger) };
+    let ledger =
+        Ledger::create(&params(disk.path()), genesis(at(0), "0", Some(remembered))).unwrap();
+    let mut new = Pipeline {
+        witness: old.witness.clone(),
+        ..Pipeline::with(disk, ledger)
+    };
     new.pass(2);
     assert_eq!(taken_again(&new, vec![], Some(remembered)).unwrap(), None);
     let mut log = MemoryLog::open(&new.log);
     let evidence = Evidence::gather(vec![], Some(&mut log)).unwrap();
-    old.ledger.gives_way(&log, *new.ledger.head(), None, &evidence).unwrap();
-    let standing = new.ledger.standing(Some(new.ledger.head()), Some(remembered), &Evidence::default()).unwrap();
+    old.ledger
+        .gives_way(&log, *new.ledger.head(), None, &evidence)
+        .unwrap();
+    let standing = new
+        .ledger
+        .standing(
+            Some(new.ledger.head()),
+            Some(remembered),
+            &Evidence::default(),
+        )
+        .unwrap();
     assert_eq!(standing, Standing::Agrees);
     // Of its own rows it is.
-    let void = Head { digest: Digest::of(b"another"), ..*new.ledger.head() };
-    assert!(matches!(taken_again(&new, vec![], Some(void)), Err(ledger::Error::TwoBranches { .. })));
+    let void = Head {
+        digest: Digest::of(b"another"),
+        ..*new.ledger.head()
+    };
+    assert!(matches!(
+        taken_again(&new, vec![], Some(void)),
+        Err(ledger::Error::TwoBranches { .. })
+    ));
 }
 
 /// Another ledger on a copy of a disk.
 fn copied(disk: &Path) -> (tempfile::TempDir, Ledger) {
     let copy = folder();
-    fs::copy(disk.join("ledger.sqlite"), copy.path().join("ledger.sqlite")).unwrap();
+    fs::copy(
+        disk.join("ledger.sqlite"),
+        copy.path().join("ledger.sqlite"),
+    )
+    .unwrap();
     let ledger = Ledger::open(&params(copy.path())).unwrap();
     (copy, ledger)
 }
@@ -491,18 +692,28 @@ fn a_ledger_that_is_behind_takes_what_it_lacks_as_long_as_the_log_has_it() {
         let accepted = *pipeline.ledger.head();
         let now = pipeline.ledger.next_window();
         let mut log = MemoryLog::open(&pipeline.log);
-        assert_eq!(old.rows_behind(&mut log, accepted).unwrap(), (behind < 1000).then_some(behind as u64));
+        assert_eq!(
+            old.rows_behind(&mut log, accepted).unwrap(),
+            (behind < 1000).then_some(behind as u64)
+        );
         let apart = old.catch_up(&mut log, accepted, now).unwrap();
         if behind < 1000 {
             assert_eq!(apart, None);
             assert_same(&old, &pipeline.ledger);
-            assert_eq!((old.missing(), old.unpublished().unwrap()), (None, 0), "all rows, and what was published");
+            assert_eq!(
+                (old.missing(), old.unpublished().unwrap()),
+                (None, 0),
+                "all rows, and what was published"
+            );
             old.verify_all().unwrap();
         } else {
             assert_eq!((apart, *old.head()), (Some(Apart::Gone), before));
             drop(old);
             log.restore(&params(disk.path()), &accepted, now).unwrap();
-            assert_same(&Ledger::open(&params(disk.path())).unwrap(), &pipeline.ledger);
+            assert_same(
+                &Ledger::open(&params(disk.path())).unwrap(),
+                &pipeline.ledger,
+            );
         }
     }
 }
@@ -514,7 +725,11 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
         let mut pipeline = Pipeline::new();
         pipeline.pass(20);
         let (disk, old) = copied(pipeline.disk.path());
-        let mut other = Pipeline { ledger: old, draw: 9_000, ..pipeline.beside() };
+        let mut other = Pipeline {
+            ledger: old,
+            draw: 9_000,
+            ..pipeline.beside()
+        };
         for _ in 0..own {
             other.pay();
         }
@@ -524,11 +739,17 @@ fn a_ledger_with_a_row_that_lost_is_left_as_it_is_and_a_new_one_is_built() {
         let now = pipeline.ledger.next_window();
         let mut log = MemoryLog::open(&pipeline.log);
         assert_eq!(other.ledger.rows_behind(&mut log, accepted).unwrap(), None);
-        assert_eq!(other.ledger.catch_up(&mut log, accepted, now).unwrap(), Some(Apart::Lost));
+        assert_eq!(
+            other.ledger.catch_up(&mut log, accepted, now).unwrap(),
+            Some(Apart::Lost)
+        );
         assert_eq!(*other.ledger.head(), lost);
         drop(other);
         log.restore(&params(disk.path()), &accepted, now).unwrap();
-        assert_same(&Ledger::open(&params(disk.path())).unwrap(), &pipeline.ledger);
+        assert_same(
+            &Ledger::open(&params(disk.path())).unwrap(),
+            &pipeline.ledger,
+        );
     }
 }
 
@@ -540,7 +761,11 @@ fn what_is_too_large_to_be_kept_at_once_is_taken_in_portions() {
     for _ in 0..3 {
         let mut closing = pipeline.closing();
         let now = closing.window.end;
-        closing.sealed = closing.sealed.iter().map(|_| padded(closing.window, "k", pipeline.draw, 25 << 20)).collect();
+        closing.sealed = closing
+            .sealed
+            .iter()
+            .map(|_| padded(closing.window, "k", pipeline.draw, 25 << 20))
+            .collect();
         pipeline.ledger.pay(closing).unwrap();
         pipeline.deliver(now);
     }
@@ -562,7 +787,16 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
     let first = pipeline.ledger.next_window();
     let reach = Duration::ZERO;
     let ended = Vec::new();
-    pipeline.ledger.reconfigure(Configuration { settings, first, reach, ended, until: None }).unwrap();
+    pipeline
+        .ledger
+        .reconfigure(Configuration {
+            settings,
+            first,
+            reach,
+            ended,
+            until: None,
+        })
+        .unwrap();
     pipeline.deliver(first);
     assert_eq!(pipeline.lose_disk().checkpoint, Some(512));
     let block = pipeline.ledger.newest_block().unwrap().0;
@@ -575,7 +809,10 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
         closing.charges[0].1 = price(tenths);
         pipeline.ledger.pay(closing)
     };
-    assert!(matches!(pay(&mut pipeline, 7), Err(ledger::Error::Refused { .. })));
+    assert!(matches!(
+        pay(&mut pipeline, 7),
+        Err(ledger::Error::Refused { .. })
+    ));
     pay(&mut pipeline, 6).unwrap();
 }
 
@@ -589,8 +826,14 @@ fn whatever_is_deleted_a_ledger_can_be_built_even_if_the_newest_checkpoint_is_lo
         // An append whose acknowledgement got lost is sent again.
         let copies: Vec<Vec<u8>> = {
             let log = pipeline.log.lock().unwrap();
-            let of_newest = |record: &[u8]| named(record, "checkpoint").is_some_and(|row| Some(row) == newest);
-            log.kept.iter().map(|(_, record)| record).filter(|record| of_newest(record)).cloned().collect()
+            let of_newest =
+                |record: &[u8]| named(record, "checkpoint").is_some_and(|row| Some(row) == newest);
+            log.kept
+                .iter()
+                .map(|(_, record)| record)
+                .filter(|record| of_newest(record))
+                .cloned()
+                .collect()
         };
         if let [only] = copies.as_slice() {
             pipeline.log.lock().unwrap().push(only.clone());
@@ -598,15 +841,13 @@ fn whatever_is_deleted_a_ledger_can_be_built_even_if_the_newest_checkpoint_is_lo
         let (_, ledger) = pipeline.built_in(folder().path()).unwrap();
         assert_same(&ledger, &pipeline.ledger);
         let whole = pipeline.log.lock().unwrap().kept.clone();
-        pipeline
-            .log
-            .lock()
-            .unwrap()
-            .kept
-            .retain(|(_, record)| named(record, "checkpoint").is_none_or(|row| Some(row) != newest));
+        pipeline.log.lock().unwrap().kept.retain(|(_, record)| {
+            named(record, "checkpoint").is_none_or(|row| Some(row) != newest)
+        });
         let without = pipeline.built_in(folder().path());
-        let (built, ledger) =
-            without.unwrap_or_else(|error| panic!("after row {}: {error}", pipeline.ledger.head().sequence));
+        let (built, ledger) = without.unwrap_or_else(|error| {
+            panic!("after row {}: {error}", pipeline.ledger.head().sequence)
+        });
         assert!(built.checkpoint < newest || newest.is_none());
         assert_same(&ledger, &pipeline.ledger);
         pipeline.log.lock().unwrap().kept = whole;
@@ -635,8 +876,12 @@ fn a_changed_checkpoint_is_refused() {
     let mut pipeline = Pipeline::new();
     pipeline.pass(1040);
     let whole = pipeline.log.lock().unwrap().kept.clone();
-    let place =
-        |row| whole.iter().position(|(_, record)| named(record, "checkpoint") == Some(row)).expect("a checkpoint");
+    let place = |row| {
+        whole
+            .iter()
+            .position(|(_, record)| named(record, "checkpoint") == Some(row))
+            .expect("a checkpoint")
+    };
     let change = |row, byte: usize| {
         let mut changed = whole.clone();
         let record = &mut changed[place(row)].1;
@@ -656,7 +901,10 @@ fn a_changed_checkpoint_is_refused() {
     pipeline.log.lock().unwrap().kept = none;
     let disk = folder();
     let error = pipeline.built_in(disk.path()).unwrap_err();
-    assert!(error.is_log_unavailable() && error.to_string().contains("row 768"), "{error}");
+    assert!(
+        error.is_log_unavailable() && error.to_string().contains("row 768"),
+        "{error}"
+    );
     assert!(!disk.path().join("ledger.sqlite").exists());
 }
 
@@ -678,9 +926,16 @@ fn an_edit_of_what_a_ledger_says_of_its_missing_rows_is_noticed() {
         let copy = folder();
         let file = copy.path().join("ledger.sqlite");
         fs::copy(pipeline.disk.path().join("ledger.sqlite"), &file).unwrap();
-        assert_eq!(Connection::open(&file).unwrap().execute(edit, []).unwrap(), 1, "{edit}");
+        assert_eq!(
+            Connection::open(&file).unwrap().execute(edit, []).unwrap(),
+            1,
+            "{edit}"
+        );
         let outcome = Ledger::inspect(&params(copy.path()));
-        assert!(matches!(outcome, Err(ledger::Error::Damaged { .. })), "{edit}");
+        assert!(
+            matches!(outcome, Err(ledger::Error::Damaged { .. })),
+            "{edit}"
+        );
     }
 }
 
@@ -689,15 +944,31 @@ fn a_row_that_is_missing_after_the_checkpoint_is_waited_for() {
     let mut pipeline = Pipeline::new();
     pipeline.pass(800);
     let whole = pipeline.log.lock().unwrap().kept.clone();
-    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "row") != Some(780));
+    pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .retain(|(_, record)| named(record, "row") != Some(780));
     let disk = folder();
     let error = pipeline.built_in(disk.path()).unwrap_err();
-    assert!(error.is_log_unavailable() && error.to_string().contains("row 780"), "{error}");
+    assert!(
+        error.is_log_unavailable() && error.to_string().contains("row 780"),
+        "{error}"
+    );
     assert!(!disk.path().join("ledger.sqlite").exists());
     // What was lost before the checkpoint is not.
     pipeline.log.lock().unwrap().kept = whole;
-    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "row") != Some(700));
-    assert_eq!(pipeline.built_in(disk.path()).unwrap().0.checkpoint, Some(768));
+    pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .retain(|(_, record)| named(record, "row") != Some(700));
+    assert_eq!(
+        pipeline.built_in(disk.path()).unwrap().0.checkpoint,
+        Some(768)
+    );
 }
 
 #[test]
@@ -712,15 +983,28 @@ fn a_checkpoint_whose_noise_a_lost_row_has_replaced_is_not_used() {
     // Nor does it take the place of a row that is lost.
     let accepted = pipeline.witness.borrow().accepted().unwrap().head;
     let whole = pipeline.log.lock().unwrap().kept.clone();
-    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "row") != Some(100));
+    pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .retain(|(_, record)| named(record, "row") != Some(100));
     let looked_at = Ledger::inspect(&params(pipeline.disk.path())).unwrap();
-    let (lacking, _) = looked_at.compare(&mut MemoryLog::open(&pipeline.log), accepted).unwrap();
-    assert_eq!(lacking.iter().map(|head| head.sequence).collect::<Vec<_>>(), [100]);
+    let (lacking, _) = looked_at
+        .compare(&mut MemoryLog::open(&pipeline.log), accepted)
+        .unwrap();
+    assert_eq!(
+        lacking.iter().map(|head| head.sequence).collect::<Vec<_>>(),
+        [100]
+    );
     pipeline.log.lock().unwrap().kept = whole;
     let disk = folder();
     let (built, ledger) = pipeline.built_in(disk.path()).unwrap();
     assert_eq!((built.checkpoint, built.newest), (None, 256));
-    assert_eq!(ledger.state("every").unwrap(), Some(256_u64.to_be_bytes().to_vec()));
+    assert_eq!(
+        ledger.state("every").unwrap(),
+        Some(256_u64.to_be_bytes().to_vec())
+    );
     // Whoever goes on gives the log one that is of use.
     (pipeline.disk, pipeline.ledger) = (disk, ledger);
     pipeline.ledger.attach_log(MemoryLog::open(&pipeline.log));
@@ -738,8 +1022,13 @@ fn a_ledger_whose_noise_is_not_in_the_log_is_not_built() {
     let now = pipeline.pay();
     assert!(pipeline.step(now, Fate::Lost).is_err());
     let disk = folder();
-    let error = MemoryLog::open(&pipeline.log).restore(&params(disk.path()), &accepted, now).unwrap_err();
-    assert!(error.is_log_unavailable() && error.to_string().contains("row 4"), "{error}");
+    let error = MemoryLog::open(&pipeline.log)
+        .restore(&params(disk.path()), &accepted, now)
+        .unwrap_err();
+    assert!(
+        error.is_log_unavailable() && error.to_string().contains("row 4"),
+        "{error}"
+    );
     assert!(!disk.path().join("ledger.sqlite").exists());
 }
 
@@ -755,7 +1044,11 @@ fn a_log_that_was_made_anew_gets_a_checkpoint_instead_of_the_rows_before_it() {
         pipeline.pass(1);
         let log = pipeline.log.lock().unwrap();
         assert_eq!(log.checkpoints(), [512]);
-        assert!(log.kept.iter().all(|(_, record)| named(record, "row").is_none_or(|row| row > 512)));
+        assert!(
+            log.kept
+                .iter()
+                .all(|(_, record)| named(record, "row").is_none_or(|row| row > 512))
+        );
     }
     assert_eq!(pipeline.lose_disk().checkpoint, Some(512));
     // So does a ledger that only has what comes after a checkpoint, when nothing of the log is left.
@@ -780,7 +1073,14 @@ fn the_log_of_an_older_ledger_is_read_from_its_first_row_until_there_is_a_checkp
     pipeline.pass(200);
     assert_eq!(pipeline.log.lock().unwrap().checkpoints(), [768]);
     pipeline.pass(300);
-    let log_begins = pipeline.log.lock().unwrap().kept.iter().filter_map(|(_, record)| named(record, "row")).min();
+    let log_begins = pipeline
+        .log
+        .lock()
+        .unwrap()
+        .kept
+        .iter()
+        .filter_map(|(_, record)| named(record, "row"))
+        .min();
     assert_eq!(log_begins, Some(769));
     assert_eq!(pipeline.lose_disk().checkpoint, Some(1024));
 }
@@ -793,13 +1093,25 @@ fn nothing_is_deleted_from_a_log_that_has_rows_of_another_pipeline_or_of_another
         let ledger = Ledger::create(&params(disk.path()), genesis(at(0), witness, None)).unwrap();
         let mut other = Pipeline::with(disk, ledger);
         other.log = pipeline.log.clone();
-        let log = MemoryLog { records: pipeline.log.clone(), read: None };
-        other.ledger.attach_log(LedgerLog::new(Box::new(log), Key::new(&[key; 32])));
+        let log = MemoryLog {
+            records: pipeline.log.clone(),
+            read: None,
+        };
+        other
+            .ledger
+            .attach_log(LedgerLog::new(Box::new(log), Key::new(&[key; 32])));
         other.pass(3);
         pipeline.pass(800);
         let refusal = pipeline.ledger.log_refusal();
-        assert!(refusal.is_some_and(|why| why.contains("rows of another pipeline")), "{key}");
-        assert_eq!(pipeline.log.lock().unwrap().kept.first().map(|(at, _)| *at), Some(0), "{key}");
+        assert!(
+            refusal.is_some_and(|why| why.contains("rows of another pipeline")),
+            "{key}"
+        );
+        assert_eq!(
+            pipeline.log.lock().unwrap().kept.first().map(|(at, _)| *at),
+            Some(0),
+            "{key}"
+        );
         // Whoever goes on elsewhere may delete there.
         pipeline.log = Arc::default();
         pipeline.ledger.attach_log(MemoryLog::open(&pipeline.log));
@@ -821,8 +1133,13 @@ fn what_is_not_published_when_a_disk_is_lost_comes_before_no_checkpoint() {
     assert_eq!((built.checkpoint, built.unpublished), (Some(256), 600));
     pipeline.deliver(pipeline.ledger.next_window().plus(pipeline.delay));
     let output = &pipeline.output.borrow().0;
-    let windows: std::collections::BTreeSet<_> = output.iter().map(|sealed| sealed.headers.clone()).collect();
-    assert_eq!((windows.len(), output.len()), (1000, 1000), "every window, once");
+    let windows: std::collections::BTreeSet<_> =
+        output.iter().map(|sealed| sealed.headers.clone()).collect();
+    assert_eq!(
+        (windows.len(), output.len()),
+        (1000, 1000),
+        "every window, once"
+    );
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture what_a_log_costs`
@@ -834,13 +1151,29 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
     for more in [1_000, 3_000, 12_000] {
         pipeline.pass(more);
         windows += more;
-        let claims: usize = pipeline.witness.borrow().log.iter().map(|claim| claim.encode().len()).sum();
+        let claims: usize = pipeline
+            .witness
+            .borrow()
+            .log
+            .iter()
+            .map(|claim| claim.encode().len())
+            .sum();
         let (written, kept) = {
             let log = pipeline.log.lock().unwrap();
-            (log.written, log.kept.iter().map(|(_, record)| record.len()).sum::<usize>())
+            (
+                log.written,
+                log.kept
+                    .iter()
+                    .map(|(_, record)| record.len())
+                    .sum::<usize>(),
+            )
         };
         let begun = std::time::Instant::now();
-        let built = MemoryLog::open(&pipeline.log).restore(&params(folder().path()), pipeline.ledger.head(), at(0));
+        let built = MemoryLog::open(&pipeline.log).restore(
+            &params(folder().path()),
+            pipeline.ledger.head(),
+            at(0),
+        );
         println!(
             "{windows} windows of one message of 800 bytes: {} bytes a window were appended to the log and {} to the witness; the log \
              keeps {kept} bytes; a ledger is built of {} bytes in {:.3} s",
@@ -856,10 +1189,21 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
     let mut old = Pipeline::with(folder(), Ledger::open(&params(disk.path())).unwrap());
     old.deliver(old.ledger.next_window());
     let begun = std::time::Instant::now();
-    let built = MemoryLog::open(&old.log).restore(&params(folder().path()), old.ledger.head(), at(0)).unwrap();
+    let built = MemoryLog::open(&old.log)
+        .restore(&params(folder().path()), old.ledger.head(), at(0))
+        .unwrap();
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{} rows without a checkpoint: {} bytes, {seconds:.1} s", built.rows, built.bytes);
-    for (what, rows) in [("a year of minutes", 525_600.0), ("a month of seconds", 2_592_000.0)] {
-        println!("{what}, if every row takes as long: {:.0} s", seconds * rows / built.rows as f64);
+    println!(
+        "{} rows without a checkpoint: {} bytes, {seconds:.1} s",
+        built.rows, built.bytes
+    );
+    for (what, rows) in [
+        ("a year of minutes", 525_600.0),
+        ("a month of seconds", 2_592_000.0),
+    ] {
+        println!(
+            "{what}, if every row takes as long: {:.0} s",
+            seconds * rows / built.rows as f64
+        );
     }
 }

@@ -66,23 +66,42 @@ impl Pipeline {
     fn new(messages: usize) -> Self {
         let folder = folder();
         fs::create_dir(folder.path().join("ledger")).unwrap();
-        let text = ["in", "out", "ledger"].iter().fold(CONFIGURATION.to_owned(), |text, name| {
-            text.replace(&format!("path = \"{name}\""), &format!("path = \"{}\"", folder.path().join(name).display()))
-        });
+        let text = ["in", "out", "ledger"]
+            .iter()
+            .fold(CONFIGURATION.to_owned(), |text, name| {
+                text.replace(
+                    &format!("path = \"{name}\""),
+                    &format!("path = \"{}\"", folder.path().join(name).display()),
+                )
+            });
         fs::write(folder.path().join("bernstream.toml"), text).unwrap();
         let settings = Settings::load(&folder.path().join("bernstream.toml")).unwrap();
-        let mut witness = settings.output.open_witness_remembering(&settings.ledger.path).unwrap();
+        let mut witness = settings
+            .output
+            .open_witness_remembering(&settings.ledger.path)
+            .unwrap();
         let genesis = genesis(at(0), &witness.identity().unwrap(), None);
         let ledger = Ledger::create(&settings.ledger, genesis).unwrap();
-        let keys = (0..messages).map(|key| format!("costs/key-{key}")).collect();
-        Pipeline { folder, settings, ledger, witness, keys }
+        let keys = (0..messages)
+            .map(|key| format!("costs/key-{key}"))
+            .collect();
+        Pipeline {
+            folder,
+            settings,
+            ledger,
+            witness,
+            keys,
+        }
     }
 
     /// Closes, pays for, claims and publishes so many windows.
     fn pass(&mut self, windows: usize) {
         for _ in 0..windows {
             let start = self.ledger.next_window();
-            let window = Span { start, end: start.plus(Duration::from_secs(60)) };
+            let window = Span {
+                start,
+                end: start.plus(Duration::from_secs(60)),
+            };
             let sealed = self.keys.iter().map(|key| sealed(window, key, 0)).collect();
             let closing = Closing {
                 window,
@@ -93,7 +112,13 @@ impl Pipeline {
             };
             self.ledger.pay(closing).unwrap();
             loop {
-                let done = step(&mut self.ledger, &mut *self.witness, &mut Nowhere, window.end).unwrap();
+                let done = step(
+                    &mut self.ledger,
+                    &mut *self.witness,
+                    &mut Nowhere,
+                    window.end,
+                )
+                .unwrap();
                 if !done.has_claimed && done.next_due.is_none() {
                     break;
                 }
@@ -109,14 +134,22 @@ impl Pipeline {
     #[cfg(target_os = "linux")]
     fn command(&self, name: &str) -> u64 {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-        command.args(["ledger", name]).arg(self.folder.path().join("bernstream.toml")).stdout(Stdio::null());
+        command
+            .args(["ledger", name])
+            .arg(self.folder.path().join("bernstream.toml"))
+            .stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let status = format!("/proc/{}/status", child.id());
         let mut most = 0;
         let ended = loop {
             let text = fs::read_to_string(&status).unwrap_or_default();
-            let now =
-                text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+            let now = text.lines().find_map(|line| {
+                line.strip_prefix("VmHWM:")?
+                    .split_whitespace()
+                    .next()?
+                    .parse()
+                    .ok()
+            });
             most = most.max(now.unwrap_or(0));
             if let Some(ended) = child.try_wait().unwrap() {
                 break ended;
@@ -139,7 +172,10 @@ impl Pipeline {
         let file = rusqlite::Connection::open(self.path().join("ledger.sqlite")).unwrap();
         let sizes = "SELECT tbl_name = 'rows', sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY 1";
         let mut sizes = file.prepare(sizes).unwrap();
-        let sizes = sizes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(|size| size.unwrap());
+        let sizes = sizes
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .map(|size| size.unwrap());
         let sizes: std::collections::BTreeMap<bool, i64> = sizes.collect();
         let chain = sizes[&true];
         let beyond = sizes[&false];
@@ -169,15 +205,27 @@ fn an_old_row_costs_little_more_than_its_chain() {
     // The last hour keeps its messages.
     let newest = kept * 62 / 60;
     let bound = i64::try_from(windows * 500 + windows * messages * 100).unwrap();
-    assert!(beyond - newest < bound, "the bound: {beyond} bytes beyond the chain");
-    assert!(beyond - newest < 200 * i64::try_from(windows).unwrap(), "as measured: {beyond} bytes beyond the chain");
+    assert!(
+        beyond - newest < bound,
+        "the bound: {beyond} bytes beyond the chain"
+    );
+    assert!(
+        beyond - newest < 200 * i64::try_from(windows).unwrap(),
+        "as measured: {beyond} bytes beyond the chain"
+    );
     let ledger = Ledger::inspect(&pipeline.settings.ledger).unwrap();
-    let (first, last) = ledger.archive(pipeline.ledger.head(), &mut |_| {}).unwrap().unwrap();
+    let (first, last) = ledger
+        .archive(pipeline.ledger.head(), &mut |_| {})
+        .unwrap()
+        .unwrap();
     let moved = last + 1 - first;
     let archived = pipeline.archived();
     println!("{moved} windows in {archived} bytes of archive");
     // Two digests of a message and two of a row do not compress.
-    assert!(moved > 500 && archived < moved * (200 + 12 * 100), "{moved} windows in {archived} bytes");
+    assert!(
+        moved > 500 && archived < moved * (200 + 12 * 100),
+        "{moved} windows in {archived} bytes"
+    );
     Ledger::inspect(&pipeline.settings.ledger).unwrap();
 }
 
@@ -224,7 +272,10 @@ fn publishing_a_large_window_takes_no_longer_for_each_message_than_a_small_one()
         let folder = folder();
         publishing(folder.path(), windows, messages)
     });
-    assert!(large < 5 * small, "{large:?} a message in a window of 6000, {small:?} in one of 60");
+    assert!(
+        large < 5 * small,
+        "{large:?} a message in a window of 6000, {small:?} in one of 60"
+    );
 }
 
 #[test]
@@ -237,7 +288,10 @@ fn what_verifying_keeps_in_memory_of_a_message_is_little() {
     });
     let of_a_message = taken[1].saturating_sub(taken[0]) as f64 / 60_000.0;
     println!("{taken:?} bytes: {of_a_message:.0} a message");
-    assert!(of_a_message < 120.0, "{of_a_message} bytes a message, {taken:?}");
+    assert!(
+        of_a_message < 120.0,
+        "{of_a_message} bytes a message, {taken:?}"
+    );
 }
 
 /// Run it by its name, with `--ignored --nocapture`.
@@ -250,7 +304,11 @@ fn what_verifying_a_million_messages_takes() {
         pipeline.pass(windows);
         let started = Instant::now();
         let most = pipeline.command("verify");
-        println!("{} messages: {most} bytes, {:?}", pipeline.ledger.head().sequence * 60, started.elapsed());
+        println!(
+            "{} messages: {most} bytes, {:?}",
+            pipeline.ledger.head().sequence * 60,
+            started.elapsed()
+        );
     }
 }
 
@@ -279,7 +337,10 @@ fn tell_costs(windows: usize, messages: usize) {
     pipeline = starts(pipeline);
     let memory = params.path.join("witness-place");
     let witness = pipeline.folder.path().join("out/witness");
-    println!("  the witness has {} bytes", fs::metadata(&witness).unwrap().len());
+    println!(
+        "  the witness has {} bytes",
+        fs::metadata(&witness).unwrap().len()
+    );
     let started = Instant::now();
     FileWitness::open(&witness).unwrap();
     clock("the witness is read from its beginning in", started);
@@ -289,12 +350,21 @@ fn tell_costs(windows: usize, messages: usize) {
     let verify = |pipeline: &Pipeline| {
         let started = Instant::now();
         let most = pipeline.command("verify");
-        clock(&format!("verified with at most {} MB in", most / 1_000_000), started);
+        clock(
+            &format!("verified with at most {} MB in", most / 1_000_000),
+            started,
+        );
     };
     verify(&pipeline);
     let started = Instant::now();
-    let moved = Ledger::inspect(&params).unwrap().archive(&head, &mut |_| {}).unwrap();
-    clock(&format!("{moved:?} moved to an archive, with a verification, in"), started);
+    let moved = Ledger::inspect(&params)
+        .unwrap()
+        .archive(&head, &mut |_| {})
+        .unwrap();
+    clock(
+        &format!("{moved:?} moved to an archive, with a verification, in"),
+        started,
+    );
     pipeline.costs("  the ledger without them");
     let archived = pipeline.archived();
     println!(

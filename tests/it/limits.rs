@@ -25,7 +25,10 @@ fn run_within(megabytes: u64) -> Output {
     std::fs::write(&configuration, text).expect("it is written");
     let script = format!("ulimit -v {}; exec \"$0\" run \"$1\"", megabytes * 1024);
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script, env!("CARGO_BIN_EXE_bernstream")]).arg(configuration).env_remove("MALLOC_ARENA_MAX");
+    shell
+        .args(["-c", &script, env!("CARGO_BIN_EXE_bernstream")])
+        .arg(configuration)
+        .env_remove("MALLOC_ARENA_MAX");
     shell.current_dir(folder.path()).output().expect("it runs")
 }
 
@@ -35,7 +38,10 @@ fn too_little_address_space_is_said_before_anything_starts() {
         let ended = run_within(megabytes);
         let words = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(70), "{megabytes} MB: {words}");
-        assert!(words.contains("the address space of this process is limited to"), "{megabytes} MB: {words}");
+        assert!(
+            words.contains("the address space of this process is limited to"),
+            "{megabytes} MB: {words}"
+        );
         assert!(words.contains("memory.max"), "what to do instead: {words}");
     }
 }
@@ -88,25 +94,50 @@ fn used_and_promised(keys: usize) -> (u64, u64) {
     of_keys(folder.path(), keys);
     let command = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-        command.args(arguments).arg("bernstream.toml").current_dir(folder.path());
+        command
+            .args(arguments)
+            .arg("bernstream.toml")
+            .current_dir(folder.path());
         command
     };
-    let begun = command(&["ledger", "init", "--from", "2025-01-01T00:00:00Z"]).output().expect("it runs");
-    assert!(begun.status.success(), "{}", String::from_utf8_lossy(&begun.stderr));
+    let begun = command(&["ledger", "init", "--from", "2025-01-01T00:00:00Z"])
+        .output()
+        .expect("it runs");
+    assert!(
+        begun.status.success(),
+        "{}",
+        String::from_utf8_lossy(&begun.stderr)
+    );
     let checked = command(&["check"]).output().expect("it runs");
     let words = String::from_utf8_lossy(&checked.stdout).into_owned();
-    let promised = words.lines().find_map(|line| line.trim().strip_prefix("in all ")?.split_once(' '));
+    let promised = words
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("in all ")?.split_once(' '));
     let promised = promised.filter(|(_, rest)| rest.starts_with("MB: with less it does not start"));
-    let promised = promised.unwrap_or_else(|| panic!("{words}")).0.parse().expect("a number");
+    let promised = promised
+        .unwrap_or_else(|| panic!("{words}"))
+        .0
+        .parse()
+        .expect("a number");
 
     let log = fs::File::create(folder.path().join("log")).expect("a file");
     let started = Instant::now();
-    let mut worker = command(&["run"]).stdout(Stdio::null()).stderr(log).spawn().expect("it runs");
+    let mut worker = command(&["run"])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("it runs");
     let status = format!("/proc/{}/status", worker.id());
     let mut most = 0;
     let ended = loop {
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let now = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+        let now = text.lines().find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        });
         most = most.max(now.unwrap_or(0));
         if let Some(ended) = worker.try_wait().expect("its end is seen") {
             break ended;
@@ -114,16 +145,25 @@ fn used_and_promised(keys: usize) -> (u64, u64) {
         std::thread::sleep(Duration::from_millis(20));
     };
     let log = fs::read_to_string(folder.path().join("log")).expect("its log");
-    assert!(ended.success() && log.contains("everything paid for is published"), "{log}");
+    assert!(
+        ended.success() && log.contains("everything paid for is published"),
+        "{log}"
+    );
     let used: u64 = most * 1024 / 1_000_000;
-    println!("{keys} keys: {used} MB, `check` says {promised} MB; {:.1} s", started.elapsed().as_secs_f64());
+    println!(
+        "{keys} keys: {used} MB, `check` says {promised} MB; {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
     (used, promised)
 }
 
 #[cfg(target_os = "linux")]
 fn assert_promise_is_kept(keys: usize) {
     let (used, promised) = used_and_promised(keys);
-    assert!(used <= promised && promised <= 2 * used, "{keys} keys take {used} MB, `check` says {promised} MB");
+    assert!(
+        used <= promised && promised <= 2 * used,
+        "{keys} keys take {used} MB, `check` says {promised} MB"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -145,8 +185,13 @@ fn so_does_one_of_a_hundred_thousand_keys() {
 fn memory_of(work: impl FnOnce()) -> u64 {
     let of = |name: &str| {
         let text = fs::read_to_string("/proc/self/status").expect("it runs");
-        let found =
-            text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok());
+        let found = text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .split_whitespace()
+                .next()?
+                .parse::<u64>()
+                .ok()
+        });
         found.expect("a size")
     };
     fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
@@ -166,7 +211,10 @@ fn unpack() {
         settings: String::new(),
         choices: String::new(),
         topic: String::new(),
-        window: Span { start: at(0), end: at(1) },
+        window: Span {
+            start: at(0),
+            end: at(1),
+        },
         cutoff: at(1),
         first: at(0),
         backfill_until: None,
@@ -176,7 +224,12 @@ fn unpack() {
     let mut bytes = vec![0; 40_000_000];
     ChaCha20Rng::seed_from_u64(1).fill_bytes(&mut bytes);
     let name = announcement.name(0).expect("announced");
-    let pieces = pieces(&Partial { name, partition: 0, bytes }).expect("pieces");
+    let pieces = pieces(&Partial {
+        name,
+        partition: 0,
+        bytes,
+    })
+    .expect("pieces");
     let mut collected = Collected::new(&announcement, 1 << 30);
     let more = memory_of(|| {
         let added = pieces.into_iter().map(|piece| collected.add(piece)).last();
@@ -191,9 +244,18 @@ fn unpack() {
 #[test]
 fn a_partial_that_is_unpacked_takes_the_memory_of_its_bytes_and_its_pieces() {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    let output = command.args(["--ignored", "--exact", "--nocapture", "limits::unpack"]).output().expect("it runs");
+    let output = command
+        .args(["--ignored", "--exact", "--nocapture", "limits::unpack"])
+        .output()
+        .expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let more = text.lines().find_map(|line| line.strip_suffix(" kB more")?.split(' ').next_back()?.parse::<u64>().ok());
+    let more = text.lines().find_map(|line| {
+        line.strip_suffix(" kB more")?
+            .split(' ')
+            .next_back()?
+            .parse::<u64>()
+            .ok()
+    });
     let more = more.unwrap_or_else(|| panic!("{text}"));
     // Of 40 MB, which cannot be compressed.
     assert!(more < 50_000, "{more} kB");

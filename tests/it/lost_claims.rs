@@ -82,7 +82,12 @@ impl<'s> Cut<'s> {
     fn begun(own: &'s kafka::Own, setup: &'s Setup) -> Self {
         let worker = Peer::new(setup, "first", None);
         fs::rename(setup.ledger(), worker.disk()).expect("its disk");
-        let cut = Cut { own, setup, worker: worker.started(), seen: BTreeMap::new() };
+        let cut = Cut {
+            own,
+            setup,
+            worker: worker.started(),
+            seen: BTreeMap::new(),
+        };
         cut.wait_more(WINDOWS);
         cut
     }
@@ -94,21 +99,37 @@ impl<'s> Cut<'s> {
             let is_more = || (self.setup.versions().len() > before).then_some(());
             wait_for("windows", || self.worker.all_log(), is_more);
         }
-        let known = self.worker.metric("synopses_published_total").unwrap_or_default();
-        let is_known = || self.worker.metric("synopses_published_total").filter(|now| *now > known).map(drop);
+        let known = self
+            .worker
+            .metric("synopses_published_total")
+            .unwrap_or_default();
+        let is_known = || {
+            self.worker
+                .metric("synopses_published_total")
+                .filter(|now| *now > known)
+                .map(drop)
+        };
         wait_for("marks", || self.worker.all_log(), is_known);
     }
 
     /// The newest row whose messages the ledger keeps no more.
     fn dropped(&self) -> i64 {
-        let file = rusqlite::Connection::open(self.worker.disk().join("ledger.sqlite")).expect("its ledger");
-        file.query_row("SELECT pruned FROM kept", [], |row| row.get(0)).unwrap_or_default()
+        let file = rusqlite::Connection::open(self.worker.disk().join("ledger.sqlite"))
+            .expect("its ledger");
+        file.query_row("SELECT pruned FROM kept", [], |row| row.get(0))
+            .unwrap_or_default()
     }
 
     /// How many claims the witness has.
     fn claims(&self) -> usize {
-        let client: BaseConsumer = kafka::at(&self.setup.servers).client_config().unwrap().create().unwrap();
-        let (_, end) = client.fetch_watermarks(&self.setup.witness, 0, PATIENCE).expect("an answer");
+        let client: BaseConsumer = kafka::at(&self.setup.servers)
+            .client_config()
+            .unwrap()
+            .create()
+            .unwrap();
+        let (_, end) = client
+            .fetch_watermarks(&self.setup.witness, 0, PATIENCE)
+            .expect("an answer");
         usize::try_from(end).expect("an offset")
     }
 
@@ -116,7 +137,9 @@ impl<'s> Cut<'s> {
     fn loses_power(&mut self, topics: &[(&str, &dyn Fn(usize) -> usize)]) {
         self.seen = one_version(self.setup);
         self.own.ask("crash");
-        topics.iter().for_each(|(topic, keeps)| self.own.cut(topic, *keeps));
+        topics
+            .iter()
+            .for_each(|(topic, keeps)| self.own.cut(topic, *keeps));
         self.own.ask("restart");
     }
 
@@ -146,7 +169,11 @@ impl<'s> Cut<'s> {
     #[track_caller]
     fn assert_seen(&self) {
         let now = one_version(self.setup);
-        let changed: Vec<_> = self.seen.iter().filter(|(place, bytes)| now.get(*place) != Some(*bytes)).collect();
+        let changed: Vec<_> = self
+            .seen
+            .iter()
+            .filter(|(place, bytes)| now.get(*place) != Some(*bytes))
+            .collect();
         assert!(
             changed.is_empty(),
             "gone or changed: {:?}",
@@ -159,10 +186,18 @@ impl<'s> Cut<'s> {
     fn stops(&mut self, words: &str) {
         let log = self.worker.log();
         let child = self.worker.child.as_mut().expect("it runs");
-        let status = wait_for("the end", || log.clone(), || child.try_wait().expect("it can be asked"));
+        let status = wait_for(
+            "the end",
+            || log.clone(),
+            || child.try_wait().expect("it can be asked"),
+        );
         assert_eq!(status.code(), Some(74), "{}", self.worker.log());
         assert!(self.worker.log().contains(words), "{}", self.worker.log());
-        assert_eq!(one_version(self.setup), self.seen, "nothing is published, and nothing is drawn");
+        assert_eq!(
+            one_version(self.setup),
+            self.seen,
+            "nothing is published, and nothing is drawn"
+        );
     }
 }
 
@@ -170,13 +205,31 @@ impl<'s> Cut<'s> {
 #[track_caller]
 fn one_version(setup: &Setup) -> BTreeMap<(Timestamp, String), Vec<u8>> {
     let versions = setup.versions();
-    let twice: Vec<_> = versions.iter().filter(|(_, versions)| versions.len() > 1).map(|(place, _)| place).collect();
-    assert!(twice.is_empty(), "published twice with other noise: {twice:?}");
-    versions.into_iter().filter_map(|(place, versions)| Some((place, versions.into_iter().next()?))).collect()
+    let twice: Vec<_> = versions
+        .iter()
+        .filter(|(_, versions)| versions.len() > 1)
+        .map(|(place, _)| place)
+        .collect();
+    assert!(
+        twice.is_empty(),
+        "published twice with other noise: {twice:?}"
+    );
+    versions
+        .into_iter()
+        .filter_map(|(place, versions)| Some((place, versions.into_iter().next()?)))
+        .collect()
 }
 
 fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp").success());
+    assert!(
+        Command::new("cp")
+            .arg("-a")
+            .arg(from)
+            .arg(to)
+            .status()
+            .expect("cp")
+            .success()
+    );
 }
 
 #[test]
@@ -216,9 +269,20 @@ fn a_worker_that_lacks_the_rows_waits_for_the_one_that_has_them() {
     cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half)]);
     let mut second = Peer::new(&setup, "second", None);
     second.start();
-    let waits = || second.log().contains("waiting for such a worker for a minute").then_some(());
+    let waits = || {
+        second
+            .log()
+            .contains("waiting for such a worker for a minute")
+            .then_some(())
+    };
     wait_for("the words", || second.log(), waits);
-    assert_eq!((second.metric("witness_lost_claims"), second.get("/readyz").0), (Some(1.0), 503));
+    assert_eq!(
+        (
+            second.metric("witness_lost_claims"),
+            second.get("/readyz").0
+        ),
+        (Some(1.0), 503)
+    );
     assert_eq!(one_version(&setup), cut.seen, "nothing is drawn");
     cut.worker.start();
     cut.goes_on();
@@ -296,7 +360,11 @@ fn a_disk_whose_published_rows_were_overruled_is_left_as_it_is() {
     let mut cut = Cut::begun(&own, &setup);
     cut.worker.kill();
     // Nothing that is left shows these rows to a worker without that disk.
-    cut.loses_power(&[(&setup.witness, &two), (&log_topic(&setup), &half), (&setup.output, &first)]);
+    cut.loses_power(&[
+        (&setup.witness, &two),
+        (&log_topic(&setup), &half),
+        (&setup.output, &first),
+    ]);
     let before = newest_published(&cut.worker).expect("its rows");
     let mut second = Peer::new(&setup, "second", None).started();
     let is_further = || newest_published(&second).filter(|newest| newest.0 > before.0);
@@ -304,7 +372,8 @@ fn a_disk_whose_published_rows_were_overruled_is_left_as_it_is() {
     second.kill();
     cut.worker.start();
     let log = || cut.worker.log();
-    let words = "is not a row of the ledger that the witness follows now: the witness has lost claims";
+    let words =
+        "is not a row of the ledger that the witness follows now: the witness has lost claims";
     wait_for("the end", log, || log().contains(words).then_some(()));
     assert_eq!(newest_published(&cut.worker), Some(before));
 }
@@ -312,9 +381,13 @@ fn a_disk_whose_published_rows_were_overruled_is_left_as_it_is() {
 /// The newest row that the disk of a worker knows to be published, and its digest.
 fn newest_published(worker: &Peer<'_>) -> Option<(i64, Vec<u8>)> {
     let file = worker.disk().join("ledger.sqlite");
-    let ledger = rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    let ledger =
+        rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .ok()?;
     let newest = "SELECT sequence, digest FROM rows WHERE sequence = (SELECT max(sequence) FROM outbox WHERE published_at IS NOT NULL)";
-    ledger.query_row(newest, [], |row| Ok((row.get(0)?, row.get(1)?))).ok()
+    ledger
+        .query_row(newest, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .ok()
 }
 
 /// A witness that loses its newest claim once, between two answers, until a claim is made again.
@@ -363,12 +436,23 @@ impl Witness for LosesOne {
 
 #[test]
 fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = ticking(&servers, false);
     let metrics = run_inside(&setup, |stop, components| {
         let inner = components.witness;
-        let witness = LosesOne { inner, accepted: None, cut: None, remembered: None, stop: stop.clone() };
-        Components { witness: Box::new(witness), ..components }
+        let witness = LosesOne {
+            inner,
+            accepted: None,
+            cut: None,
+            remembered: None,
+            stop: stop.clone(),
+        };
+        Components {
+            witness: Box::new(witness),
+            ..components
+        }
     });
     assert_eq!(metrics.witness_lost_claims.get(), 1);
 }
@@ -376,10 +460,14 @@ fn a_cut_that_only_the_reader_of_the_witness_sees_is_told() {
 /// Runs a worker with other components until one of them asks it to end.
 fn run_inside(setup: &Setup, changed: impl FnOnce(&Stop, Components) -> Components) -> Metrics {
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), false)
+        .expect("a plan");
     let health = Health::default();
     let stop = Stop::default();
-    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let components = Components::open(&settings)
+        .map_err(|error| error.failure)
+        .expect("the components open");
     let components = changed(&stop, components);
     let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
     let worker = Worker {
@@ -417,31 +505,58 @@ fn what_the_output_has_lost_at_its_end_is_sent_again_or_named() {
         cut.worker.kill();
         let keeps: &dyn Fn(usize) -> usize = if is_kept { &half } else { &first };
         cut.loses_power(&[(&setup.output, keeps)]);
-        assert!(one_version(&setup).len() < cut.seen.len(), "something is gone");
-        let has_verdict = || Some(cut.worker.said_by_verify()).filter(|said| said.contains("verified: "));
+        assert!(
+            one_version(&setup).len() < cut.seen.len(),
+            "something is gone"
+        );
+        let has_verdict =
+            || Some(cut.worker.said_by_verify()).filter(|said| said.contains("verified: "));
         let verified = wait_for("a verdict", || cut.worker.said_by_verify(), has_verdict);
         cut.worker.start();
         if is_kept {
-            assert!(verified.contains("are missing at the end of the output, which has lost them"), "{verified}");
+            assert!(
+                verified.contains("are missing at the end of the output, which has lost them"),
+                "{verified}"
+            );
             wait_for(
                 "what was lost",
                 || cut.worker.all_log(),
                 || (one_version(&setup).len() > cut.seen.len()).then_some(()),
             );
             cut.assert_seen();
-            assert!(!cut.worker.log().contains("not kept any more"), "{}", cut.worker.log());
+            assert!(
+                !cut.worker.log().contains("not kept any more"),
+                "{}",
+                cut.worker.log()
+            );
         } else {
-            assert!(verified.contains("missing at the end of the output, and lost"), "{verified}");
-            let is_named = || cut.worker.metric("output_synopses_lost").filter(|lost| *lost > 0.0);
+            assert!(
+                verified.contains("missing at the end of the output, and lost"),
+                "{verified}"
+            );
+            let is_named = || {
+                cut.worker
+                    .metric("output_synopses_lost")
+                    .filter(|lost| *lost > 0.0)
+            };
             wait_for("the metric", || cut.worker.all_log(), is_named);
-            assert!(cut.worker.log().contains("their bytes are not kept any more"), "{}", cut.worker.log());
+            assert!(
+                cut.worker
+                    .log()
+                    .contains("their bytes are not kept any more"),
+                "{}",
+                cut.worker.log()
+            );
             // It compares again, and newer messages are there.
             cut.wait_more(1);
             own.ask("crash");
             own.ask("restart");
             cut.wait_more(WINDOWS);
             let lost = cut.worker.metric("output_synopses_lost");
-            assert!(lost.is_some_and(|lost| lost > 0.0), "what is gone stays gone: {lost:?}");
+            assert!(
+                lost.is_some_and(|lost| lost > 0.0),
+                "what is gone stays gone: {lost:?}"
+            );
         }
     }
 }
@@ -471,7 +586,10 @@ impl Sink for Emptied {
         }
         let servers = self.servers.clone();
         let why = "for now".to_owned();
-        Err(Unpublished { durable: 0, error: bernstream_kafka::Error::Unavailable { servers, why }.into() })
+        Err(Unpublished {
+            durable: 0,
+            error: bernstream_kafka::Error::Unavailable { servers, why }.into(),
+        })
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, sink::Error> {
@@ -481,41 +599,80 @@ impl Sink for Emptied {
 
 /// Deletes what is on a topic of one partition, as its retention does.
 fn empty(servers: &str, topic: &str) {
-    let admin: AdminClient<DefaultClientContext> = kafka::at(servers).client_config().unwrap().create().unwrap();
+    let admin: AdminClient<DefaultClientContext> = kafka::at(servers)
+        .client_config()
+        .unwrap()
+        .create()
+        .unwrap();
     let mut all = TopicPartitionList::new();
     all.add_partition_offset(topic, 0, Offset::End).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(admin.delete_records(&all, &AdminOptions::new())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime
+        .block_on(admin.delete_records(&all, &AdminOptions::new()))
+        .unwrap();
 }
 
 #[test]
 fn that_nothing_of_a_key_is_left_is_told_once() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = ticking(&servers, false);
     let file = fs::File::create(setup.log()).expect("a log");
-    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(file)).finish();
+    let log = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(Mutex::new(file))
+        .finish();
     tracing::subscriber::with_default(log, || {
         run_inside(&setup, |stop, components| {
             let inner = components.sink;
             let stop = stop.clone();
             let topic = setup.output.clone();
-            let sink = Emptied { inner, servers: servers.clone(), topic, published: 0, failed: 0, stop };
-            Components { sink: Box::new(sink), ..components }
+            let sink = Emptied {
+                inner,
+                servers: servers.clone(),
+                topic,
+                published: 0,
+                failed: 0,
+                stop,
+            };
+            Components {
+                sink: Box::new(sink),
+                ..components
+            }
         });
     });
     let said = setup.read_log();
-    assert_eq!(said.matches("nothing is left on the output of 2 keys").count(), 1, "{said}");
+    assert_eq!(
+        said.matches("nothing is left on the output of 2 keys")
+            .count(),
+        1,
+        "{said}"
+    );
 }
 
 /// What an output lacks that has the messages of the first `there` rows, each with its keys, of a ledger that has published all of them.
 fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
     let folder = ledger::folder();
-    let mut book = Ledger::create(&ledger::params(folder.path()), ledger::genesis(ledger::at(0), "w", None)).unwrap();
+    let mut book = Ledger::create(
+        &ledger::params(folder.path()),
+        ledger::genesis(ledger::at(0), "w", None),
+    )
+    .unwrap();
     let topic = kafka::fresh_topic(servers, "output", 1, &[]);
-    let mut sink = KafkaSink::open(&Params { broker: kafka::at(servers), topic }).unwrap();
+    let mut sink = KafkaSink::open(&Params {
+        broker: kafka::at(servers),
+        topic,
+    })
+    .unwrap();
     for (number, keys) in rows.iter().enumerate() {
         let next = ledger::closing(&book, &[], 1, 1);
-        let row = Entry { id: book.genesis().ledger.clone(), sequence: book.next_sequence() };
+        let row = Entry {
+            id: book.genesis().ledger.clone(),
+            sequence: book.next_sequence(),
+        };
         let described = |key: &String| {
             let ledger = row.clone();
             let window = next.window;
@@ -542,7 +699,10 @@ fn lost(servers: &str, rows: &[Vec<String>], there: usize) -> Lost {
             book.mark_published(&due, late).unwrap();
         }
     }
-    let tail = sink.tail(&book.newest_messages().unwrap()).unwrap().expect("it may be read");
+    let tail = sink
+        .tail(&book.newest_messages().unwrap())
+        .unwrap()
+        .expect("it may be read");
     tail.lost(&book, book.head()).unwrap()
 }
 
@@ -552,16 +712,32 @@ fn keys(count: usize) -> Vec<String> {
 
 #[test]
 fn nothing_that_an_output_has_lost_counts_as_removed_however_much_it_is() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     // More messages than are looked at in one go: in all of the lost windows together, and in one.
     let many_windows = lost(&servers, &vec![keys(40); 60], 30);
-    assert_eq!((many_windows.kept.len(), many_windows.gone, many_windows.unknown), (30 * 40, 0, 0));
+    assert_eq!(
+        (
+            many_windows.kept.len(),
+            many_windows.gone,
+            many_windows.unknown
+        ),
+        (30 * 40, 0, 0)
+    );
     let many_keys = lost(&servers, &vec![keys(1500); 2], 1);
-    assert_eq!((many_keys.kept.len(), many_keys.gone, many_keys.unknown), (1500, 0, 0));
+    assert_eq!(
+        (many_keys.kept.len(), many_keys.gone, many_keys.unknown),
+        (1500, 0, 0)
+    );
     // One key has come only at first, and again at last.
     let mut rows = vec![keys(100); 13];
-    rows.first_mut().into_iter().for_each(|row| row.push("rare".to_owned()));
-    rows.last_mut().into_iter().for_each(|row| row.push("rare".to_owned()));
+    rows.first_mut()
+        .into_iter()
+        .for_each(|row| row.push("rare".to_owned()));
+    rows.last_mut()
+        .into_iter()
+        .for_each(|row| row.push("rare".to_owned()));
     let rare = lost(&servers, &rows, 12);
     assert_eq!((rare.kept.len(), rare.gone, rare.unknown), (101, 0, 0));
     let none = lost(&servers, &vec![keys(1500); 2], 2);
@@ -577,14 +753,27 @@ fn an_error_about_a_row_that_somebody_else_may_have_written_names_its_partition(
     cut.worker.kill();
     let newest = setup.published().pop().expect("a message");
     let synopsis = Synopsis::open(&newest.payload).expect("a synopsis");
-    let row = Entry { sequence: 1_000_000, ..synopsis.description().ledger.clone() };
+    let row = Entry {
+        sequence: 1_000_000,
+        ..synopsis.description().ledger.clone()
+    };
     // Of this pipeline: that of another one is refused before.
     let pipeline = "setup".to_owned();
     let key = Some("stray".to_owned());
-    let stray = ledger::described(1, |about| Description { pipeline, ledger: row, key, ..about });
-    let record = BaseRecord::to(&setup.output).key("stray").payload(&stray.encoded().bytes);
+    let stray = ledger::described(1, |about| Description {
+        pipeline,
+        ledger: row,
+        key,
+        ..about
+    });
+    let record = BaseRecord::to(&setup.output)
+        .key("stray")
+        .payload(&stray.encoded().bytes);
     let producer = setup.producer(&[]);
-    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
     cut.seen = one_version(&setup);
     cut.worker.start();

@@ -67,9 +67,9 @@ mod progress;
 mod proofs;
 mod publication;
 mod readers;
-mod running_sums;
 #[cfg(feature = "tls")]
 mod rights;
+mod running_sums;
 mod sample;
 mod schema;
 mod secrecy;

@@ -51,18 +51,32 @@ impl Place {
     /// The line of an answer that says what is wrong; what is of this machine is left out.
     fn said(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-        let output = command.args(arguments).current_dir(self.path()).output().expect("it runs");
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let output = command
+            .args(arguments)
+            .current_dir(self.path())
+            .output()
+            .expect("it runs");
+        let said = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let lines = || said.iter().flat_map(|text| text.lines()).map(str::trim);
-        let of = |mark: &str| lines().find_map(|line| line.find(mark).and_then(|at| line.get(at..)));
-        let line = of("fault  ").or_else(|| of("error: ")).or_else(|| of("warning: ")).unwrap_or("nothing is said");
+        let of =
+            |mark: &str| lines().find_map(|line| line.find(mark).and_then(|at| line.get(at..)));
+        let line = of("fault  ")
+            .or_else(|| of("error: "))
+            .or_else(|| of("warning: "))
+            .unwrap_or("nothing is said");
         let line = line.replace(&self.path().display().to_string(), "FOLDER");
         // Identities are drawn.
         let plain = |word: &str| match word.trim_end_matches([',', ';']) {
-            long if long.len() >= 32 && long.bytes().all(|byte| byte.is_ascii_hexdigit()) => word.replace(long, "…"),
+            long if long.len() >= 32 && long.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                word.replace(long, "…")
+            }
             _ => word.to_owned(),
         };
-        line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")
+        line.split_whitespace()
+            .map(plain)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// `check --offline` of a file with something else in one place.
@@ -74,9 +88,16 @@ impl Place {
 
     /// The example of files, of three days and five records.
     fn worked(&self) -> String {
-        let text = files().replace("2014-01-01T05", "2013-01-04T05").replace("/files\"", "\"");
-        let text = text.replace("column = \"origin\",", "column = \"origin\", type = \"text\",");
-        let text = text.replace("degree = 40", "degree = 8").replace("bandwidths = [10]", "bandwidths = [40]");
+        let text = files()
+            .replace("2014-01-01T05", "2013-01-04T05")
+            .replace("/files\"", "\"");
+        let text = text.replace(
+            "column = \"origin\",",
+            "column = \"origin\", type = \"text\",",
+        );
+        let text = text
+            .replace("degree = 40", "degree = 8")
+            .replace("bandwidths = [10]", "bandwidths = [40]");
         self.write("c.toml", &text);
         let records = "time,origin,dep_delay\n2013-01-01T06:00:00Z,EWR,3\n2013-01-02T06:00:00Z,JFK,5\n2013-01-03T06:00:00Z,LGA,7\n";
         self.write("flights/a.csv", records);
@@ -93,8 +114,16 @@ impl Place {
 
 /// A lattice is found at once, and is none of what is looked at here.
 fn quick(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with("expected_records"));
-    let lines = lines.map(|line| if line.starts_with("noise = \"auto\"") { "degree = 40\norder = 4" } else { line });
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("expected_records"));
+    let lines = lines.map(|line| {
+        if line.starts_with("noise = \"auto\"") {
+            "degree = 40\norder = 4"
+        } else {
+            line
+        }
+    });
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
@@ -183,7 +212,11 @@ const CONFIGURATION: &[Mistake] = &[
         verdict: "good: the name that was tried",
         made: |at| Some(at.said(&["check", "--offline", "c.toml"])),
     },
-    Mistake { what: "no epsilon", verdict: IN_PLACE, made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "\n") },
+    Mistake {
+        what: "no epsilon",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "\n"),
+    },
     Mistake {
         what: "epsilon below 0",
         verdict: IN_PLACE,
@@ -257,7 +290,13 @@ const CONFIGURATION: &[Mistake] = &[
     Mistake {
         what: "a release of two functions",
         verdict: IN_PLACE,
-        made: |at| at.checked(&files(), "[release.density]", "[release.moments]\nfrequencies = 8\n\n[release.density]"),
+        made: |at| {
+            at.checked(
+                &files(),
+                "[release.density]",
+                "[release.moments]\nfrequencies = 8\n\n[release.density]",
+            )
+        },
     },
     Mistake {
         what: "one bandwidth without brackets",
@@ -288,9 +327,14 @@ const CONFIGURATION: &[Mistake] = &[
         what: "four axes",
         verdict: IN_PLACE,
         made: |at| {
-            let more = ["a", "b", "c"]
-                .map(|name| format!("{{ column = \"{name}\", min = 0, max = 1, outside = \"clamp\" }}, "));
-            at.checked(&files(), "domain = [", &format!("domain = [{}", more.concat()))
+            let more = ["a", "b", "c"].map(|name| {
+                format!("{{ column = \"{name}\", min = 0, max = 1, outside = \"clamp\" }}, ")
+            });
+            at.checked(
+                &files(),
+                "domain = [",
+                &format!("domain = [{}", more.concat()),
+            )
         },
     },
     Mistake {
@@ -315,7 +359,11 @@ const CONFIGURATION: &[Mistake] = &[
         verdict: IN_PLACE,
         made: |at| at.checked(&files(), "[\"EWR\", \"JFK\", \"LGA\"]", "[]"),
     },
-    Mistake { what: "a key twice", verdict: IN_PLACE, made: |at| at.checked(&files(), "\"JFK\"", "\"EWR\"") },
+    Mistake {
+        what: "a key twice",
+        verdict: IN_PLACE,
+        made: |at| at.checked(&files(), "\"JFK\"", "\"EWR\""),
+    },
     Mistake {
         what: "files without an end",
         verdict: IN_PLACE,
@@ -369,7 +417,13 @@ const CONFIGURATION: &[Mistake] = &[
     Mistake {
         what: "a delta that nothing needs",
         verdict: "mended: nothing was said",
-        made: |at| at.checked(&files(), "epsilon = 1.0\n\n", "epsilon = 1.0\ndelta = 1e-9\n\n"),
+        made: |at| {
+            at.checked(
+                &files(),
+                "epsilon = 1.0\n\n",
+                "epsilon = 1.0\ndelta = 1e-9\n\n",
+            )
+        },
     },
     Mistake {
         what: "keys without quotes",
@@ -381,7 +435,11 @@ const CONFIGURATION: &[Mistake] = &[
         verdict: "mended: they were taken for keys",
         made: |at| {
             at.write("keys.txt", "origin\n\"EWR\"\nJFK,Kennedy\n");
-            at.checked(&files(), "values = [\"EWR\", \"JFK\", \"LGA\"]", "values_file = \"keys.txt\"")
+            at.checked(
+                &files(),
+                "values = [\"EWR\", \"JFK\", \"LGA\"]",
+                "values_file = \"keys.txt\"",
+            )
         },
     },
     Mistake {
@@ -392,12 +450,24 @@ const CONFIGURATION: &[Mistake] = &[
     Mistake {
         what: "publishing before the end of a window is known",
         verdict: IN_PLACE,
-        made: |at| at.checked(&flights(), "publish_delay = \"1m\"", "publish_delay = \"10s\""),
+        made: |at| {
+            at.checked(
+                &flights(),
+                "publish_delay = \"1m\"",
+                "publish_delay = \"10s\"",
+            )
+        },
     },
     Mistake {
         what: "a producer that waits longer than a window does",
         verdict: IN_PLACE,
-        made: |at| at.checked(&flights(), "producer_delay = \"10m\"", "producer_delay = \"2h\""),
+        made: |at| {
+            at.checked(
+                &flights(),
+                "producer_delay = \"10m\"",
+                "producer_delay = \"2h\"",
+            )
+        },
     },
     Mistake {
         what: "JSON, and no type of the key",
@@ -417,12 +487,24 @@ const CONFIGURATION: &[Mistake] = &[
     Mistake {
         what: "an Avro schema that is elsewhere",
         verdict: "good: the hint says what paths are relative to",
-        made: |at| at.checked(&rides(), "\"json\"", "{ avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }"),
+        made: |at| {
+            at.checked(
+                &rides(),
+                "\"json\"",
+                "{ avro = { schemas = [{ id = 7, file = \"ride.avsc\" }] } }",
+            )
+        },
     },
     Mistake {
         what: "skipping messages that are one record each",
         verdict: IN_PLACE,
-        made: |at| at.checked(&rides(), "format = \"json\"", "on_bad_message = \"skip\"\nformat = \"json\""),
+        made: |at| {
+            at.checked(
+                &rides(),
+                "format = \"json\"",
+                "on_bad_message = \"skip\"\nformat = \"json\"",
+            )
+        },
     },
 ];
 
@@ -440,7 +522,10 @@ const INPUT: &[Mistake] = &[
         verdict: "good: the file, the column, and those that it has",
         made: |at| {
             at.worked();
-            at.write("flights/a.csv", "time,origin,delay\n2013-01-01T06:00:00Z,EWR,3\n");
+            at.write(
+                "flights/a.csv",
+                "time,origin,delay\n2013-01-01T06:00:00Z,EWR,3\n",
+            );
             Some(at.said(&["check", "c.toml"]))
         },
     },
@@ -452,10 +537,15 @@ const INPUT: &[Mistake] = &[
             let time: ArrayRef = Arc::new(Int64Array::from(vec![1_357_020_000]));
             let origin: ArrayRef = Arc::new(StringArray::from(vec!["EWR"]));
             let delay: ArrayRef = Arc::new(Float64Array::from(vec![3.0]));
-            let records = RecordBatch::try_from_iter([("time", time), ("origin", origin), ("dep_delay", delay)]);
+            let records = RecordBatch::try_from_iter([
+                ("time", time),
+                ("origin", origin),
+                ("dep_delay", delay),
+            ]);
             let records = records.expect("records");
             let mut bytes = Vec::new();
-            let mut writer = ArrowWriter::try_new(&mut bytes, records.schema(), None).expect("a writer");
+            let mut writer =
+                ArrowWriter::try_new(&mut bytes, records.schema(), None).expect("a writer");
             writer.write(&records).expect("it is written");
             writer.close().expect("it is closed");
             at.write("flights/a.parquet", bytes);
@@ -477,7 +567,11 @@ const INPUT: &[Mistake] = &[
         verdict: "good: both names, and what happens with the records",
         made: |at| {
             at.worked();
-            fs::copy(at.path().join("flights/a.csv"), at.path().join("flights/a (copy).csv")).expect("it is copied");
+            fs::copy(
+                at.path().join("flights/a.csv"),
+                at.path().join("flights/a (copy).csv"),
+            )
+            .expect("it is copied");
             Some(at.said(&["check", "c.toml"]))
         },
     },
@@ -504,7 +598,12 @@ const INPUT: &[Mistake] = &[
         verdict: "good: the topic, and how to create it",
         made: |at| {
             let servers = kafka::broker()?;
-            at.write("c.toml", flights().replace("localhost:9092", &servers).replace("\"flights", "\"no-flights"));
+            at.write(
+                "c.toml",
+                flights()
+                    .replace("localhost:9092", &servers)
+                    .replace("\"flights", "\"no-flights"),
+            );
             Some(at.said(&["check", "c.toml"]).replace(&servers, "ADDRESS"))
         },
     },
@@ -517,7 +616,10 @@ const INPUT: &[Mistake] = &[
             let (host, port) = servers.rsplit_once(':')?;
             let controller = format!("{host}:{}", port.parse::<u16>().ok()? + 1);
             at.write("c.toml", flights().replace("localhost:9092", &controller));
-            Some(at.said(&["check", "c.toml"]).replace(&controller, "ADDRESS"))
+            Some(
+                at.said(&["check", "c.toml"])
+                    .replace(&controller, "ADDRESS"),
+            )
         },
     },
     Mistake {
@@ -525,7 +627,14 @@ const INPUT: &[Mistake] = &[
         verdict: "mended: its code was that of a fault in the program",
         made: |at| {
             at.write("make.py", "print(1)");
-            Some(at.said(&["produce", "make.py", "--brokers", "localhost:9092", "--topic", "t"]))
+            Some(at.said(&[
+                "produce",
+                "make.py",
+                "--brokers",
+                "localhost:9092",
+                "--topic",
+                "t",
+            ]))
         },
     },
     Mistake {
@@ -533,23 +642,47 @@ const INPUT: &[Mistake] = &[
         verdict: "good, with `check --sample`: the id; without it such records are dropped one by one, and where `registry` names the registry, a metric, an alert and a line of `check` say so",
         made: |at| {
             let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":"{kind}"}}"#);
-            let fields = [field("time", "long"), field("key", "string"), field("value", "double")].join(",");
-            at.write("ride.avsc", format!(r#"{{"type":"record","name":"ride","fields":[{fields}]}}"#));
+            let fields = [
+                field("time", "long"),
+                field("key", "string"),
+                field("value", "double"),
+            ]
+            .join(",");
+            at.write(
+                "ride.avsc",
+                format!(r#"{{"type":"record","name":"ride","fields":[{fields}]}}"#),
+            );
             let file = at.path().join("ride.avsc").display().to_string();
-            let format = format!("format = {{ avro = {{ schemas = [{{ id = 7, file = {file:?} }}] }} }}\nclock_slack");
-            sampled("milliseconds", &[&format], &[0, 0, 0, 0, 9, 2, 2, b'a', 0, 0, 0, 0, 0, 0, 0, 0])
+            let format = format!(
+                "format = {{ avro = {{ schemas = [{{ id = 7, file = {file:?} }}] }} }}\nclock_slack"
+            );
+            sampled(
+                "milliseconds",
+                &[&format],
+                &[0, 0, 0, 0, 9, 2, 2, b'a', 0, 0, 0, 0, 0, 0, 0, 0],
+            )
         },
     },
     Mistake {
         what: "a producer that sends JSON to a topic of Arrow",
         verdict: "good, with `check --sample`: offset, reason and remedy",
-        made: |_| sampled("", &[], br#"{"time":"2025-01-01T00:00:30Z","key":"a","value":5}"#),
+        made: |_| {
+            sampled(
+                "",
+                &[],
+                br#"{"time":"2025-01-01T00:00:30Z","key":"a","value":5}"#,
+            )
+        },
     },
     Mistake {
         what: "times in seconds that are declared as milliseconds",
         verdict: "mended, with `check --sample`: nothing told it before, because records of another time are dropped one by one",
         made: |_| {
-            sampled("milliseconds", &["format = \"json\"\nclock_slack"], br#"{"time":1767225630,"key":"a","value":5}"#)
+            sampled(
+                "milliseconds",
+                &["format = \"json\"\nclock_slack"],
+                br#"{"time":1767225630,"key":"a","value":5}"#,
+            )
         },
     },
     Mistake {
@@ -604,7 +737,10 @@ fn sampled(time_format: &str, edits: &[&str], payload: &[u8]) -> Option<String> 
     let setup = Setup::new(&servers, 2);
     setup.begin(std::time::Duration::from_secs(60));
     if !time_format.is_empty() {
-        setup.edit("time = \"time\"", &format!("time = \"time\"\ntime_format = \"{time_format}\""));
+        setup.edit(
+            "time = \"time\"",
+            &format!("time = \"time\"\ntime_format = \"{time_format}\""),
+        );
         setup.edit("column = \"key\"", "column = \"key\", type = \"text\"");
     }
     for new in edits {
@@ -612,14 +748,32 @@ fn sampled(time_format: &str, edits: &[&str], payload: &[u8]) -> Option<String> 
     }
     let producer = setup.producer(&[]);
     for _ in 0..3 {
-        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(payload);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let record = BaseRecord::<(), _>::to(&setup.input)
+            .partition(0)
+            .payload(payload);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
     }
     producer.flush(PATIENCE).expect("the broker takes it");
-    let output = setup.bernstream(&["check", "--sample"]).arg(setup.configuration()).output().expect("it runs");
+    let output = setup
+        .bernstream(&["check", "--sample"])
+        .arg(setup.configuration())
+        .output()
+        .expect("it runs");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = told.lines().map(str::trim).find(|line| line.starts_with("fault")).unwrap_or("nothing is said");
-    Some(line.replace(&setup.input, "TOPIC").split_whitespace().collect::<Vec<_>>().join(" "))
+    let line = told
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("fault"))
+        .unwrap_or("nothing is said");
+    Some(
+        line.replace(&setup.input, "TOPIC")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
 }
 
 const LEDGER: &[Mistake] = &[
@@ -637,7 +791,10 @@ const LEDGER: &[Mistake] = &[
         made: |at| {
             let text = at.worked();
             at.said(&["run", "c.toml"]);
-            at.write("c.toml", text.replace("pipeline = \"flights\"", "pipeline = \"trains\""));
+            at.write(
+                "c.toml",
+                text.replace("pipeline = \"flights\"", "pipeline = \"trains\""),
+            );
             Some(at.said(&["run", "c.toml"]))
         },
     },
@@ -647,7 +804,10 @@ const LEDGER: &[Mistake] = &[
         made: |at| {
             let text = at.worked();
             at.said(&["run", "c.toml"]);
-            at.write("c.toml", text.replace("epsilon = 1.0\n\n[release]", "epsilon = 2.0\n\n[release]"));
+            at.write(
+                "c.toml",
+                text.replace("epsilon = 1.0\n\n[release]", "epsilon = 2.0\n\n[release]"),
+            );
             Some(at.said(&["run", "c.toml"]))
         },
     },
@@ -678,7 +838,10 @@ const LEDGER: &[Mistake] = &[
             let text = at.worked();
             at.said(&["run", "c.toml"]);
             let text = text.replace("pipeline = \"flights\"", "pipeline = \"trains\"");
-            at.write("c.toml", text.replace("path = \"ledger\"", "path = \"other\""));
+            at.write(
+                "c.toml",
+                text.replace("path = \"ledger\"", "path = \"other\""),
+            );
             Some(at.said(&["run", "c.toml"]))
         },
     },
@@ -794,24 +957,42 @@ const READING: &[Mistake] = &[
 
 #[test]
 fn what_is_said_of_every_mistake_is_what_the_page_shows() {
-    let sections =
-        [("The configuration", CONFIGURATION), ("The input", INPUT), ("The ledger", LEDGER), ("Reading", READING)];
+    let sections = [
+        ("The configuration", CONFIGURATION),
+        ("The input", INPUT),
+        ("The ledger", LEDGER),
+        ("Reading", READING),
+    ];
     let committed = fs::read_to_string(PAGE).unwrap_or_default();
-    let row_of =
-        |what: &str| committed.lines().find(|line| line.starts_with(&format!("| {what} | "))).map(str::to_owned);
+    let row_of = |what: &str| {
+        committed
+            .lines()
+            .find(|line| line.starts_with(&format!("| {what} | ")))
+            .map(str::to_owned)
+    };
     let mut page = HEAD.to_owned();
     let mut count = 0;
     let mut without_broker = 0;
     let mut silent: Vec<&str> = Vec::new();
     for (heading, mistakes) in sections {
-        page += &format!("\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n");
-        for Mistake { what, verdict, made } in mistakes {
+        page += &format!(
+            "\n## {heading}\n\n| mistake | what is said first | verdict |\n|---|---|---|\n"
+        );
+        for Mistake {
+            what,
+            verdict,
+            made,
+        } in mistakes
+        {
             let place = Place(tempfile::tempdir().expect("a folder"));
             count += 1;
             let row = match made(&place) {
                 Some(said) => {
                     silent.extend((said == "nothing is said").then_some(what));
-                    format!("| {what} | `{}` | {verdict} |", said.replace('|', "\\|").replace('`', "'"))
+                    format!(
+                        "| {what} | `{}` | {verdict} |",
+                        said.replace('|', "\\|").replace('`', "'")
+                    )
                 }
                 None => {
                     without_broker += 1;
@@ -821,14 +1002,20 @@ fn what_is_said_of_every_mistake_is_what_the_page_shows() {
             page += &format!("{row}\n");
         }
     }
-    assert!(count >= 64 && without_broker < 10, "{count} mistakes, {without_broker} without a broker");
+    assert!(
+        count >= 64 && without_broker < 10,
+        "{count} mistakes, {without_broker} without a broker"
+    );
     if std::env::var_os("BERNSTREAM_WRITE_MISTAKES").is_some() {
         fs::write(PAGE, &page).expect("it can be written");
         return;
     }
     assert_eq!(silent, Vec::<&str>::new(), "nothing is said");
     for (shown, found) in committed.lines().zip(page.lines()) {
-        assert_eq!(shown, found, "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1");
+        assert_eq!(
+            shown, found,
+            "{PAGE} is not what is said; write it anew with BERNSTREAM_WRITE_MISTAKES=1"
+        );
     }
     assert_eq!(
         committed.lines().count(),

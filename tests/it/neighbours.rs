@@ -129,43 +129,99 @@ fn with_row(record: Record) -> Vec<Message> {
 /// A message more, of one record: everything behind it in its partition moves on by an offset.
 fn with_message(millis: i64, record: Record) -> Vec<Message> {
     let mut stream = base();
-    stream.insert(PLACE, Message { partition: 0, millis, records: vec![record] });
+    stream.insert(
+        PLACE,
+        Message {
+            partition: 0,
+            millis,
+            records: vec![record],
+        },
+    );
     stream
 }
 
 /// Messages as they are sent: whole, or a record each.
 fn sent(form: Form, stream: &[Message]) -> Vec<Sent> {
     let one = |message: &Message| {
-        let Message { partition, millis, .. } = *message;
-        form.payloads(&message.records).map(move |payload| Sent { partition, millis, payload: Some(payload) }).collect()
+        let Message {
+            partition, millis, ..
+        } = *message;
+        form.payloads(&message.records)
+            .map(move |payload| Sent {
+                partition,
+                millis,
+                payload: Some(payload),
+            })
+            .collect()
     };
-    stream.iter().flat_map(|message| -> Vec<Sent> { one(message) }).collect()
+    stream
+        .iter()
+        .flat_map(|message| -> Vec<Sent> { one(message) })
+        .collect()
 }
 
 /// A message that is no record, in the middle of the second window.
 fn with_odd(form: Form, payload: Option<Vec<u8>>) -> Vec<Sent> {
     let mut stream = sent(form, &base());
-    stream.insert(8 * PLACE + 4, Sent { partition: 0, millis: 95_000, payload });
+    stream.insert(
+        8 * PLACE + 4,
+        Sent {
+            partition: 0,
+            millis: 95_000,
+            payload,
+        },
+    );
     stream
 }
 
 /// A record more, and what becomes of it by the timestamp that the broker keeps.
 fn records_more(form: Form) -> Vec<Case> {
-    let plain = Record { time: Some(95_000_000), key: Some("a"), value: Some(50.0) };
-    let row = |name, fate, record| Case { name, stream: sent(form, &with_row(record)), fate, is_seen: fate == "taken" };
+    let plain = Record {
+        time: Some(95_000_000),
+        key: Some("a"),
+        value: Some(50.0),
+    };
+    let row = |name, fate, record| Case {
+        name,
+        stream: sent(form, &with_row(record)),
+        fate,
+        is_seen: fate == "taken",
+    };
     let bent = |name, fate, millis| {
         let stream = sent(form, &with_message(millis, plain.clone()));
-        Case { name, stream, fate, is_seen: fate == "taken" }
+        Case {
+            name,
+            stream,
+            fate,
+            is_seen: fate == "taken",
+        }
     };
     vec![
         row("plain", "taken", plain.clone()),
-        row("null value", "missing", Record { value: None, ..plain.clone() }),
+        row(
+            "null value",
+            "missing",
+            Record {
+                value: None,
+                ..plain.clone()
+            },
+        ),
         row(
             "a key that is not UTF-8",
             form.fate_of_a_key_that_is_not_text(),
-            Record { key: Some(NOT_TEXT), ..plain.clone() },
+            Record {
+                key: Some(NOT_TEXT),
+                ..plain.clone()
+            },
         ),
-        row("the last time there is", "closed", Record { time: Some(i64::MAX - origin()), ..plain.clone() }),
+        row(
+            "the last time there is",
+            "closed",
+            Record {
+                time: Some(i64::MAX - origin()),
+                ..plain.clone()
+            },
+        ),
         bent("a message of its own", "taken", 100_000),
         bent("message timestamp in 1970", "ahead", 1 - origin() / 1000),
         bent("message timestamp in 9999", "late", 251_000_000_000_000),
@@ -228,11 +284,15 @@ path = "{folder}/ledger"
 
 /// A topic that carries the producer's timestamps, whatever they are, with all of `stream`.
 fn send(servers: &str, stream: &[Sent]) -> String {
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(servers, "neighbours", 2, &settings);
     let mut config = kafka::at(servers).client_config().expect("settings");
-    config.set("enable.idempotence", "true").set("linger.ms", "0");
+    config
+        .set("enable.idempotence", "true")
+        .set("linger.ms", "0");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     for message in stream {
         let record = BaseRecord::<(), _>::to(&topic).partition(message.partition);
@@ -241,7 +301,10 @@ fn send(servers: &str, stream: &[Sent]) -> String {
             None => record,
         };
         let record = record.timestamp(origin() / 1000 + message.millis);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
     }
     producer.flush(PATIENCE).expect("the broker takes it");
     assert_eq!(producer.in_flight_count(), 0);
@@ -261,7 +324,10 @@ impl Sink for Recorder {
             headers: sealed.headers.clone(),
             bytes: sealed.bytes.clone(),
         });
-        self.published.lock().expect("one thread publishes").extend(published);
+        self.published
+            .lock()
+            .expect("one thread publishes")
+            .extend(published);
         self.inner.publish(paid)
     }
 }
@@ -269,32 +335,57 @@ impl Sink for Recorder {
 /// Not a test of its own: the worker that the tests below start.
 #[test]
 fn a_worker_with_frozen_noise() {
-    let Ok(folder) = env::var("BERNSTREAM_TEST_FOLDER") else { return };
+    let Ok(folder) = env::var("BERNSTREAM_TEST_FOLDER") else {
+        return;
+    };
     let folder = Path::new(&folder);
     let detail = match env::var("BERNSTREAM_TEST_DETAIL").as_deref() {
         Ok("operator") => Detail::Operator,
         _ => Detail::Safe,
     };
-    let seed: u8 = env::var("BERNSTREAM_TEST_SEED").expect("a seed").parse().expect("a number");
+    let seed: u8 = env::var("BERNSTREAM_TEST_SEED")
+        .expect("a seed")
+        .parse()
+        .expect("a number");
     telemetry::start();
-    let mut settings = Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
+    let mut settings =
+        Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
     // Topic and ledger have names of their own in each run; without them all else can be compared byte for byte.
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    let from = StartMode::From {
+        from: Timestamp::parse(ORIGIN).expect("a time"),
+        backfill_until: None,
+    };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis =
+        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
-    let plan =
-        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
-    let metrics =
-        Metrics::new(detail, "neighbours", "pure epsilon", &plan.releases[0].description().digests.configuration)
-            .expect("metrics");
+    let plan = settings
+        .plan(
+            |release| bernstream::cli::run::bands(release, &settings.ledger.path),
+            false,
+        )
+        .expect("a plan");
+    let Components {
+        readers,
+        ledger,
+        witness,
+        sink,
+    } = Components::open(&settings).expect("the components open");
+    let metrics = Metrics::new(
+        detail,
+        "neighbours",
+        "pure epsilon",
+        &plan.releases[0].description().digests.configuration,
+    )
+    .expect("metrics");
     let published = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let health = Health::default();
@@ -304,7 +395,10 @@ fn a_worker_with_frozen_noise() {
         readers,
         ledger,
         witness,
-        sink: Box::new(Recorder { inner: sink, published: published.clone() }),
+        sink: Box::new(Recorder {
+            inner: sink,
+            published: published.clone(),
+        }),
         generators: Box::new({
             let metrics = metrics.clone();
             let seen = seen.clone();
@@ -312,7 +406,9 @@ fn a_worker_with_frozen_noise() {
                 let text = metrics.render().expect("metrics");
                 // How many windows wait for one claim is a matter of time, not of records.
                 let lines = text.lines().filter(|line| !line.contains("published"));
-                seen.lock().expect("one thread draws").push(lines.collect::<Vec<_>>().join("\n"));
+                seen.lock()
+                    .expect("one thread draws")
+                    .push(lines.collect::<Vec<_>>().join("\n"));
                 window += 1;
                 Ok(Generator::frozen([seed.wrapping_add(window); 32]))
             }
@@ -325,8 +421,16 @@ fn a_worker_with_frozen_noise() {
     let mut seen = seen.lock().expect("it has ended");
     seen.push(metrics.render().expect("metrics"));
     let published = published.lock().expect("it has ended").clone();
-    let shown = Shown { published, metrics: seen.clone(), log: Vec::new() };
-    fs::write(folder.join("shown.json"), serde_json::to_vec(&shown).expect("JSON")).expect("it is written");
+    let shown = Shown {
+        published,
+        metrics: seen.clone(),
+        log: Vec::new(),
+    };
+    fs::write(
+        folder.join("shown.json"),
+        serde_json::to_vec(&shown).expect("JSON"),
+    )
+    .expect("it is written");
 }
 
 /// What a worker shows of a topic.
@@ -335,7 +439,11 @@ fn watch(servers: &str, topic: &str, form: Form, detail: &str, seed: u8) -> Show
     let text = configuration(servers, topic, folder.path(), form);
     fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
     let child = Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", "neighbours::a_worker_with_frozen_noise", "--nocapture"])
+        .args([
+            "--exact",
+            "neighbours::a_worker_with_frozen_noise",
+            "--nocapture",
+        ])
         .env("BERNSTREAM_TEST_FOLDER", folder.path())
         .env("BERNSTREAM_TEST_DETAIL", detail)
         .env("BERNSTREAM_TEST_SEED", seed.to_string())
@@ -353,7 +461,8 @@ fn watch(servers: &str, topic: &str, form: Form, detail: &str, seed: u8) -> Show
 }
 
 fn without_time(line: &str) -> String {
-    let mut line: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).expect("a line of JSON");
+    let mut line: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(line).expect("a line of JSON");
     line.remove("timestamp").expect("a time");
     serde_json::Value::Object(line).to_string()
 }
@@ -372,17 +481,30 @@ fn at_once<T: Send>(count: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
             });
         }
     });
-    done.into_inner().expect("no job failed").into_values().collect()
+    done.into_inner()
+        .expect("no job failed")
+        .into_values()
+        .collect()
 }
 
 /// Records by what became of them, from the operator's metrics.
 fn fates(shown: &Shown) -> BTreeMap<String, i64> {
     let last = shown.metrics.last().expect("metrics at the end");
-    let lines = last.lines().filter(|line| line.starts_with("bernstream_records_total"));
+    let lines = last
+        .lines()
+        .filter(|line| line.starts_with("bernstream_records_total"));
     lines
         .map(|line| {
-            let fate = line.split("fate=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a fate");
-            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+            let fate = line
+                .split("fate=\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+                .expect("a fate");
+            let count = line
+                .rsplit(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .expect("a count");
             (fate.to_owned(), count)
         })
         .collect()
@@ -404,16 +526,36 @@ fn lattice(message: &Published) -> Vec<i128> {
 fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
     assert_eq!(one.log, other.log, "log lines");
     assert_eq!(one.metrics, other.metrics, "metrics of the default level");
-    assert_eq!(one.published.len(), other.published.len(), "the number of messages");
+    assert_eq!(
+        one.published.len(),
+        other.published.len(),
+        "the number of messages"
+    );
     let mut different = BTreeMap::new();
     for (place, (one, other)) in one.published.iter().zip(&other.published).enumerate() {
         assert_eq!(one.key, other.key, "the order of the messages");
-        assert_eq!(one.headers, other.headers, "headers, the schedule among them");
-        assert_eq!(one.bytes.len(), other.bytes.len(), "the length of a message");
+        assert_eq!(
+            one.headers, other.headers,
+            "headers, the schedule among them"
+        );
+        assert_eq!(
+            one.bytes.len(),
+            other.bytes.len(),
+            "the length of a message"
+        );
         if one.bytes != other.bytes {
-            let open = |message: &Published| Synopsis::open(&message.bytes).expect("a synopsis").description().clone();
+            let open = |message: &Published| {
+                Synopsis::open(&message.bytes)
+                    .expect("a synopsis")
+                    .description()
+                    .clone()
+            };
             assert_eq!(open(one), open(other), "metadata");
-            let norm = lattice(one).iter().zip(lattice(other)).map(|(one, other)| one.abs_diff(other)).sum();
+            let norm = lattice(one)
+                .iter()
+                .zip(lattice(other))
+                .map(|(one, other)| one.abs_diff(other))
+                .sum();
             different.insert((place / 2, one.key.clone()), norm);
         }
     }
@@ -426,19 +568,41 @@ fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
     let text = configuration(servers, "topic", folder.path(), form);
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.contributions();
-    let sensitivity =
-        settings.releases[0].function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
-    let streams: Vec<_> =
-        [sent(form, &base())].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
+    let sensitivity = settings.releases[0]
+        .function
+        .target
+        .sensitivity(settings.privacy.adjacency, contributions)
+        .expect("one")
+        .0;
+    let streams: Vec<_> = [sent(form, &base())]
+        .into_iter()
+        .chain(cases.iter().map(|case| case.stream.clone()))
+        .collect();
     let shown = at_once(streams.len(), |at| {
         let topic = send(servers, &streams[at]);
         let safe = watch(servers, &topic, form, "safe", 1);
         (safe, fates(&watch(servers, &topic, form, "operator", 1)))
     });
     let (base, fates) = &shown[0];
-    assert_eq!(base.published.len(), 2 * WINDOWS, "{:?} {:?}", base.log, base.metrics.last());
-    assert_eq!(fates.values().sum::<i64>(), 144, "every record of the base has a fate");
-    assert!(base.log.iter().any(|line| line.contains("reading the input")), "{:?}", base.log);
+    assert_eq!(
+        base.published.len(),
+        2 * WINDOWS,
+        "{:?} {:?}",
+        base.log,
+        base.metrics.last()
+    );
+    assert_eq!(
+        fates.values().sum::<i64>(),
+        144,
+        "every record of the base has a fate"
+    );
+    assert!(
+        base.log
+            .iter()
+            .any(|line| line.contains("reading the input")),
+        "{:?}",
+        base.log
+    );
     assert!(base.metrics[0].contains("bernstream_windows_released_total"));
 
     let mut largest = 0;
@@ -446,14 +610,23 @@ fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
         let name = case.name;
         let mut expected = fates.clone();
         *expected.entry(case.fate.to_owned()).or_default() += 1;
-        assert_eq!(others, &expected, "{name}: every other record keeps its fate");
+        assert_eq!(
+            others, &expected,
+            "{name}: every other record keeps its fate"
+        );
         let different = difference(base, shown);
         assert_eq!(!different.is_empty(), case.is_seen, "{name}: {different:?}");
         let windows: BTreeSet<usize> = different.keys().map(|(window, _)| *window).collect();
-        assert!(windows.iter().all(|window| *window == 1), "{name}: {different:?}");
+        assert!(
+            windows.iter().all(|window| *window == 1),
+            "{name}: {different:?}"
+        );
         assert!(different.len() <= 1, "{name}: {different:?}");
         let norm: u128 = different.values().sum();
-        assert!(norm <= u128::from(sensitivity), "{name}: {norm} > {sensitivity}");
+        assert!(
+            norm <= u128::from(sensitivity),
+            "{name}: {norm} > {sensitivity}"
+        );
         largest = largest.max(norm);
     }
     largest as f64 / sensitivity as f64
@@ -461,7 +634,9 @@ fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
 
 #[test]
 fn one_record_more_changes_its_own_window_and_key_and_nothing_else() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let largest = replay(&servers, Form::Arrow, &records_more(Form::Arrow));
     println!("{largest:.3} of the sensitivity");
     assert!(largest > 0.5);
@@ -469,10 +644,17 @@ fn one_record_more_changes_its_own_window_and_key_and_nothing_else() {
 
 /// The same for messages of one record, and for messages that are none.
 fn replay_records(form: Form) {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let mut cases = records_more(form);
     for (name, payload) in form.no_records() {
-        cases.push(Case { name, stream: with_odd(form, payload), fate: "missing", is_seen: false });
+        cases.push(Case {
+            name,
+            stream: with_odd(form, payload),
+            fate: "missing",
+            is_seen: false,
+        });
     }
     assert!(replay(&servers, form, &cases) > 0.5);
 }
@@ -494,14 +676,20 @@ fn one_message_of_protobuf_more_changes_its_own_window_and_key_and_nothing_else(
 
 #[test]
 fn every_format_gives_the_same_values() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let forms = [Form::Arrow, Form::Json, Form::Avro, Form::Protobuf];
     let shown = at_once(forms.len(), |at| {
         let topic = send(&servers, &sent(forms[at], &base()));
         watch(&servers, &topic, forms[at], "safe", 1)
     });
     let values = |shown: &Shown| -> Vec<(String, Vec<i128>)> {
-        shown.published.iter().map(|message| (message.key.clone(), lattice(message))).collect()
+        shown
+            .published
+            .iter()
+            .map(|message| (message.key.clone(), lattice(message)))
+            .collect()
     };
     assert_eq!(shown[0].published.len(), 2 * WINDOWS);
     for (form, other) in forms.iter().zip(&shown) {
@@ -512,7 +700,9 @@ fn every_format_gives_the_same_values() {
 /// The comparison notices: counts at the operator's level, other noise, and a record too many.
 #[test]
 fn what_is_not_hidden_is_noticed() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let null = &records_more(Form::Arrow)[1];
     assert_eq!((null.name, null.is_seen), ("null value", false));
     let less = send(&servers, &sent(Form::Arrow, &base()));
@@ -520,9 +710,20 @@ fn what_is_not_hidden_is_noticed() {
     let operator = [&less, &more].map(|topic| watch(&servers, topic, Form::Arrow, "operator", 1));
     let counts = |shown: &Shown| {
         let last = shown.metrics.last().expect("metrics at the end");
-        last.lines().filter(|line| !line.starts_with("bernstream_seal_seconds")).map(str::to_owned).collect::<Vec<_>>()
+        last.lines()
+            .filter(|line| !line.starts_with("bernstream_seal_seconds"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_ne!(counts(&operator[0]), counts(&operator[1]), "the operator's metrics count records");
+    assert_ne!(
+        counts(&operator[0]),
+        counts(&operator[1]),
+        "the operator's metrics count records"
+    );
     let safe = [1, 2].map(|seed| watch(&servers, &less, Form::Arrow, "safe", seed));
-    assert_eq!(difference(&safe[0], &safe[1]).len(), 2 * WINDOWS, "noise is noticed in every message");
+    assert_eq!(
+        difference(&safe[0], &safe[1]).len(),
+        2 * WINDOWS,
+        "noise is noticed in every message"
+    );
 }

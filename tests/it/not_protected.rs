@@ -43,7 +43,9 @@ fn shown(exclusion: &Exclusion) -> String {
 /// The anchor of a heading, as mdBook and GitHub make it.
 fn anchor(title: &str) -> String {
     let lower = title.to_lowercase();
-    let kept = lower.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    let kept = lower
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
@@ -58,7 +60,11 @@ fn page() -> String {
             "always" => String::new(),
             some => format!(" ({some})"),
         };
-        text += &format!("- {}{when}: [more](#{})\n", shown(exclusion), anchor(exclusion.title));
+        text += &format!(
+            "- {}{when}: [more](#{})\n",
+            shown(exclusion),
+            anchor(exclusion.title)
+        );
     }
     for exclusion in NOT_PROTECTED {
         text += &format!("\n## {}\n\n{}\n", exclusion.title, exclusion.details);
@@ -68,14 +74,23 @@ fn page() -> String {
 
 /// The main limits, a line each.
 fn main_limits() -> String {
-    let limits = NOT_PROTECTED.iter().filter_map(|exclusion| exclusion.main_limit);
-    limits.map(|limit| format!("- {limit}")).collect::<Vec<_>>().join("\n")
+    let limits = NOT_PROTECTED
+        .iter()
+        .filter_map(|exclusion| exclusion.main_limit);
+    limits
+        .map(|limit| format!("- {limit}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A text that has `generated` between `before` and the first `after`.
 fn with(text: &str, before: &str, generated: &str, after: &str) -> String {
-    let (head, rest) = text.split_once(before).expect("where the generated part begins");
-    let (_, tail) = rest.split_once(after).expect("where the generated part ends");
+    let (head, rest) = text
+        .split_once(before)
+        .expect("where the generated part begins");
+    let (_, tail) = rest
+        .split_once(after)
+        .expect("where the generated part ends");
     format!("{head}{before}{generated}{after}{tail}")
 }
 
@@ -100,39 +115,71 @@ fn the_page_is_what_the_list_generates() {
 #[test]
 fn the_main_limits_of_readme_are_what_the_list_generates() {
     let committed = fs::read_to_string(README).expect("the page");
-    assert_generated(README, &with(&committed, BEFORE_MAIN_LIMITS, &main_limits(), "\n\n"));
+    assert_generated(
+        README,
+        &with(&committed, BEFORE_MAIN_LIMITS, &main_limits(), "\n\n"),
+    );
 }
 
 /// Where a page limits the promise in words of its own, and names no entry of the list.
 fn unlisted(text: &str) -> Vec<String> {
-    let anchors: BTreeSet<String> = NOT_PROTECTED.iter().map(|exclusion| anchor(exclusion.title)).collect();
+    let anchors: BTreeSet<String> = NOT_PROTECTED
+        .iter()
+        .map(|exclusion| anchor(exclusion.title))
+        .collect();
     let names_an_entry = |paragraph: &str| {
         let mut links = paragraph.split("not-protected.md#").skip(1);
-        links.any(|rest| rest.split(')').next().is_some_and(|link| anchors.contains(link)))
+        links.any(|rest| {
+            rest.split(')')
+                .next()
+                .is_some_and(|link| anchors.contains(link))
+        })
     };
-    let paragraphs =
-        text.split("\n\n").flat_map(|paragraph| paragraph.split("\n- ")).flat_map(|item| item.split("\n* "));
+    let paragraphs = text
+        .split("\n\n")
+        .flat_map(|paragraph| paragraph.split("\n- "))
+        .flat_map(|item| item.split("\n* "));
     let limits = paragraphs.filter(|paragraph| {
         // The list as a whole limits nothing.
-        let paragraph = paragraph.to_lowercase().replace("what is not protected", "");
+        let paragraph = paragraph
+            .to_lowercase()
+            .replace("what is not protected", "");
         LIMITS.iter().any(|words| paragraph.contains(words))
     });
-    limits.filter(|paragraph| !names_an_entry(paragraph)).map(str::to_owned).collect()
+    limits
+        .filter(|paragraph| !names_an_entry(paragraph))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn every_limit_of_proofs_and_how_tos_is_in_the_list() {
     for page in pages() {
-        let is_searched = ["docs/proofs", "docs/how-to", "docs/concepts"].iter().any(|folder| page.starts_with(folder));
+        let is_searched = ["docs/proofs", "docs/how-to", "docs/concepts"]
+            .iter()
+            .any(|folder| page.starts_with(folder));
         if is_searched && page != Path::new(PAGE) {
             let text = fs::read_to_string(&page).expect("a page");
-            assert_eq!(unlisted(&text), Vec::<String>::new(), "{}: link the entry of {PAGE}", page.display());
+            assert_eq!(
+                unlisted(&text),
+                Vec::<String>::new(),
+                "{}: link the entry of {PAGE}",
+                page.display()
+            );
         }
     }
     let entry = anchor(NOT_PROTECTED[0].title);
-    assert!(unlisted(&format!("Its time is not hidden: [why](not-protected.md#{entry})")).is_empty());
+    assert!(
+        unlisted(&format!(
+            "Its time is not hidden: [why](not-protected.md#{entry})"
+        ))
+        .is_empty()
+    );
     assert_eq!(unlisted("Its time is not hidden.").len(), 1);
-    assert_eq!(unlisted("Its time is not hidden: [why](not-protected.md#an-entry-that-is-none)").len(), 1);
+    assert_eq!(
+        unlisted("Its time is not hidden: [why](not-protected.md#an-entry-that-is-none)").len(),
+        1
+    );
 }
 
 #[test]
@@ -147,11 +194,23 @@ fn the_clauses_are_short_and_complete_in_every_configuration_that_we_ship() {
         let settings = Settings::parse(&text, &path.display().to_string()).expect("a sound file");
         let clauses = not_protected(&settings);
         for clause in &clauses {
-            assert!(clause.chars().count() <= 150 && !clause.contains('{') && !clause.ends_with('.'), "{clause}");
+            assert!(
+                clause.chars().count() <= 150 && !clause.contains('{') && !clause.ends_with('.'),
+                "{clause}"
+            );
         }
         let bytes: usize = clauses.iter().map(String::len).sum();
-        assert!(clauses.len() >= 8 && bytes <= 1800, "{}: {bytes} bytes", path.display());
-        applied.extend(NOT_PROTECTED.iter().filter(|one| (one.applies)(&settings)).map(|one| one.title));
+        assert!(
+            clauses.len() >= 8 && bytes <= 1800,
+            "{}: {bytes} bytes",
+            path.display()
+        );
+        applied.extend(
+            NOT_PROTECTED
+                .iter()
+                .filter(|one| (one.applies)(&settings))
+                .map(|one| one.title),
+        );
     }
     assert!(applied.len() > 15, "{applied:?}");
 }
@@ -164,32 +223,56 @@ fn a_producer_that_waits_for_the_hundredth_record_is_not_configured_in_silence()
     let folder = tempfile::tempdir().expect("a folder");
     let check = |declared: &str| {
         let file = folder.path().join("flights.toml");
-        fs::write(&file, flights.replace("producer_delay = \"10m\"", declared)).expect("it is written");
+        fs::write(&file, flights.replace("producer_delay = \"10m\"", declared))
+            .expect("it is written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-        let output = command.args(["check", "--offline"]).arg(&file).output().expect("it runs");
-        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+        let output = command
+            .args(["check", "--offline"])
+            .arg(&file)
+            .output()
+            .expect("it runs");
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
         (output.status.code(), out, err)
     };
     let (code, _, told) = check("producer_delay = \"2h\"");
     assert_eq!(code, Some(78));
-    let fault = "flights.toml:22:9: windows.grace: must be longer than input.kafka.producer_delay, 2h";
+    let fault =
+        "flights.toml:22:9: windows.grace: must be longer than input.kafka.producer_delay, 2h";
     assert!(
-        told.contains(fault) && told.contains("raise grace, or let producers send more often, by the clock"),
+        told.contains(fault)
+            && told.contains("raise grace, or let producers send more often, by the clock"),
         "{told}"
     );
 
     let condition = |time: &str| {
-        format!("by the clock, each must reach the topic from 5m before its event time to {time} after it")
+        format!(
+            "by the clock, each must reach the topic from 5m before its event time to {time} after it"
+        )
     };
     let note = "input.kafka.producer_delay is not declared: the guarantee needs producers that send by the clock and not by a count. Whatever \
         other records there are, each must be on the topic from windows.ahead, 5m, before its event time to windows.grace, 1h, after it, or \
         at a moment that no other record decides";
     let (code, said, _) = check("producer_delay = \"10m\"");
-    assert!(code == Some(0) && said.contains(&condition("10m")) && !said.contains(note), "{said}");
+    assert!(
+        code == Some(0) && said.contains(&condition("10m")) && !said.contains(note),
+        "{said}"
+    );
     let (code, said, _) = check("");
-    assert!(code == Some(0) && said.contains(&condition("1h")) && said.contains(note), "{said}");
+    assert!(
+        code == Some(0) && said.contains(&condition("1h")) && said.contains(note),
+        "{said}"
+    );
 
     let settings = Settings::parse(&flights, "flights").expect("a sound file");
-    let described = plan(&settings).releases[0].description().not_protected.clone();
-    assert!(described.iter().any(|clause| clause.contains(&condition("10m"))), "{described:?}");
+    let described = plan(&settings).releases[0]
+        .description()
+        .not_protected
+        .clone();
+    assert!(
+        described
+            .iter()
+            .any(|clause| clause.contains(&condition("10m"))),
+        "{described:?}"
+    );
 }

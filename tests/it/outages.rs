@@ -40,7 +40,9 @@ impl Outage {
         match self {
             Outage::Killed => each(harmed, |broker| brokers.kill(broker)),
             Outage::Frozen => each(harmed, |broker| brokers.freeze(broker)),
-            Outage::Fenced | Outage::FencedAndKilled => each(harmed, |broker| brokers.fence(broker)),
+            Outage::Fenced | Outage::FencedAndKilled => {
+                each(harmed, |broker| brokers.fence(broker))
+            }
         }
     }
 
@@ -176,11 +178,22 @@ struct Probe<'a, B> {
 impl<'a, B: Brokers> Probe<'a, B> {
     /// To be made before the workers.
     fn new(brokers: &'a B) -> Self {
-        let client: BaseConsumer =
-            kafka::at(brokers.servers()).client_config().expect("settings").create().expect("a client");
+        let client: BaseConsumer = kafka::at(brokers.servers())
+            .client_config()
+            .expect("settings")
+            .create()
+            .expect("a client");
         let earlier = client.fetch_metadata(None, PATIENCE).expect("all topics");
-        let earlier = earlier.topics().iter().map(|topic| topic.name().to_owned()).collect();
-        Probe { brokers, earlier, written: (1..=B::COUNT).map(|leader| brokers.topic(leader)).collect() }
+        let earlier = earlier
+            .topics()
+            .iter()
+            .map(|topic| topic.name().to_owned())
+            .collect();
+        Probe {
+            brokers,
+            earlier,
+            written: (1..=B::COUNT).map(|leader| brokers.topic(leader)).collect(),
+        }
     }
 
     /// Waits until they can be used. Brokers that go away again afterwards count against the workers.
@@ -190,18 +203,32 @@ impl<'a, B: Brokers> Probe<'a, B> {
 
     fn ask(&self) -> Option<()> {
         let soon = Duration::from_secs(1);
-        let config = kafka::at(self.brokers.servers()).client_config().expect("settings");
+        let config = kafka::at(self.brokers.servers())
+            .client_config()
+            .expect("settings");
         let client: BaseConsumer = config.create().expect("a client");
         let cluster = client.fetch_metadata(None, soon).ok()?;
-        for topic in cluster.topics().iter().filter(|topic| !self.earlier.contains(topic.name())) {
+        for topic in cluster
+            .topics()
+            .iter()
+            .filter(|topic| !self.earlier.contains(topic.name()))
+        {
             for partition in topic.partitions() {
-                client.fetch_watermarks(topic.name(), partition.id(), soon).ok()?;
+                client
+                    .fetch_watermarks(topic.name(), partition.id(), soon)
+                    .ok()?;
             }
         }
-        let producer: BaseProducer = config.clone().set("message.timeout.ms", "1000").create().expect("a client");
+        let producer: BaseProducer = config
+            .clone()
+            .set("message.timeout.ms", "1000")
+            .create()
+            .expect("a client");
         self.written.iter().try_for_each(|topic| {
             let (_, before) = client.fetch_watermarks(topic, 0, soon).ok()?;
-            producer.send(BaseRecord::<(), _>::to(topic).payload("probe")).ok()?;
+            producer
+                .send(BaseRecord::<(), _>::to(topic).payload("probe"))
+                .ok()?;
             producer.flush(soon).ok()?;
             let (_, after) = client.fetch_watermarks(topic, 0, soon).ok()?;
             (after > before).then_some(())
@@ -218,7 +245,10 @@ struct RecordFeeder {
 impl RecordFeeder {
     fn start(setups: &[Setup]) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let servers = setups.first().map(|setup| setup.servers.clone()).unwrap_or_default();
+        let servers = setups
+            .first()
+            .map(|setup| setup.servers.clone())
+            .unwrap_or_default();
         let inputs: Vec<_> = setups.iter().map(|setup| setup.input.clone()).collect();
         let seen = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
@@ -228,16 +258,30 @@ impl RecordFeeder {
                 thread::sleep(Duration::from_millis(500));
             }
         });
-        RecordFeeder { is_over, thread: Some(thread) }
+        RecordFeeder {
+            is_over,
+            thread: Some(thread),
+        }
     }
 
     fn send(servers: &str, inputs: &[String]) {
         let mut config = kafka::at(servers).client_config().expect("settings");
-        let producer: BaseProducer = config.set("message.timeout.ms", "1000").create().expect("a client");
-        let payload = message(&[Row { micros: Timestamp::now().micros(), key: "a", value: 50.0 }]);
+        let producer: BaseProducer = config
+            .set("message.timeout.ms", "1000")
+            .create()
+            .expect("a client");
+        let payload = message(&[Row {
+            micros: Timestamp::now().micros(),
+            key: "a",
+            value: 50.0,
+        }]);
         for input in inputs {
             for partition in [0, 1] {
-                let _ = producer.send(BaseRecord::<(), _>::to(input).partition(partition).payload(&payload));
+                let _ = producer.send(
+                    BaseRecord::<(), _>::to(input)
+                        .partition(partition)
+                        .payload(&payload),
+                );
             }
         }
         let _ = producer.flush(Duration::from_secs(1));
@@ -274,15 +318,24 @@ pub struct WorkerRecovery {
 impl Case {
     /// How so many workers with a ledger log, and as many without, recover: each time that the brokers can be used again, where some do what
     /// others did.
-    pub fn recoveries<B: Brokers>(self, brokers: &B, workers: usize, first: u8) -> Vec<WorkerRecovery> {
+    pub fn recoveries<B: Brokers>(
+        self,
+        brokers: &B,
+        workers: usize,
+        first: u8,
+    ) -> Vec<WorkerRecovery> {
         let probe = Probe::new(brokers);
-        let setups: Vec<_> = (0..2 * workers).map(|number| setup(brokers, has_log(number))).collect();
+        let setups: Vec<_> = (0..2 * workers)
+            .map(|number| setup(brokers, has_log(number)))
+            .collect();
         let workers: Vec<_> = setups.iter().map(Running::start).collect();
         let feeder = RecordFeeder::start(&setups);
         for (worker, setup) in workers.iter().zip(&setups) {
             worker.wait_metric(setup, "synopses_published_total", 6.0);
         }
-        let harmed: Vec<_> = (0..self.harmed).map(|number| (first + number) % B::COUNT + 1).collect();
+        let harmed: Vec<_> = (0..self.harmed)
+            .map(|number| (first + number) % B::COUNT + 1)
+            .collect();
         self.outage.begin(brokers, &harmed);
         let begun = Instant::now();
         let mut recoveries = Vec::new();
@@ -314,7 +367,11 @@ fn setup(brokers: &impl Brokers, has_log: bool) -> Setup {
         add_log(&setup, 1);
     }
     let made = setup.ledger_command(&["init"]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     setup
 }
 
@@ -322,15 +379,26 @@ fn setup(brokers: &impl Brokers, has_log: bool) -> Setup {
 fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<WorkerRecovery> {
     let usable = Instant::now();
     let now = Timestamp::now();
-    let published = |worker: &Running| worker.metric("synopses_published_total").unwrap_or_default();
+    let published = |worker: &Running| {
+        worker
+            .metric("synopses_published_total")
+            .unwrap_or_default()
+    };
     let before: Vec<_> = workers.iter().map(published).collect();
     // Two keys, and windows of a second.
-    let over: Vec<_> = setups.iter().map(|setup| 2.0 * now.since(setup.origin).as_secs_f64().ceil()).collect();
+    let over: Vec<_> = setups
+        .iter()
+        .map(|setup| 2.0 * now.since(setup.origin).as_secs_f64().ceil())
+        .collect();
     let mut waits = vec![[None; 2]; workers.len()];
     while waits.iter().flatten().any(Option::is_none) && usable.elapsed() < PATIENCE {
         for (number, worker) in workers.iter().enumerate() {
             let wanted = [before[number], over[number]];
-            for (wait, wanted) in waits[number].iter_mut().zip(wanted).filter(|(wait, _)| wait.is_none()) {
+            for (wait, wanted) in waits[number]
+                .iter_mut()
+                .zip(wanted)
+                .filter(|(wait, _)| wait.is_none())
+            {
                 *wait = (published(worker) > wanted).then(|| usable.elapsed());
             }
         }
@@ -341,10 +409,18 @@ fn recoveries_of(workers: &[Running], setups: &[Setup]) -> Vec<WorkerRecovery> {
         let [first, current] = waits.map(|wait| wait.unwrap_or(PATIENCE));
         if first >= AGAIN {
             let log = setup.read_log();
-            let told = log.lines().filter(|line| !line.contains("window released")).collect::<Vec<_>>().join("\n");
+            let told = log
+                .lines()
+                .filter(|line| !line.contains("window released"))
+                .collect::<Vec<_>>()
+                .join("\n");
             println!("after {first:.1?}: {told}");
         }
-        WorkerRecovery { has_log: has_log(number), first, current }
+        WorkerRecovery {
+            has_log: has_log(number),
+            first,
+            current,
+        }
     });
     recoveries.collect()
 }
@@ -362,13 +438,30 @@ struct Figures {
 }
 
 impl Figures {
-    fn new(case: Case, has_log: bool, brokers: u8, outages: u8, recoveries: &[WorkerRecovery]) -> Self {
-        let of_them = || recoveries.iter().filter(|recovery| recovery.has_log == has_log);
+    fn new(
+        case: Case,
+        has_log: bool,
+        brokers: u8,
+        outages: u8,
+        recoveries: &[WorkerRecovery],
+    ) -> Self {
+        let of_them = || {
+            recoveries
+                .iter()
+                .filter(|recovery| recovery.has_log == has_log)
+        };
         let mut first: Vec<_> = of_them().map(|recovery| recovery.first).collect();
         let mut current: Vec<_> = of_them().map(|recovery| recovery.current).collect();
         first.sort();
         current.sort();
-        Figures { case, has_log, brokers, outages, first, current }
+        Figures {
+            case,
+            has_log,
+            brokers,
+            outages,
+            first,
+            current,
+        }
     }
 
     fn is_soon(&self) -> bool {
@@ -380,9 +473,22 @@ impl Figures {
 /// A row of a table.
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { case: Case { outage, harmed, seconds }, has_log, brokers, outages, first, current } = self;
+        let Figures {
+            case:
+                Case {
+                    outage,
+                    harmed,
+                    seconds,
+                },
+            has_log,
+            brokers,
+            outages,
+            first,
+            current,
+        } = self;
         let log = if *has_log { "with" } else { "without" };
-        let of = |waits: &[Duration], place: usize| waits.get(place).map_or(0.0, Duration::as_secs_f64);
+        let of =
+            |waits: &[Duration], place: usize| waits.get(place).map_or(0.0, Duration::as_secs_f64);
         let middle = first.len() / 2;
         let last = first.len().saturating_sub(1);
         let soon = first.iter().filter(|wait| **wait < AGAIN).count();
@@ -399,7 +505,10 @@ impl fmt::Display for Figures {
 }
 
 fn wanted<T: FromStr>(name: &str, otherwise: T) -> T {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(otherwise)
 }
 
 /// Measures outages of these kinds and numbers of brokers, and prints what came of each at once. `BERNSTREAM_TEST_SECONDS` says how long
@@ -412,20 +521,31 @@ fn measure<B: Brokers>(brokers: impl Fn() -> B, kinds: &[(Outage, u8)]) {
     let names = wanted("BERNSTREAM_TEST_CASES", String::new());
     let mut all = Vec::new();
     for &(outage, harmed) in kinds {
-        let case = Case { outage, harmed, seconds };
+        let case = Case {
+            outage,
+            harmed,
+            seconds,
+        };
         if !names.is_empty() && !names.split(", ").any(|name| name == case.name()) {
             continue;
         }
-        let recoveries: Vec<_> = (0..outages).flat_map(|number| case.recoveries(&brokers(), workers, number)).collect();
+        let recoveries: Vec<_> = (0..outages)
+            .flat_map(|number| case.recoveries(&brokers(), workers, number))
+            .collect();
         for has_log in [false, true] {
             let figures = Figures::new(case, has_log, B::COUNT, outages, &recoveries);
             println!("{figures}\n{:.1?}\n{:.1?}", figures.first, figures.current);
             all.push(figures);
         }
     }
-    println!("| outage | for | log | outages | first: median | worst | within {AGAIN:?} | current: median | worst |");
+    println!(
+        "| outage | for | log | outages | first: median | worst | within {AGAIN:?} | current: median | worst |"
+    );
     all.iter().for_each(|figures| println!("{figures}"));
-    assert!(all.iter().all(Figures::is_soon), "some wait longer than {AGAIN:?}, or with a log {STANDBY:?} more");
+    assert!(
+        all.iter().all(Figures::is_soon),
+        "some wait longer than {AGAIN:?}, or with a log {STANDBY:?} more"
+    );
 }
 
 #[test]
@@ -434,7 +554,12 @@ fn how_soon_after_an_outage_is_published_again() {
     if kafka::broker().is_some() {
         measure(
             kafka::Own::start,
-            &[(Outage::Killed, 1), (Outage::Frozen, 1), (Outage::Fenced, 1), (Outage::FencedAndKilled, 1)],
+            &[
+                (Outage::Killed, 1),
+                (Outage::Frozen, 1),
+                (Outage::Fenced, 1),
+                (Outage::FencedAndKilled, 1),
+            ],
         );
     }
 }
@@ -444,7 +569,12 @@ fn how_soon_after_an_outage_is_published_again() {
 fn how_soon_after_an_outage_of_some_of_three_brokers_is_published_again() {
     let test = "outages::how_soon_after_an_outage_of_some_of_three_brokers_is_published_again";
     if let Some(brokers) = cluster::inside(test, 6_000) {
-        let kinds = [(Outage::Killed, 1), (Outage::Frozen, 1), (Outage::Killed, 3), (Outage::Frozen, 3)];
+        let kinds = [
+            (Outage::Killed, 1),
+            (Outage::Frozen, 1),
+            (Outage::Killed, 3),
+            (Outage::Frozen, 3),
+        ];
         measure(|| &brokers, &kinds);
     }
 }

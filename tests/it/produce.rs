@@ -23,13 +23,24 @@ struct Command {
 }
 
 fn produce(servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
-    let fixed = ["produce", "tests/data/flights.parquet", "--brokers", servers, "--topic", topic];
-    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+    let fixed = [
+        "produce",
+        "tests/data/flights.parquet",
+        "--brokers",
+        servers,
+        "--topic",
+        topic,
+    ];
+    run(&Command::try_parse_from(fixed.iter().chain(more))
+        .unwrap()
+        .arguments)
 }
 
 #[test]
 fn every_row_of_a_file_arrives_once_and_in_order() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let name = kafka::fresh_name("flights");
     produce(&servers, &name, &["--create", "3", "--rows", "900"]).unwrap();
     let found = topic::describe(&kafka::at(&servers), &name).unwrap();
@@ -57,7 +68,9 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
         ..Columns::default()
     };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
+    source
+        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .unwrap();
     // 336,776 rows in messages of 900 are 375 messages, 125 a partition.
     let ends = Positions((0..3).map(|partition| (partition, 125)).collect());
     let mut messages = BTreeMap::new();
@@ -65,52 +78,91 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     while !source.reached(&ends).unwrap() {
         assert!(Instant::now() < deadline);
         match source.next(None, Duration::from_millis(100)).unwrap() {
-            Event::Batch(batch) => assert!(messages.insert((batch.offset, batch.partition), batch.times).is_none()),
+            Event::Batch(batch) => assert!(
+                messages
+                    .insert((batch.offset, batch.partition), batch.times)
+                    .is_none()
+            ),
             Event::Idle => {}
             other => panic!("{other:?}"),
         }
     }
     // Round robin: offset, then partition, is the order of the file.
-    let times: Vec<i64> = messages.values().flat_map(|times| times.values().to_vec()).collect();
+    let times: Vec<i64> = messages
+        .values()
+        .flat_map(|times| times.values().to_vec())
+        .collect();
     assert_eq!(times.len(), 336_776);
     assert!(times.is_sorted());
 
     let error = produce(&servers, &name, &["--create", "3"]).unwrap_err();
-    assert!(matches!(&error, Failure::Configuration(why) if why.contains("already exists")), "{error}");
+    assert!(
+        matches!(&error, Failure::Configuration(why) if why.contains("already exists")),
+        "{error}"
+    );
 }
 
 #[test]
 fn event_time_is_replayed_no_faster_than_was_asked_for() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let name = kafka::fresh_input(&servers, 1);
     // A year of flights in two seconds.
     let start = Instant::now();
-    produce(&servers, &name, &["--rows", "10000", "--pace", "15768000", "--time", "time"]).unwrap();
+    produce(
+        &servers,
+        &name,
+        &["--rows", "10000", "--pace", "15768000", "--time", "time"],
+    )
+    .unwrap();
     let took = start.elapsed().as_secs_f64();
     assert!(took > 1.8, "{took} s");
     let error = produce(&servers, &name, &["--pace", "1", "--time", "when"]).unwrap_err();
-    assert!(matches!(&error, Failure::Configuration(why) if why == "there is no column 'when'"), "{error}");
+    assert!(
+        matches!(&error, Failure::Configuration(why) if why == "there is no column 'when'"),
+        "{error}"
+    );
     let error = produce(&servers, &name, &["--pace", "1", "--time", "origin"]).unwrap_err();
     assert!(matches!(error, Failure::Configuration(_)), "{error}");
 }
 
 #[test]
 fn messages_that_the_topic_does_not_take_fail_with_what_to_do() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let name = kafka::fresh_topic(&servers, "small", 1, &[("max.message.bytes", "10000")]);
     let error = produce(&servers, &name, &["--rows", "10000"]).unwrap_err();
-    assert!(matches!(&error, Failure::Configuration(why) if why.contains("send fewer --rows")), "{error}");
+    assert!(
+        matches!(&error, Failure::Configuration(why) if why.contains("send fewer --rows")),
+        "{error}"
+    );
     let error = produce(&servers, &kafka::fresh_name("none"), &[]).unwrap_err();
-    assert!(matches!(&error, Failure::Configuration(why) if why.contains("there is no topic")), "{error}");
+    assert!(
+        matches!(&error, Failure::Configuration(why) if why.contains("there is no topic")),
+        "{error}"
+    );
 }
 
 #[test]
 fn senseless_arguments_are_refused() {
     let parse = |more: &[&str]| {
-        let fixed = ["produce", "a.parquet", "--brokers", "localhost:1", "--topic", "t"];
+        let fixed = [
+            "produce",
+            "a.parquet",
+            "--brokers",
+            "localhost:1",
+            "--topic",
+            "t",
+        ];
         Command::try_parse_from(fixed.iter().chain(more)).is_ok()
     };
-    assert!(parse(&[]) && parse(&["--pace", "2.5", "--time", "t"]) && parse(&["--rows", "1", "--create", "1"]));
+    assert!(
+        parse(&[])
+            && parse(&["--pace", "2.5", "--time", "t"])
+            && parse(&["--rows", "1", "--create", "1"])
+    );
     let senseless: [&[&str]; 7] = [
         &["--rows", "0"],
         &["--create", "0"],
@@ -134,10 +186,17 @@ fn rides() -> Columns {
     }
 }
 
-fn sent_from(file: &std::path::Path, servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
+fn sent_from(
+    file: &std::path::Path,
+    servers: &str,
+    topic: &str,
+    more: &[&str],
+) -> Result<(), Failure> {
     let file = file.display().to_string();
     let fixed = ["produce", &file, "--brokers", servers, "--topic", topic];
-    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+    run(&Command::try_parse_from(fixed.iter().chain(more))
+        .unwrap()
+        .arguments)
 }
 
 const RIDES: &str = "started_at,rider,ride.city,ride.kilometres\n2026-01-01T09:30:00Z,4711,Bern,7.25\n\n\
@@ -145,7 +204,9 @@ const RIDES: &str = "started_at,rider,ride.city,ride.kilometres\n2026-01-01T09:3
 
 #[test]
 fn lines_of_text_become_messages_that_a_worker_reads() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let csv = folder.path().join("rides.csv");
     let json = folder.path().join("rides.jsonl");
@@ -157,7 +218,11 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
     for file in [csv, json] {
         let name = kafka::fresh_name("rides");
         sent_from(&file, &servers, &name, &["--create", "1"]).unwrap();
-        let declared = Declared { key: Some(IdType::Text), unit: Some(IdType::Integer), ..Declared::default() };
+        let declared = Declared {
+            key: Some(IdType::Text),
+            unit: Some(IdType::Integer),
+            ..Declared::default()
+        };
         let params = Params {
             broker: kafka::at(&servers),
             topic: name.clone(),
@@ -165,19 +230,27 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             clock_slack: Duration::ZERO,
             readers: Some(1),
             trust_producer_time: false,
-            format: Format::Records { form: RecordForm::Json, declared },
+            format: Format::Records {
+                form: RecordForm::Json,
+                declared,
+            },
             on_bad_message: OnBadMessage::Stop,
             skip: BTreeSet::new(),
             lost: vec![],
         };
         let mut source = Kafka::open(params, rides(), Timestamp::now).unwrap();
-        source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
+        source
+            .rewind(Timestamp::from_micros(0), &Recorded::default())
+            .unwrap();
         let ends = Positions([(0, 3)].into());
         let mut rows = Vec::new();
         let deadline = Instant::now() + PATIENCE;
         while !source.reached(&ends).unwrap() {
             assert!(Instant::now() < deadline);
-            match source.next(Some(&ends), Duration::from_millis(100)).unwrap() {
+            match source
+                .next(Some(&ends), Duration::from_millis(100))
+                .unwrap()
+            {
                 Event::Batch(batch) => {
                     assert!(batch.message_time.is_some());
                     let text = |column: &Option<bernstream_release::source::Text>, row| {
@@ -203,29 +276,63 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             }
         }
         let row = |offset, city: &str, rider: &str, value| {
-            (offset, 30 + offset, Some(city.to_owned()), Some(rider.to_owned()), value)
+            (
+                offset,
+                30 + offset,
+                Some(city.to_owned()),
+                Some(rider.to_owned()),
+                value,
+            )
         };
-        let expected =
-            [row(0, "Bern", "4711", Some(7.25)), row(1, "Ber,gen", "4712", None), row(2, "Bern", "4711", Some(0.5))];
+        let expected = [
+            row(0, "Bern", "4711", Some(7.25)),
+            row(1, "Ber,gen", "4712", None),
+            row(2, "Bern", "4711", Some(0.5)),
+        ];
         assert_eq!(rows, expected, "{}", file.display());
     }
 }
 
 #[test]
 fn a_line_that_no_worker_could_read_is_named() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let name = kafka::fresh_input(&servers, 1);
     for (file, text, told) in [
-        ("a.jsonl", "{\"time\": 1}\n\n[1]\n", "line 3: no worker could read it: it is not a JSON object"),
-        ("b.jsonl", "{\"time\": 1}\n{\"time\": 1,}\n", "line 2: no worker could read it"),
-        ("a.csv", "time,x\n1,2\n1\n", "line 3: it has 1 fields, the header has 2"),
-        ("b.csv", "time,x\n1,\"2\n", "line 2: it has a quoted field that does not end on its line"),
-        ("c.csv", "time,time\n1,2\n", "line 1: it has two columns 'time'"),
+        (
+            "a.jsonl",
+            "{\"time\": 1}\n\n[1]\n",
+            "line 3: no worker could read it: it is not a JSON object",
+        ),
+        (
+            "b.jsonl",
+            "{\"time\": 1}\n{\"time\": 1,}\n",
+            "line 2: no worker could read it",
+        ),
+        (
+            "a.csv",
+            "time,x\n1,2\n1\n",
+            "line 3: it has 1 fields, the header has 2",
+        ),
+        (
+            "b.csv",
+            "time,x\n1,\"2\n",
+            "line 2: it has a quoted field that does not end on its line",
+        ),
+        (
+            "c.csv",
+            "time,time\n1,2\n",
+            "line 1: it has two columns 'time'",
+        ),
     ] {
         let path = folder.path().join(file);
         std::fs::write(&path, text).unwrap();
         let error = sent_from(&path, &servers, &name, &[]).unwrap_err();
-        assert!(matches!(&error, Failure::Configuration(why) if why.contains(told)), "{file}: {error}");
+        assert!(
+            matches!(&error, Failure::Configuration(why) if why.contains(told)),
+            "{file}: {error}"
+        );
     }
 }

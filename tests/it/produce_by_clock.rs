@@ -31,7 +31,9 @@ struct Command {
 fn produce(file: &Path, servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
     let file = file.display().to_string();
     let fixed = ["produce", &file, "--brokers", servers, "--topic", topic];
-    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+    run(&Command::try_parse_from(fixed.iter().chain(more))
+        .unwrap()
+        .arguments)
 }
 
 /// The event times in each of the first `count` messages of the only partition of a topic, in seconds.
@@ -48,16 +50,29 @@ fn messages(servers: &str, topic: &str, format: Format, count: i64) -> Vec<Vec<i
         skip: BTreeSet::new(),
         lost: vec![],
     };
-    let columns = Columns { time: "time".to_owned(), values: vec!["x".to_owned()], ..Columns::default() };
+    let columns = Columns {
+        time: "time".to_owned(),
+        values: vec!["x".to_owned()],
+        ..Columns::default()
+    };
     let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-    source.rewind(Timestamp::from_micros(0), &Recorded::default()).unwrap();
+    source
+        .rewind(Timestamp::from_micros(0), &Recorded::default())
+        .unwrap();
     let ends = Positions([(0, count)].into());
     let deadline = Instant::now() + PATIENCE;
     let mut found = Vec::new();
     while !source.reached(&ends).unwrap() {
         assert!(Instant::now() < deadline, "{found:?}");
         match source.next(None, Duration::from_millis(100)).unwrap() {
-            Event::Batch(batch) => found.push(batch.times.values().iter().map(|time| time / 1_000_000).collect()),
+            Event::Batch(batch) => found.push(
+                batch
+                    .times
+                    .values()
+                    .iter()
+                    .map(|time| time / 1_000_000)
+                    .collect(),
+            ),
             Event::Idle => {}
             other => panic!("{other:?}"),
         }
@@ -75,12 +90,21 @@ fn rows(seconds: impl Iterator<Item = i64>) -> RecordBatch {
 
 fn pipe(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    assert!(Process::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    assert!(
+        Process::new("mkfifo")
+            .arg(&path)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
     path
 }
 
 fn opened(pipe: &Path) -> File {
-    OpenOptions::new().write(true).open(pipe).expect("somebody reads the pipe")
+    OpenOptions::new()
+        .write(true)
+        .open(pipe)
+        .expect("somebody reads the pipe")
 }
 
 /// Sends what `write` writes into a pipe, which stays open until it is done.
@@ -88,7 +112,9 @@ fn through_a_pipe(servers: &str, topic: &str, name: &str, write: impl FnOnce(Fil
     let folder = tempfile::tempdir().unwrap();
     let path = pipe(folder.path(), name);
     std::thread::scope(|threads| {
-        let sending = threads.spawn(|| produce(&path, servers, topic, &["--rows", "1000"]).map_err(|e| e.to_string()));
+        let sending = threads.spawn(|| {
+            produce(&path, servers, topic, &["--rows", "1000"]).map_err(|e| e.to_string())
+        });
         write(opened(&path));
         sending.join().unwrap().unwrap();
     });
@@ -96,28 +122,41 @@ fn through_a_pipe(servers: &str, topic: &str, name: &str, write: impl FnOnce(Fil
 
 #[test]
 fn a_line_that_comes_through_a_slow_pipe_is_sent_before_the_next_comes() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let name = kafka::fresh_input(&servers, 1);
     through_a_pipe(&servers, &name, "slow.jsonl", |mut slow| {
         for second in 0..3 {
             writeln!(slow, "{{\"time\":\"1970-01-01T00:00:0{second}Z\",\"x\":1}}").unwrap();
-            let json = Format::Records { form: RecordForm::Json, declared: Declared::default() };
+            let json = Format::Records {
+                form: RecordForm::Json,
+                declared: Declared::default(),
+            };
             let expected: Vec<i64> = (0..=second).collect();
-            assert_eq!(messages(&servers, &name, json, second + 1).concat(), expected);
+            assert_eq!(
+                messages(&servers, &name, json, second + 1).concat(),
+                expected
+            );
         }
     });
 }
 
 #[test]
 fn rows_that_come_through_a_slow_pipe_are_sent_before_the_next_come() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let name = kafka::fresh_input(&servers, 1);
     through_a_pipe(&servers, &name, "slow.arrows", |slow| {
         let mut slow = StreamWriter::try_new(slow, &rows(0..1).schema()).unwrap();
         for second in 0..3 {
             slow.write(&rows(second..second + 1)).unwrap();
             let expected: Vec<Vec<i64>> = (0..=second).map(|second| vec![second]).collect();
-            assert_eq!(messages(&servers, &name, Format::Arrow, second + 1), expected);
+            assert_eq!(
+                messages(&servers, &name, Format::Arrow, second + 1),
+                expected
+            );
         }
         slow.finish().unwrap();
     });
@@ -126,22 +165,37 @@ fn rows_that_come_through_a_slow_pipe_are_sent_before_the_next_come() {
 /// A row less, and every other row is sent with the same rows as before, at the end of the same second.
 #[test]
 fn a_replay_sends_the_rows_of_an_interval_and_waits_for_no_count() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("replay.arrows");
     let sent = |without: Option<i64>| {
-        let mut file = StreamWriter::try_new(File::create(&path).unwrap(), &rows(0..1).schema()).unwrap();
+        let mut file =
+            StreamWriter::try_new(File::create(&path).unwrap(), &rows(0..1).schema()).unwrap();
         // Thirty rows, in three intervals of ten seconds.
-        file.write(&rows((0..30).filter(|second| Some(*second) != without))).unwrap();
+        file.write(&rows((0..30).filter(|second| Some(*second) != without)))
+            .unwrap();
         file.finish().unwrap();
         let name = kafka::fresh_input(&servers, 1);
         let start = Instant::now();
-        produce(&path, &servers, &name, &["--pace", "100", "--time", "time", "--flush-every", "100ms"]).unwrap();
-        assert!(start.elapsed() >= Duration::from_millis(300), "the last message is sent at the end of its interval");
+        produce(
+            &path,
+            &servers,
+            &name,
+            &["--pace", "100", "--time", "time", "--flush-every", "100ms"],
+        )
+        .unwrap();
+        assert!(
+            start.elapsed() >= Duration::from_millis(300),
+            "the last message is sent at the end of its interval"
+        );
         messages(&servers, &name, Format::Arrow, 3)
     };
     let intervals = |without: Option<i64>| -> Vec<Vec<i64>> {
-        let seconds = |interval: i64| (10 * interval..10 * interval + 10).filter(|second| Some(*second) != without);
+        let seconds = |interval: i64| {
+            (10 * interval..10 * interval + 10).filter(|second| Some(*second) != without)
+        };
         (0..3).map(|interval| seconds(interval).collect()).collect()
     };
     for without in [None, Some(4), Some(29)] {

@@ -27,12 +27,23 @@ const WINDOWS: u32 = 30;
 const MESSAGES: usize = 200_000;
 
 /// A user's records, each a message, from shortly before the moment on.
-fn burst(producer: &ThreadedProducer<DefaultProducerContext>, topic: &str, moment: Timestamp, messages: usize) {
+fn burst(
+    producer: &ThreadedProducer<DefaultProducerContext>,
+    topic: &str,
+    moment: Timestamp,
+    messages: usize,
+) {
     let payload = format!(r#"{{"time":"{}","key":"a","value":50.0}}"#, moment);
-    thread::sleep(moment.minus(Duration::from_millis(100)).since(Timestamp::now()));
+    thread::sleep(
+        moment
+            .minus(Duration::from_millis(100))
+            .since(Timestamp::now()),
+    );
     for number in 0..messages {
         let partition = i32::try_from(number % 2).expect("0 or 1");
-        let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+        let record = BaseRecord::<(), _>::to(topic)
+            .partition(partition)
+            .payload(&payload);
         if producer.send(record).is_err() {
             break;
         }
@@ -42,7 +53,9 @@ fn burst(producer: &ThreadedProducer<DefaultProducerContext>, topic: &str, momen
 /// How late the first message of a window was appended, in milliseconds.
 fn lateness(published: &[Published], moment: Timestamp) -> Option<i64> {
     let due = moment.to_string();
-    let of_window = published.iter().filter(|message| message.headers["ce_time"] == due);
+    let of_window = published
+        .iter()
+        .filter(|message| message.headers["ce_time"] == due);
     let first = of_window.map(|message| message.stamp).min()?;
     Some(first.micros().div_euclid(1000) - moment.micros().div_euclid(1000))
 }
@@ -50,12 +63,19 @@ fn lateness(published: &[Published], moment: Timestamp) -> Option<i64> {
 fn show(name: &str, mut late: Vec<i64>) {
     late.sort_unstable();
     let at = |part: f64| late[(part * (late.len() - 1) as f64).round() as usize];
-    println!("{name}: median {} ms, 95 % within {} ms, at most {} ms; {late:?}", at(0.5), at(0.95), at(1.0));
+    println!(
+        "{name}: median {} ms, 95 % within {} ms, at most {} ms; {late:?}",
+        at(0.5),
+        at(0.95),
+        at(1.0)
+    );
 }
 
 #[test]
 fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let length = Duration::from_secs(3);
     let later = Duration::from_secs(5);
     let draw = Duration::from_millis(2700);
@@ -63,12 +83,27 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     let setup = Setup::quick(&servers, second, 12);
     setup.edit("length = \"1s\"", "length = \"3s\"");
     setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
-    create(&kafka::at(&servers), &setup.output, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).expect("a topic");
+    create(
+        &kafka::at(&servers),
+        &setup.output,
+        1,
+        1,
+        &[("message.timestamp.type", "LogAppendTime")],
+    )
+    .expect("a topic");
     let made = setup.ledger_command(&["init"]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
-    let components = Components::open(&settings).map_err(|error| error.failure).expect("the components open");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), false)
+        .expect("a plan");
+    let components = Components::open(&settings)
+        .map_err(|error| error.failure)
+        .expect("the components open");
     let metrics = Metrics::new(Detail::Safe, "setup", "pure epsilon", "0").expect("metrics");
     let health = Health::default();
     let mut draws = Vec::new();
@@ -91,11 +126,17 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     let published = setup.published();
     let windows = draws.windows(2).zip(1..).map(|(draws, window)| {
         let moment = setup.origin.plus(length * window).plus(later);
-        assert!(draws[1] < moment && moment < draws[1].plus(draw), "it is due amid a draw");
+        assert!(
+            draws[1] < moment && moment < draws[1].plus(draw),
+            "it is due amid a draw"
+        );
         lateness(&published, moment).expect("every window is published")
     });
     let late: Vec<i64> = windows.collect();
-    assert!(late.len() >= 2 && late.iter().all(|late| (0..1_000).contains(late)), "{late:?} ms");
+    assert!(
+        late.len() >= 2 && late.iter().all(|late| (0..1_000).contains(late)),
+        "{late:?} ms"
+    );
     assert_eq!(metrics.published.get(), published.len() as u64);
 }
 
@@ -103,37 +144,70 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
 #[test]
 #[ignore = "figures: minutes"]
 fn when_synopses_leave_with_and_without_a_burst_of_input() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let setup = Setup::of_seconds(&servers, 0);
     setup.edit("length = \"1s\"", "length = \"2s\"");
     setup.edit("publish_delay = \"300ms\"", "publish_delay = \"700ms\"");
     setup.edit("column = \"key\", ", "column = \"key\", type = \"text\", ");
     setup.edit("topic = \"input", "format = \"json\"\ntopic = \"input");
-    create(&kafka::at(&servers), &setup.output, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).expect("a topic");
+    create(
+        &kafka::at(&servers),
+        &setup.output,
+        1,
+        1,
+        &[("message.timestamp.type", "LogAppendTime")],
+    )
+    .expect("a topic");
     let made = setup.ledger_command(&["init"]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     let mut worker = setup.start();
-    let producer = setup.producer(&[("queue.buffering.max.messages", "1000000"), ("linger.ms", "5")]);
-    setup.wait_for("the first synopsis", || (!setup.published().is_empty()).then_some(()));
+    let producer = setup.producer(&[
+        ("queue.buffering.max.messages", "1000000"),
+        ("linger.ms", "5"),
+    ]);
+    setup.wait_for("the first synopsis", || {
+        (!setup.published().is_empty()).then_some(())
+    });
     let since = Timestamp::now().since(setup.origin).as_micros() / LENGTH.as_micros();
-    let first = setup.origin.plus(LENGTH * u32::try_from(since + 2).expect("few windows")).plus(LATER);
-    let moments: Vec<Timestamp> = (0..2 * WINDOWS).map(|window| first.plus(LENGTH * window)).collect();
-    let messages = env::var("BERNSTREAM_TEST_BURST").ok().and_then(|count| count.parse().ok()).unwrap_or(MESSAGES);
+    let first = setup
+        .origin
+        .plus(LENGTH * u32::try_from(since + 2).expect("few windows"))
+        .plus(LATER);
+    let moments: Vec<Timestamp> = (0..2 * WINDOWS)
+        .map(|window| first.plus(LENGTH * window))
+        .collect();
+    let messages = env::var("BERNSTREAM_TEST_BURST")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(MESSAGES);
     for moment in moments.iter().step_by(2) {
         burst(&producer, &setup.input, *moment, messages);
     }
     producer.flush(PATIENCE).expect("the broker takes it");
-    setup.wait_for("the last window", || lateness(&setup.published(), *moments.last()?));
+    setup.wait_for("the last window", || {
+        lateness(&setup.published(), *moments.last()?)
+    });
     worker.kill().expect("it runs");
     worker.wait().expect("it ends");
     let published = setup.published();
     let late = |from: usize| {
         let every_other = moments.iter().skip(from).step_by(2);
-        every_other.map(|moment| lateness(&published, *moment).expect("every window is published")).collect::<Vec<_>>()
+        every_other
+            .map(|moment| lateness(&published, *moment).expect("every window is published"))
+            .collect::<Vec<_>>()
     };
     let with = late(0);
     let without = late(1);
-    assert!(with.iter().chain(&without).all(|late| *late >= 0), "nothing leaves before its moment");
+    assert!(
+        with.iter().chain(&without).all(|late| *late >= 0),
+        "nothing leaves before its moment"
+    );
     show("with a burst", with);
     show("without", without);
 }

@@ -45,25 +45,39 @@ pub fn send_at(servers: &str, back: i64) -> String {
 
 /// The same with so many rows in a message, and so many messages for one.
 pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String {
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(servers, "readers", PARTITIONS, &settings);
     let mut config = kafka::at(servers).client_config().expect("settings");
-    config.set("enable.idempotence", "true").set("linger.ms", "0");
+    config
+        .set("enable.idempotence", "true")
+        .set("linger.ms", "0");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     let mut random = ChaCha20Rng::seed_from_u64(3);
     for message in (0..12 * WINDOWS).flat_map(|message| std::iter::repeat_n(message, copies)) {
         let payload = message_of(origin().micros() + 5_000_000 * message, rows, &mut random);
         // One partition is empty in every second window.
-        let partitions = if message / 12 % 2 == 0 { PARTITIONS } else { PARTITIONS - 1 };
+        let partitions = if message / 12 % 2 == 0 {
+            PARTITIONS
+        } else {
+            PARTITIONS - 1
+        };
         let partition = random.random_range(0..partitions);
-        let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&payload);
+        let record = BaseRecord::<(), _>::to(&topic)
+            .partition(partition)
+            .payload(&payload);
         let step = if message % 2 == 0 { back } else { 0 };
         let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1 + step));
         let mut sent = producer.send(record);
         // Many large messages fill its queue.
         while let Err((error, back)) = sent {
-            assert_eq!(error.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{error}");
+            assert_eq!(
+                error.rdkafka_error_code(),
+                Some(RDKafkaErrorCode::QueueFull),
+                "{error}"
+            );
             thread::sleep(Duration::from_millis(10));
             sent = producer.send(back);
         }
@@ -75,8 +89,10 @@ pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String
 /// Records as JSON, each a message, of the same times, keys and users; those of each window in a transaction, so that a mark of the
 /// broker is the last of each partition.
 pub fn send_json(servers: &str) -> String {
-    let settings =
-        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let settings = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "9223372036854775807"),
+    ];
     let topic = kafka::fresh_topic(servers, "json", PARTITIONS, &settings);
     let mut config = kafka::at(servers).client_config().expect("settings");
     config.set("transactional.id", &topic);
@@ -91,14 +107,21 @@ pub fn send_json(servers: &str) -> String {
             let user = random.random_range(0..25);
             let value = random.random_range(-5.0..105.0);
             let label = value / 2.0 + random.random_range(-10.0..10.0);
-            let payload =
-                format!(r#"{{"time":"{time}","key":"{key}","user":"u{user}","value":{value},"label":{label}}}"#);
-            let record =
-                BaseRecord::<(), _>::to(&topic).partition(random.random_range(0..PARTITIONS)).payload(&payload);
+            let payload = format!(
+                r#"{{"time":"{time}","key":"{key}","user":"u{user}","value":{value},"label":{label}}}"#
+            );
+            let record = BaseRecord::<(), _>::to(&topic)
+                .partition(random.random_range(0..PARTITIONS))
+                .payload(&payload);
             let record = record.timestamp(origin().micros() / 1000 + 1000 * (second + 1));
-            producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+            producer
+                .send(record)
+                .map_err(|(error, _)| error)
+                .expect("it is queued");
         }
-        producer.commit_transaction(PATIENCE).expect("it is committed");
+        producer
+            .commit_transaction(PATIENCE)
+            .expect("it is committed");
     }
     topic
 }
@@ -109,14 +132,28 @@ pub fn message(servers: &str, topic: &str, partition: i32, (start, second): (Tim
 }
 
 /// The same, sent at the second `sent`.
-pub fn message_at(servers: &str, topic: &str, partition: i32, (start, second): (Timestamp, i64), sent: i64) {
-    let producer: ThreadedProducer<DefaultProducerContext> =
-        kafka::at(servers).client_config().expect("settings").create().expect("a producer");
+pub fn message_at(
+    servers: &str,
+    topic: &str,
+    partition: i32,
+    (start, second): (Timestamp, i64),
+    sent: i64,
+) {
+    let producer: ThreadedProducer<DefaultProducerContext> = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .expect("a producer");
     let mut random = ChaCha20Rng::seed_from_u64(u64::from(partition.unsigned_abs()));
     let payload = message_of(start.micros() + 1_000_000 * second, 40, &mut random);
-    let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+    let record = BaseRecord::<(), _>::to(topic)
+        .partition(partition)
+        .payload(&payload);
     let record = record.timestamp(start.micros() / 1000 + 1000 * sent);
-    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer
+        .send(record)
+        .map_err(|(error, _)| error)
+        .expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
 }
 
@@ -126,14 +163,26 @@ pub fn origin() -> Timestamp {
 
 /// So many records of the five seconds from `start` on, in microseconds.
 fn message_of(start: i64, rows: usize, random: &mut ChaCha20Rng) -> Vec<u8> {
-    let times: Vec<i64> = (0..rows).map(|_| start + random.random_range(0..5_000_000)).collect();
-    let values: Vec<f64> = (0..rows).map(|_| random.random_range(-5.0..105.0)).collect();
-    let labels: Vec<f64> = values.iter().map(|value| value / 2.0 + random.random_range(-10.0..10.0)).collect();
+    let times: Vec<i64> = (0..rows)
+        .map(|_| start + random.random_range(0..5_000_000))
+        .collect();
+    let values: Vec<f64> = (0..rows)
+        .map(|_| random.random_range(-5.0..105.0))
+        .collect();
+    let labels: Vec<f64> = values
+        .iter()
+        .map(|value| value / 2.0 + random.random_range(-10.0..10.0))
+        .collect();
     let keys = (0..rows).map(|_| ["a", "b", "c"][random.random_range(0..3)]);
     let keys: StringArray = keys.map(Some).collect();
-    let users: StringArray = (0..rows).map(|_| Some(format!("u{}", random.random_range(0..25)))).collect();
+    let users: StringArray = (0..rows)
+        .map(|_| Some(format!("u{}", random.random_range(0..25))))
+        .collect();
     let columns: [(&str, ArrayRef); 5] = [
-        ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+        ),
         ("key", Arc::new(keys)),
         ("user", Arc::new(users)),
         ("value", Arc::new(Float64Array::from(values))),
@@ -227,15 +276,23 @@ fn end(start: Timestamp, length: i64) -> Timestamp {
 
 /// The same with windows of so many seconds from `start` on.
 pub fn moved(text: &str, start: Timestamp, length: i64) -> String {
-    let text = text.replace(&end(origin(), 60).to_string(), &end(start, length).to_string());
+    let text = text.replace(
+        &end(origin(), 60).to_string(),
+        &end(start, length).to_string(),
+    );
     let text = text.replace(ORIGIN, &start.to_string());
-    text.replace("\"1m\"", &format!("\"{length}s\"")).replace("\"2m\"", &format!("\"{}s\"", 2 * length))
+    text.replace("\"1m\"", &format!("\"{length}s\""))
+        .replace("\"2m\"", &format!("\"{}s\"", 2 * length))
 }
 
 /// Every message that a worker with so many readers publishes, by its file.
 fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().expect("a folder");
-    published_by(&configuration(servers, topic, folder.path(), readers), folder.path(), readers)
+    published_by(
+        &configuration(servers, topic, folder.path(), readers),
+        folder.path(),
+        readers,
+    )
 }
 
 /// Every message that a worker with this configuration publishes to a folder.
@@ -245,9 +302,16 @@ pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec
 }
 
 /// The same, by a worker with these metrics.
-pub fn published_with(text: &str, folder: &Path, readers: u32, metrics: &Metrics) -> Vec<(String, Vec<u8>)> {
+pub fn published_with(
+    text: &str,
+    folder: &Path,
+    readers: u32,
+    metrics: &Metrics,
+) -> Vec<(String, Vec<u8>)> {
     let settings = Settings::parse(text, "readers").expect("a sound configuration");
-    published_of(settings, folder, readers, metrics, |worker, absorbed| (worker, absorbed))
+    published_of(settings, folder, readers, metrics, |worker, absorbed| {
+        (worker, absorbed)
+    })
 }
 
 /// The same, by a worker with these settings, and whatever a test makes of it.
@@ -258,16 +322,24 @@ pub fn published_of(
     metrics: &Metrics,
     change: impl FnOnce(Worker<'_>, Option<Absorbed>) -> (Worker<'_>, Option<Absorbed>),
 ) -> Vec<(String, Vec<u8>)> {
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = StartMode::From { from: settings.windows.grid.origin(), backfill_until: None };
+    let from = StartMode::From {
+        from: settings.windows.grid.origin(),
+        backfill_until: None,
+    };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis =
+        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
-    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let plan = settings
+        .plan(|release| bands(release, &settings.ledger.path), false)
+        .expect("a plan");
     let components = Components::open(&settings).expect("the components open");
     // A broker may not know yet who leads a new topic: a worker tries again as well.
     let absorbed = loop {
@@ -276,11 +348,18 @@ pub fn published_of(
             opened => break opened.expect("it opens"),
         }
     };
-    let expected = if absorbed.is_some() { 0 } else { readers.min(PARTITIONS.unsigned_abs()) as usize };
+    let expected = if absorbed.is_some() {
+        0
+    } else {
+        readers.min(PARTITIONS.unsigned_abs()) as usize
+    };
     assert_eq!(components.readers.len(), expected);
     // What no absorber sends is read by as many threads as all of it would be.
     let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
-    assert_eq!(here + expected, readers.min(PARTITIONS.unsigned_abs()) as usize);
+    assert_eq!(
+        here + expected,
+        readers.min(PARTITIONS.unsigned_abs()) as usize
+    );
     let health = Health::default();
     let mut window = 0;
     let worker = Worker {
@@ -298,18 +377,31 @@ pub fn published_of(
         stop: Stop::default(),
     };
     let (worker, absorbed) = change(worker, absorbed);
-    worker.run_with(absorbed).expect("it works to the end of the grid");
+    worker
+        .run_with(absorbed)
+        .expect("it works to the end of the grid");
     let mut found = Vec::new();
     let mut open = vec![folder.join("out")];
     while let Some(path) = open.pop() {
         if path.is_dir() {
-            open.extend(fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            open.extend(
+                fs::read_dir(path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("an entry").path()),
+            );
             continue;
         }
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         if name.ends_with(".arrows") {
             let inside = path.strip_prefix(folder).expect("in the folder");
-            found.push((inside.display().to_string(), fs::read(&path).expect("bytes")));
+            found.push((
+                inside.display().to_string(),
+                fs::read(&path).expect("bytes"),
+            ));
         }
     }
     found.sort();
@@ -318,11 +410,18 @@ pub fn published_of(
 
 #[test]
 fn what_leaves_does_not_depend_on_the_number_of_readers() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let topic = send(&servers);
     let one = published(&servers, &topic, 1);
     // Three releases of two keys in each window.
-    assert_eq!(one.len(), 6 * WINDOWS as usize, "{:?}", one.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert_eq!(
+        one.len(),
+        6 * WINDOWS as usize,
+        "{:?}",
+        one.iter().map(|(name, _)| name).collect::<Vec<_>>()
+    );
     for readers in [2, 5, 9] {
         let others = published(&servers, &topic, readers);
         assert!(others == one, "{readers} readers publish the same");

@@ -17,12 +17,19 @@ const USER: &str = "User:bernstream";
 /// The rights of the worker's row, with the name of the topic there.
 fn rights_of_the_table() -> Vec<(String, Vec<String>)> {
     let page = include_str!("../../deploy/README.md");
-    let row = page.lines().find_map(|line| line.strip_prefix("| worker | ")).expect("its row");
+    let row = page
+        .lines()
+        .find_map(|line| line.strip_prefix("| worker | "))
+        .expect("its row");
     let mut rights = Vec::new();
     for part in row.trim_end_matches(" |").split("; ") {
         let (topics, operations) = part.split_once(": ").expect("topics: rights");
         let operations: Vec<String> = operations.split(", ").map(str::to_owned).collect();
-        rights.extend(topics.split(" and ").map(|topic| (topic.to_owned(), operations.clone())));
+        rights.extend(
+            topics
+                .split(" and ")
+                .map(|topic| (topic.to_owned(), operations.clone())),
+        );
     }
     rights
 }
@@ -34,8 +41,12 @@ fn create_topics(setup: &Setup) -> [(&'static str, String); 5] {
     topic::create(&broker, &setup.output, 1, 1, &[("retention.ms", "-1")]).expect("the output");
     for name in [&setup.witness, &log] {
         let power_loss = PowerLoss::Together;
-        let params =
-            ordered::Params { broker: broker.clone(), topic: name.clone(), min_insync_replicas: 1, power_loss };
+        let params = ordered::Params {
+            broker: broker.clone(),
+            topic: name.clone(),
+            min_insync_replicas: 1,
+            power_loss,
+        };
         ordered::create(&params, 1).expect("a topic that loses nothing");
     }
     let clock = format!("{}-clock", setup.input);
@@ -59,7 +70,14 @@ fn check_names_each_right_that_is_missing_and_those_of_the_table_suffice() {
     let setup = secure.setup(&secure.right(), 3);
     add_log(&setup, 1);
     let topics = create_topics(&setup);
-    let name = |called: &str| topics.iter().find(|(topic, _)| *topic == called).expect(called).1.as_str();
+    let name = |called: &str| {
+        topics
+            .iter()
+            .find(|(topic, _)| *topic == called)
+            .expect(called)
+            .1
+            .as_str()
+    };
     let missing = [
         ("input", "Read"),
         ("clock", "Write"),
@@ -81,9 +99,14 @@ fn check_names_each_right_that_is_missing_and_those_of_the_table_suffice() {
     assert_eq!(left_out, missing.len(), "all of them are in the table");
 
     let check = || {
-        let checked = setup.bernstream(&["check", &setup.configuration().display().to_string()]).output();
+        let checked = setup
+            .bernstream(&["check", &setup.configuration().display().to_string()])
+            .output();
         let checked = checked.expect("it runs");
-        (checked.status.code(), String::from_utf8_lossy(&checked.stdout).into_owned())
+        (
+            checked.status.code(),
+            String::from_utf8_lossy(&checked.stdout).into_owned(),
+        )
     };
     let (code, told) = check();
     assert_eq!(code, Some(78), "{told}");
@@ -93,7 +116,15 @@ fn check_names_each_right_that_is_missing_and_those_of_the_table_suffice() {
         .map(|(_, remedy)| remedy.split(' ').skip(4).collect())
         .collect();
     let given = missing.map(|(topic, operation)| {
-        vec!["--add", "--allow-principal", USER, "--operation", operation, "--topic", name(topic)]
+        vec![
+            "--add",
+            "--allow-principal",
+            USER,
+            "--operation",
+            operation,
+            "--topic",
+            name(topic),
+        ]
     });
     assert_eq!(remedies, given, "{told}");
     remedies.iter().for_each(|remedy| own.acls(remedy));

@@ -49,7 +49,9 @@ density = { bandwidths = [0.2] }
 "#;
 
 fn release(name: &str, windows: &str, price: &str, noise: &str) -> String {
-    format!("[[release]]\nname = \"{name}\"\nwindows = {windows}\n{price}\nnoise = \"{noise}\"{DENSITY}\n")
+    format!(
+        "[[release]]\nname = \"{name}\"\nwindows = {windows}\n{price}\nnoise = \"{noise}\"{DENSITY}\n"
+    )
 }
 
 /// How many records an hour has: some have none.
@@ -59,12 +61,19 @@ fn count(hour: i64) -> i64 {
 
 impl Place {
     fn new() -> Self {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        let times: Vec<i64> = (0..60).flat_map(|hour| (0..count(hour)).map(move |i| hour * HOUR + i)).collect();
+        let place = Place {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let times: Vec<i64> = (0..60)
+            .flat_map(|hour| (0..count(hour)).map(move |i| hour * HOUR + i))
+            .collect();
         let x: Vec<f64> = vec![0.5; times.len()];
-        let time = arrow_array::TimestampMicrosecondArray::from(Int64Array::from(times).values().to_vec());
-        let columns: [(&str, ArrayRef); 2] =
-            [("time", Arc::new(time.with_timezone("UTC"))), ("x", Arc::new(Float64Array::from(x)))];
+        let time =
+            arrow_array::TimestampMicrosecondArray::from(Int64Array::from(times).values().to_vec());
+        let columns: [(&str, ArrayRef); 2] = [
+            ("time", Arc::new(time.with_timezone("UTC"))),
+            ("x", Arc::new(Float64Array::from(x))),
+        ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
         writer.write(&batch).unwrap();
@@ -77,7 +86,11 @@ impl Place {
     }
 
     fn write(&self, written: &Written<'_>) {
-        let Written { hours, total, releases } = written;
+        let Written {
+            hours,
+            total,
+            releases,
+        } = written;
         let end = Timestamp::from_micros(hours * HOUR);
         let text = format!(
             "pipeline = \"p\"\n[input]\ntime = \"time\"\nfiles = {{ path = \"in.arrows\" }}\n[windows]\n\
@@ -96,18 +109,32 @@ impl Place {
 
     fn run(&self) -> Output {
         let output = self.command(&["run", "c.toml"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         output
     }
 
     /// What is on the output of a release, by the newest hour of each.
     fn published(&self, release: &str) -> BTreeMap<i64, Synopsis> {
         let open = |path: &Path| Synopsis::open(&fs::read(path).unwrap()).unwrap();
-        let files = fs::read_dir(self.path("out").join("p").join(release)).unwrap().map(|file| file.unwrap().path());
+        let files = fs::read_dir(self.path("out").join("p").join(release))
+            .unwrap()
+            .map(|file| file.unwrap().path());
         files
-            .filter(|path| path.extension().is_some_and(|extension| extension == "arrows"))
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "arrows")
+            })
             .map(|path| open(&path))
-            .map(|synopsis| (synopsis.description().window.end.micros() / HOUR - 1, synopsis))
+            .map(|synopsis| {
+                (
+                    synopsis.description().window.end.micros() / HOUR - 1,
+                    synopsis,
+                )
+            })
             .collect()
     }
 
@@ -117,15 +144,21 @@ impl Place {
     }
 
     fn verify(&self) -> String {
-        let words: Vec<String> =
-            [vec!["ledger", "verify", "c.toml"], vec!["ledger", "verify", "--output-only", "c.toml"]]
-                .iter()
-                .map(|arguments| {
-                    let output = self.command(arguments).output().unwrap();
-                    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                    String::from_utf8_lossy(&output.stdout).into_owned()
-                })
-                .collect();
+        let words: Vec<String> = [
+            vec!["ledger", "verify", "c.toml"],
+            vec!["ledger", "verify", "--output-only", "c.toml"],
+        ]
+        .iter()
+        .map(|arguments| {
+            let output = self.command(arguments).output().unwrap();
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        })
+        .collect();
         words.join("\n")
     }
 }
@@ -139,7 +172,10 @@ fn records(first: i64, last: i64) -> f64 {
 fn masses(published: &BTreeMap<i64, Synopsis>, last: f64) -> BTreeMap<i64, f64> {
     let mass = |synopsis: &Synopsis| synopsis.evaluator(2).unwrap().mass();
     let unit = mass(published.values().next_back().unwrap()) / last;
-    published.iter().map(|(hour, synopsis)| (*hour, mass(synopsis) / unit)).collect()
+    published
+        .iter()
+        .map(|(hour, synopsis)| (*hour, mass(synopsis) / unit))
+        .collect()
 }
 
 const HIGH: &str = "rho = 1000";
@@ -154,7 +190,11 @@ fn both_sums(rho: &str) -> String {
 fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_says() {
     let place = Place::new();
     for hours in [1, 7, 8, 30] {
-        place.write(&Written { hours, total: HIGH, releases: &both_sums("rho = 500") });
+        place.write(&Written {
+            hours,
+            total: HIGH,
+            releases: &both_sums("rho = 500"),
+        });
         place.run();
     }
     let so_far = place.published("so-far");
@@ -167,22 +207,43 @@ fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_sa
         let few = &last[&hour];
         let first = (hour - 4).max(0);
         let [found, of_few] = [&all_masses, &few_masses].map(|masses| masses[&hour]);
-        assert!((found - records(0, hour)).abs() < 0.5, "{hour}: {found} {}", records(0, hour));
-        assert!((of_few - records(first, hour)).abs() < 0.5, "{hour}: {of_few} {}", records(first, hour));
-        for (synopsis, start, over) in [(all, 0, WindowKind::Cumulative), (few, first, WindowKind::Hopping(5))] {
+        assert!(
+            (found - records(0, hour)).abs() < 0.5,
+            "{hour}: {found} {}",
+            records(0, hour)
+        );
+        assert!(
+            (of_few - records(first, hour)).abs() < 0.5,
+            "{hour}: {of_few} {}",
+            records(first, hour)
+        );
+        for (synopsis, start, over) in [
+            (all, 0, WindowKind::Cumulative),
+            (few, first, WindowKind::Hopping(5)),
+        ] {
             let about = synopsis.description();
             let panes = about.panes.unwrap();
             assert_eq!((panes.over, panes.step), (over, Some(hour as u64)));
             assert_eq!(about.window.start.micros(), start * HOUR);
             // Its pane is paid for once, whatever else it is in.
-            let [block] = &about.privacy.blocks[..] else { panic!() };
-            assert_eq!((block.start, block.end), (panes.newest.start, about.window.end));
+            let [block] = &about.privacy.blocks[..] else {
+                panic!()
+            };
+            assert_eq!(
+                (block.start, block.end),
+                (panes.newest.start, about.window.end)
+            );
             assert_eq!(block.spent, Price::Concentrated("1000".parse().unwrap()));
         }
     }
     // The noise of a sum that goes on grows, and far less than that of independent hours would.
     let scale = |hour| so_far[&hour].description().noise.scale;
-    assert!(scale(29) > scale(0) && scale(29) < 3.0 * scale(0), "{} {}", scale(0), scale(29));
+    assert!(
+        scale(29) > scale(0) && scale(29) < 3.0 * scale(0),
+        "{} {}",
+        scale(0),
+        scale(29)
+    );
     assert!(place.verify().contains("was paid for"));
 }
 
@@ -193,22 +254,59 @@ fn a_sum_that_is_gone_leaves_no_noise_in_the_ledger() {
     let file = place.path("ledger").join("ledger.sqlite");
     let states = || -> Vec<(String, Vec<u8>)> {
         let connection = rusqlite::Connection::open(&file).unwrap();
-        let mut all = connection.prepare("SELECT slot, bytes FROM states ORDER BY slot").unwrap();
-        let all = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let mut all = connection
+            .prepare("SELECT slot, bytes FROM states ORDER BY slot")
+            .unwrap();
+        let all = all
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
         all.collect::<Result<_, _>>().unwrap()
     };
-    let is_in_file = |part: &[u8]| fs::read(&file).unwrap().windows(part.len()).any(|bytes| bytes == part);
-    place.write(&Written { hours: 5, total: HIGH, releases: &both_sums("rho = 500") });
+    let is_in_file = |part: &[u8]| {
+        fs::read(&file)
+            .unwrap()
+            .windows(part.len())
+            .any(|bytes| bytes == part)
+    };
+    place.write(&Written {
+        hours: 5,
+        total: HIGH,
+        releases: &both_sums("rho = 500"),
+    });
     place.run();
     let before = states();
-    let parts: Vec<&[u8]> = before.iter().flat_map(|(_, bytes)| bytes[200..].chunks_exact(64)).collect();
+    let parts: Vec<&[u8]> = before
+        .iter()
+        .flat_map(|(_, bytes)| bytes[200..].chunks_exact(64))
+        .collect();
     assert!(before.len() == 2 && parts.iter().all(|part| is_in_file(part)));
-    let one = release("so-far", "{ cumulative = \"1000h\" }", "rho = 500", "gaussian");
-    place.write(&Written { hours: 9, total: HIGH, releases: &one });
+    let one = release(
+        "so-far",
+        "{ cumulative = \"1000h\" }",
+        "rho = 500",
+        "gaussian",
+    );
+    place.write(&Written {
+        hours: 9,
+        total: HIGH,
+        releases: &one,
+    });
     place.run();
-    assert_eq!(states().into_iter().map(|(slot, _)| slot).collect::<Vec<_>>(), [r#"["so-far",null]"#]);
-    for part in parts.iter().filter(|part| part.iter().any(|byte| ![0, 255].contains(byte))) {
-        assert!(!is_in_file(part), "noise of an earlier hour is still in the file");
+    assert_eq!(
+        states()
+            .into_iter()
+            .map(|(slot, _)| slot)
+            .collect::<Vec<_>>(),
+        [r#"["so-far",null]"#]
+    );
+    for part in parts
+        .iter()
+        .filter(|part| part.iter().any(|byte| ![0, 255].contains(byte)))
+    {
+        assert!(
+            !is_in_file(part),
+            "noise of an earlier hour is still in the file"
+        );
     }
     place.verify();
 }
@@ -217,10 +315,18 @@ fn a_sum_that_is_gone_leaves_no_noise_in_the_ledger() {
 #[test]
 fn a_killed_worker_never_draws_a_step_twice() {
     let place = Place::new();
-    place.write(&Written { hours: 60, total: HIGH, releases: &both_sums("rho = 500") });
+    place.write(&Written {
+        hours: 60,
+        total: HIGH,
+        releases: &both_sums("rho = 500"),
+    });
     let mut kills = 0;
     loop {
-        let mut child = place.command(&["run", "c.toml"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = place
+            .command(&["run", "c.toml"])
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         // Once it has published some more, or is done.
         let before = place.count("so-far");
         let ended = wait_for("a synopsis", String::new, || {
@@ -239,12 +345,20 @@ fn a_killed_worker_never_draws_a_step_twice() {
     place.run();
     let steps = |release| {
         let about = |synopsis: &Synopsis| synopsis.description().clone();
-        place.published(release).values().map(about).map(|about| about.panes.unwrap().step.unwrap()).collect::<Vec<_>>()
+        place
+            .published(release)
+            .values()
+            .map(about)
+            .map(|about| about.panes.unwrap().step.unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(steps("so-far"), (0..60).collect::<Vec<_>>());
     assert_eq!(steps("last"), (0..60).collect::<Vec<_>>());
     for (hour, mass) in masses(&place.published("so-far"), records(0, 59)) {
-        assert!((mass - records(0, hour)).abs() < 0.5, "{hour} after {kills} kills: {mass}");
+        assert!(
+            (mass - records(0, hour)).abs() < 0.5,
+            "{hour} after {kills} kills: {mass}"
+        );
     }
     place.verify();
 }
@@ -253,28 +367,48 @@ fn a_killed_worker_never_draws_a_step_twice() {
 #[test]
 fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carried_over() {
     let place = Place::new();
-    place.write(&Written { hours: 5, total: HIGH, releases: &both_sums("rho = 500") });
+    place.write(&Written {
+        hours: 5,
+        total: HIGH,
+        releases: &both_sums("rho = 500"),
+    });
     place.run();
-    place.write(&Written { hours: 10, total: HIGH, releases: &both_sums("rho = 450") });
+    place.write(&Written {
+        hours: 10,
+        total: HIGH,
+        releases: &both_sums("rho = 450"),
+    });
     let said = String::from_utf8_lossy(&place.run().stderr).into_owned();
     assert!(
-        said.contains("the settings have changed") && said.contains("price.rho of release") && said.contains("so-far"),
+        said.contains("the settings have changed")
+            && said.contains("price.rho of release")
+            && said.contains("so-far"),
         "{said}"
     );
     let published = place.published("so-far");
     let masses = masses(&published, records(5, 9));
     for (hour, synopsis) in published {
         let first = if hour < 5 { 0 } else { 5 };
-        assert_eq!(synopsis.description().window.start.micros(), first * HOUR, "{hour}");
+        assert_eq!(
+            synopsis.description().window.start.micros(),
+            first * HOUR,
+            "{hour}"
+        );
         assert!((masses[&hour] - records(first, hour)).abs() < 0.5, "{hour}");
     }
     place.verify();
     // Only the releases may change: what the ledger promises may not.
-    place.write(&Written { hours: 10, total: "rho = 999", releases: &both_sums("rho = 450") });
+    place.write(&Written {
+        hours: 10,
+        total: "rho = 999",
+        releases: &both_sums("rho = 450"),
+    });
     let output = place.command(&["run", "c.toml"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !output.status.success() && said.contains("created for another guarantee") && said.contains("total"),
+        !output.status.success()
+            && said.contains("created for another guarantee")
+            && said.contains("total"),
         "{said}"
     );
 }
@@ -286,63 +420,150 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
     for is_older in [true, false] {
         let place = Place::new();
         let releases = release("so-far", "{ cumulative = \"1000h\" }", HIGH, "gaussian");
-        place.write(&Written { hours: 5, total: HIGH, releases: &releases });
+        place.write(&Written {
+            hours: 5,
+            total: HIGH,
+            releases: &releases,
+        });
         place.run();
-        let params = Params { path: place.path("ledger"), keep_published: Duration::ZERO };
+        let params = Params {
+            path: place.path("ledger"),
+            keep_published: Duration::ZERO,
+        };
         let mut ledger = Ledger::open(&params).unwrap();
         // The sixth hour, as a program left it that drew noise of this scale.
-        let settings = Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
+        let settings =
+            Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
         let release = &settings.releases[0];
         let today = settings.series(release).unwrap().unwrap();
         let target = &*release.function.target;
-        let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
-            .map(|law| target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap().0);
+        let [sum, sup] = [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+        ]
+        .map(|law| {
+            target
+                .sensitivity_in(law.norm(), Adjacency::AddRemove, 1)
+                .unwrap()
+                .0
+        });
         let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
         let law = NoiseDistribution::DiscreteGaussian;
-        let of_today = target.sensitivity_in(law.norm(), Adjacency::AddRemove, 1).unwrap();
-        assert!(change.0 as f64 > 1.1 * of_today.0 as f64, "{change:?} {of_today:?}");
+        let of_today = target
+            .sensitivity_in(law.norm(), Adjacency::AddRemove, 1)
+            .unwrap();
+        assert!(
+            change.0 as f64 > 1.1 * of_today.0 as f64,
+            "{change:?} {of_today:?}"
+        );
         let over = release.window_kind.series().unwrap();
         let price = release.payment.own();
         let values = target.shape().values();
-        let theirs = Series::calibrated(over, law, change, values, 1, price, release.window_kind.horizon()).unwrap();
+        let theirs = Series::calibrated(
+            over,
+            law,
+            change,
+            values,
+            1,
+            price,
+            release.window_kind.horizon(),
+        )
+        .unwrap();
         let series = if is_older { theirs } else { today };
         let slot = serde_json::json!(["so-far", null]).to_string();
-        let stored = ledger.state(&slot).unwrap().expect("the state of the fifth hour");
-        let head = String::from_utf8_lossy(stored.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
-        let [next, last] = [5, 6].map(|hour| serde_json::json!(Timestamp::from_micros(hour * HOUR)).to_string());
+        let stored = ledger
+            .state(&slot)
+            .unwrap()
+            .expect("the state of the fifth hour");
+        let head = String::from_utf8_lossy(stored.split(|byte| *byte == b'\n').next().unwrap())
+            .into_owned();
+        let [next, last] =
+            [5, 6].map(|hour| serde_json::json!(Timestamp::from_micros(hour * HOUR)).to_string());
         assert!(head.contains(&next), "{head}");
         let mut state = series.begin(values);
         let mut generator = Generator::frozen([5; 32]);
-        let steps = (0..6).map(|_| series.step(&Exact::new(vec![0; values]), &mut state, &mut generator));
+        let steps =
+            (0..6).map(|_| series.step(&Exact::new(vec![0; values]), &mut state, &mut generator));
         let noisy = steps.last().unwrap();
-        let bytes = [head.replace(&next, &last).as_bytes(), b"\n", &state.to_bytes(&series)].concat();
-        let window = Span { start: ledger.next_window(), end: Timestamp::from_micros(6 * HOUR) };
+        let bytes = [
+            head.replace(&next, &last).as_bytes(),
+            b"\n",
+            &state.to_bytes(&series),
+        ]
+        .concat();
+        let window = Span {
+            start: ledger.next_window(),
+            end: Timestamp::from_micros(6 * HOUR),
+        };
         let charges = vec![(window, Price::Concentrated("1000".parse().unwrap()))];
         let ends = Positions::default();
         let mut about = place.published("so-far")[&4].description().clone();
         about.window.end = window.end;
-        about.panes = about.panes.map(|panes| Panes { newest: window, step: Some(5), ..panes });
-        let sealed = vec![Sealed::new(about, Dequantized::of(&noisy, target, release.function.scaling)).unwrap()];
+        about.panes = about.panes.map(|panes| Panes {
+            newest: window,
+            step: Some(5),
+            ..panes
+        });
+        let sealed = vec![
+            Sealed::new(
+                about,
+                Dequantized::of(&noisy, target, release.function.scaling),
+            )
+            .unwrap(),
+        ];
         let states = vec![(slot, bytes)];
-        ledger.pay(Closing { window, publish_at: window.end, charges, ends, sealed, states }).unwrap();
+        ledger
+            .pay(Closing {
+                window,
+                publish_at: window.end,
+                charges,
+                ends,
+                sealed,
+                states,
+            })
+            .unwrap();
         drop(ledger);
 
-        place.write(&Written { hours: 10, total: HIGH, releases: &releases });
+        place.write(&Written {
+            hours: 10,
+            total: HIGH,
+            releases: &releases,
+        });
         let said = String::from_utf8_lossy(&place.run().stderr).into_owned();
-        assert!(!said.contains("price") && !said.contains("created for another guarantee"), "{said}");
+        assert!(
+            !said.contains("price") && !said.contains("created for another guarantee"),
+            "{said}"
+        );
         let published = place.published("so-far");
         let (first, step) = if is_older { (6, 0) } else { (0, 6) };
         let about = published[&6].description();
-        assert_eq!((about.window.start.micros(), about.panes.unwrap().step), (first * HOUR, Some(step)), "{is_older}");
-        assert_eq!(published[&9].description().window.start.micros(), first * HOUR);
+        assert_eq!(
+            (about.window.start.micros(), about.panes.unwrap().step),
+            (first * HOUR, Some(step)),
+            "{is_older}"
+        );
+        assert_eq!(
+            published[&9].description().window.start.micros(),
+            first * HOUR
+        );
         if is_older {
             let mass = masses(&published, records(6, 9));
             assert!((mass[&7] - records(6, 7)).abs() < 0.5, "{mass:?}");
         }
         // No hour is paid for twice.
-        assert_eq!(about.privacy.blocks[0].spent, Price::Concentrated("1000".parse().unwrap()));
-        let output = place.command(&["ledger", "verify", "c.toml"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            about.privacy.blocks[0].spent,
+            Price::Concentrated("1000".parse().unwrap())
+        );
+        let output = place
+            .command(&["ledger", "verify", "c.toml"])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -356,15 +577,34 @@ fn other_windows_charge_every_hour_that_they_are_evaluated_on() {
                    machine = { loss = \"hinge\", kernel = { gaussian = { bandwidth = 0.3 } }, c = 1, max_records = 50 }\n";
     place.add_label();
     let sum = release("sum", "{ hopping = \"3h\" }", "epsilon = 0.2", "laplace");
-    let tree = release("tree", "{ cumulative = \"1000h\" }", "epsilon = 0.3", "laplace");
+    let tree = release(
+        "tree",
+        "{ cumulative = \"1000h\" }",
+        "epsilon = 0.3",
+        "laplace",
+    );
     let releases = format!("{machine}{sum}{tree}");
-    place.write(&Written { hours: 12, total: "epsilon = 0.8", releases: &releases });
+    place.write(&Written {
+        hours: 12,
+        total: "epsilon = 0.8",
+        releases: &releases,
+    });
     place.run();
     let spent = |release: &str| -> BTreeMap<i64, Vec<String>> {
         let blocks = |synopsis: &Synopsis| {
-            synopsis.description().privacy.blocks.iter().map(|block| block.spent.to_string()).collect()
+            synopsis
+                .description()
+                .privacy
+                .blocks
+                .iter()
+                .map(|block| block.spent.to_string())
+                .collect()
         };
-        place.published(release).iter().map(|(hour, synopsis)| (*hour, blocks(synopsis))).collect()
+        place
+            .published(release)
+            .iter()
+            .map(|(hour, synopsis)| (*hour, blocks(synopsis)))
+            .collect()
     };
     // An hour pays 0.1 three times for the machine, 0.2 and 0.3 once for the sums: 0.6 in its own row, 0.8 in the end.
     assert_eq!(spent("machine")[&7], ["0.8", "0.7", "0.6"]);
@@ -376,7 +616,11 @@ fn other_windows_charge_every_hour_that_they_are_evaluated_on() {
     // A budget that the third window over an hour would break withholds windows, and the promise holds.
     let poor = Place::new();
     poor.add_label();
-    poor.write(&Written { hours: 12, total: "epsilon = 0.75", releases: &releases });
+    poor.write(&Written {
+        hours: 12,
+        total: "epsilon = 0.75",
+        releases: &releases,
+    });
     poor.run();
     let released = poor.published("sum").len();
     assert!(released < 12 && released > 3, "{released}");
@@ -384,9 +628,17 @@ fn other_windows_charge_every_hour_that_they_are_evaluated_on() {
     let tree = poor.published("tree");
     for (hour, synopsis) in &tree {
         let about = synopsis.description();
-        let began = (0..=*hour).rev().take_while(|hour| tree.contains_key(hour)).last().unwrap();
+        let began = (0..=*hour)
+            .rev()
+            .take_while(|hour| tree.contains_key(hour))
+            .last()
+            .unwrap();
         assert_eq!(about.window.start.micros(), began * HOUR, "{hour}");
-        assert_eq!(about.panes.unwrap().step, Some((hour - began) as u64), "{hour}");
+        assert_eq!(
+            about.panes.unwrap().step,
+            Some((hour - began) as u64),
+            "{hour}"
+        );
     }
     poor.verify();
 }
@@ -395,9 +647,17 @@ impl Place {
     /// The same input with a second column.
     fn add_label(&self) {
         let bytes = fs::read(self.path("in.arrows")).unwrap();
-        let batch = arrow_ipc::reader::StreamReader::try_new(&bytes[..], None).unwrap().next().unwrap().unwrap();
+        let batch = arrow_ipc::reader::StreamReader::try_new(&bytes[..], None)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
         let y: ArrayRef = batch.column_by_name("x").unwrap().clone();
-        let columns = [("time", batch.column_by_name("time").unwrap().clone()), ("x", y.clone()), ("y", y)];
+        let columns = [
+            ("time", batch.column_by_name("time").unwrap().clone()),
+            ("x", y.clone()),
+            ("y", y),
+        ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
         writer.write(&batch).unwrap();

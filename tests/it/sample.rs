@@ -22,7 +22,11 @@ use tempfile::TempDir;
 const SAMPLED: &str = include_str!("../../config/sampled.toml");
 
 fn bernstream(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).env("BERNSTREAM_LOG", "info").output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(arguments)
+        .env("BERNSTREAM_LOG", "info")
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -31,13 +35,19 @@ fn text(bytes: &[u8]) -> String {
 
 /// `text` with one thing in it replaced; what is not there cannot be.
 fn with(text: &str, old: &str, new: &str) -> String {
-    assert_eq!(text.matches(old).count(), 1, "{old:?} is there once in {text}");
+    assert_eq!(
+        text.matches(old).count(),
+        1,
+        "{old:?} is there once in {text}"
+    );
     text.replacen(old, new, 1)
 }
 
 /// The example without its result: what somebody writes by hand.
 fn question() -> String {
-    let lines = SAMPLED.lines().skip_while(|line| *line != "[release.sampled.result]");
+    let lines = SAMPLED
+        .lines()
+        .skip_while(|line| *line != "[release.sampled.result]");
     let result: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
     assert_eq!(result.len(), 7);
     with(SAMPLED, &result.join("\n"), "")
@@ -50,9 +60,16 @@ impl Setup {
     fn new(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let inside = |name: &str| folder.path().join(name).display().to_string();
-        let text = ["visits", "out/sampled", "ledger/sampled"].iter().fold(configuration.to_owned(), |text, name| {
-            with(&text, &format!("path = \"{name}\""), &format!("path = \"{}\"", inside(name)))
-        });
+        let text = ["visits", "out/sampled", "ledger/sampled"].iter().fold(
+            configuration.to_owned(),
+            |text, name| {
+                with(
+                    &text,
+                    &format!("path = \"{name}\""),
+                    &format!("path = \"{}\"", inside(name)),
+                )
+            },
+        );
         fs::write(folder.path().join("c.toml"), text).unwrap();
         Setup(folder)
     }
@@ -74,7 +91,11 @@ impl Setup {
     fn paste(&self) {
         let sampled = self.on(&["sample"]);
         assert!(sampled.status.success(), "{}", text(&sampled.stderr));
-        fs::write(self.path("c.toml"), format!("{}\n{}", self.configuration(), text(&sampled.stdout))).unwrap();
+        fs::write(
+            self.path("c.toml"),
+            format!("{}\n{}", self.configuration(), text(&sampled.stdout)),
+        )
+        .unwrap();
     }
 
     /// Two weeks of visitors as the prior of the example has them.
@@ -83,9 +104,15 @@ impl Setup {
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let times: Vec<i64> = (0..600).map(|i| origin + i * 2_000_000_000).collect();
         let ages: Vec<f64> = times.iter().map(|_| rng.random_range(18.0..90.0)).collect();
-        let pressures: Vec<f64> = times.iter().map(|_| rng.random_range(105.0..155.0)).collect();
+        let pressures: Vec<f64> = times
+            .iter()
+            .map(|_| rng.random_range(105.0..155.0))
+            .collect();
         let columns: [(&str, ArrayRef); 3] = [
-            ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+            (
+                "time",
+                Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+            ),
             ("age", Arc::new(Float64Array::from(ages))),
             ("pressure", Arc::new(Float64Array::from(pressures))),
         ];
@@ -100,7 +127,10 @@ impl Setup {
 
 fn synopses(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if path.is_dir() {
             found.extend(synopses(&path));
         } else if Synopsis::open(&fs::read(&path).unwrap()).is_ok() {
@@ -117,15 +147,25 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert!(refused.status.code() == Some(78) && text(&refused.stderr).contains("has no result"));
     // Neither input nor output nor ledger is there yet, and none is made.
     setup.paste();
-    assert_eq!(fs::read_dir(setup.0.path()).unwrap().count(), 1, "only the configuration");
+    assert_eq!(
+        fs::read_dir(setup.0.path()).unwrap().count(),
+        1,
+        "only the configuration"
+    );
 
     for command in [&["check", "--offline"][..], &["explain"]] {
         let said = text(&setup.on(command).stdout);
         assert!(
-            said.contains("RANDOM differential privacy of records, not plain: epsilon = 1 with gamma = 0.1"),
+            said.contains(
+                "RANDOM differential privacy of records, not plain: epsilon = 1 with gamma = 0.1"
+            ),
             "{said}"
         );
-        assert!(said.contains("adds up (union bound)") && said.contains("values are clipped to 80 to 200"), "{said}");
+        assert!(
+            said.contains("adds up (union bound)")
+                && said.contains("values are clipped to 80 to 200"),
+            "{said}"
+        );
         assert!(!said.contains(": pure differential privacy of"), "{said}");
     }
 
@@ -136,15 +176,32 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert_eq!(files.len(), 2);
     let synopsis = Synopsis::open(&fs::read(&files[0]).unwrap()).unwrap();
     let about = synopsis.description();
-    let Definition::Random(random) = &about.privacy.definition else { panic!("{:?}", about.privacy.definition) };
-    assert_eq!((random.gamma, random.records, random.range, random.prior.len()), (0.1, 300, [80.0, 200.0], 2));
+    let Definition::Random(random) = &about.privacy.definition else {
+        panic!("{:?}", about.privacy.definition)
+    };
+    assert_eq!(
+        (
+            random.gamma,
+            random.records,
+            random.range,
+            random.prior.len()
+        ),
+        (0.1, 300, [80.0, 200.0], 2)
+    );
     assert_eq!(about.noise.calibrated, Calibrated::Sampled);
     // The noise is that of the sampled sensitivity, and less than that of the proved one.
     let settings = Settings::load(&setup.path("c.toml")).unwrap();
-    let proved = Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
+    let proved =
+        Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
     let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
-    assert!((about.noise.scale / (sampled * settings.releases[0].function.unit()) - 1.0).abs() < 1e-12);
-    println!("sampled {:.3} of proved; at worst epsilon {}", sampled / proved, random.epsilon_at_worst);
+    assert!(
+        (about.noise.scale / (sampled * settings.releases[0].function.unit()) - 1.0).abs() < 1e-12
+    );
+    println!(
+        "sampled {:.3} of proved; at worst epsilon {}",
+        sampled / proved,
+        random.epsilon_at_worst
+    );
     assert!(sampled < 0.8 * proved && random.epsilon_at_worst >= proved / sampled);
     assert!(random.epsilon_at_worst <= proved / sampled + 0.2);
 
@@ -154,12 +211,22 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert!(headers.iter().all(|(name, _)| name != "epsilon"));
     let label = "RANDOM differential privacy, gamma = 0.1";
     let evaluated = bernstream(&["evaluate", files[0].to_str().unwrap(), "--at", "40"]);
-    assert!(text(&evaluated.stderr).contains(&format!("{label}, epsilon 1")), "{}", text(&evaluated.stderr));
+    assert!(
+        text(&evaluated.stderr).contains(&format!("{label}, epsilon 1")),
+        "{}",
+        text(&evaluated.stderr)
+    );
     for command in ["show", "verify"] {
         let said = setup.on(&["ledger", command]);
-        assert!(said.status.success() && text(&said.stdout).contains(label), "{command}: {}", text(&said.stdout));
+        assert!(
+            said.status.success() && text(&said.stdout).contains(label),
+            "{command}: {}",
+            text(&said.stdout)
+        );
     }
-    assert!(text(&setup.on(&["ledger", "export"]).stdout).contains(r#"\"definition\":{\"random\":{"#));
+    assert!(
+        text(&setup.on(&["ledger", "export"]).stdout).contains(r#"\"definition\":{\"random\":{"#)
+    );
 
     // The ledger is its own: a plain configuration may not use it.
     let sound = setup.configuration();
@@ -168,7 +235,9 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert_eq!(other.status.code(), Some(74));
     let said = text(&other.stderr);
     assert!(
-        said.contains(label) && said.contains("pure differential privacy") && said.contains("of its own"),
+        said.contains(label)
+            && said.contains("pure differential privacy")
+            && said.contains("of its own"),
         "{said}"
     );
 }
@@ -186,7 +255,11 @@ fn a_ledger_of_plain_privacy_takes_no_sampled_release() {
     fs::write(setup.path("c.toml"), sampled).unwrap();
     let other = setup.on(&["run"]);
     assert_eq!(other.status.code(), Some(74));
-    assert!(text(&other.stderr).contains("accounts for pure differential privacy"), "{}", text(&other.stderr));
+    assert!(
+        text(&other.stderr).contains("accounts for pure differential privacy"),
+        "{}",
+        text(&other.stderr)
+    );
 }
 
 /// Leaves out `[release.sampled]` and its result.
@@ -198,7 +271,11 @@ fn without_sampled(configuration: &str) -> String {
         }
         is_kept
     };
-    configuration.lines().filter(keep).collect::<Vec<_>>().join("\n")
+    configuration
+        .lines()
+        .filter(keep)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn plain() -> String {
@@ -211,23 +288,41 @@ fn what_the_example_says_is_what_the_sampler_finds() {
     let sampled = setup.on(&["sample"]);
     let table = text(&sampled.stdout);
     let (_, table) = table.split_once("[release.sampled.result]\n").unwrap();
-    assert!(SAMPLED.contains(table), "config/sampled.toml must hold\n{table}");
+    assert!(
+        SAMPLED.contains(table),
+        "config/sampled.toml must hold\n{table}"
+    );
     // Who draws which pair does not matter; another seed does.
     assert_eq!(sampled.stdout, setup.on(&["sample"]).stdout);
-    fs::write(setup.path("c.toml"), with(&setup.configuration(), "seed = 1", "seed = 2")).unwrap();
+    fs::write(
+        setup.path("c.toml"),
+        with(&setup.configuration(), "seed = 1", "seed = 2"),
+    )
+    .unwrap();
     assert_ne!(sampled.stdout, setup.on(&["sample"]).stdout);
 }
 
 #[test]
 fn a_result_of_another_question_is_refused() {
-    let faults = |text: &str| Settings::parse(text, "f").err().map(|faults| faults.to_string()).unwrap_or_default();
+    let faults = |text: &str| {
+        Settings::parse(text, "f")
+            .err()
+            .map(|faults| faults.to_string())
+            .unwrap_or_default()
+    };
     assert_eq!(faults(SAMPLED), "");
-    let digit = SAMPLED.lines().find(|line| line.starts_with("sensitivity = ")).unwrap();
+    let digit = SAMPLED
+        .lines()
+        .find(|line| line.starts_with("sensitivity = "))
+        .unwrap();
     let lower = digit.replacen("= ", "= 1", 1);
     let edits = [
         (digit, lower.as_str()),
         ("degree = 16", "degree = 17"),
-        ("adjacency = \"add_remove\"", "adjacency = { replace_one = { records_per_window = 300 } }"),
+        (
+            "adjacency = \"add_remove\"",
+            "adjacency = { replace_one = { records_per_window = 300 } }",
+        ),
         ("bandwidth = 8", "bandwidth = 9"),
         ("gap = 2", "gap = 2.1"),
         ("max = 90, outside", "max = 91, outside"),
@@ -240,11 +335,20 @@ fn a_result_of_another_question_is_refused() {
     ];
     for (old, new) in edits {
         let told = faults(&with(SAMPLED, old, new));
-        assert!(told.contains("is not the result of this configuration"), "{new}: {told}");
-        assert!(told.contains("f:") && told.contains("release.sampled.result.digest"), "{new}: {told}");
+        assert!(
+            told.contains("is not the result of this configuration"),
+            "{new}: {told}"
+        );
+        assert!(
+            told.contains("f:") && told.contains("release.sampled.result.digest"),
+            "{new}: {told}"
+        );
     }
     // What the sampler does not depend on may change.
-    for (old, new) in [("order = 2\n", "order = 3\n"), ("pipeline = \"clinic\"", "pipeline = \"other\"")] {
+    for (old, new) in [
+        ("order = 2\n", "order = 3\n"),
+        ("pipeline = \"clinic\"", "pipeline = \"other\""),
+    ] {
         assert_eq!(faults(&with(SAMPLED, old, new)), "", "{new}");
     }
     let users = with(
@@ -252,15 +356,34 @@ fn a_result_of_another_question_is_refused() {
         "unit = \"record\"",
         "unit = { user = { column = \"id\", per = \"7d\", max_records_per_window = 2 } }",
     );
-    assert!(faults(&users).contains("protects single records"), "{}", faults(&users));
+    assert!(
+        faults(&users).contains("protects single records"),
+        "{}",
+        faults(&users)
+    );
     for total in ["epsilon = 1.0\ndelta = 1e-9", "rho = 0.5"] {
         let told = faults(&with(SAMPLED, "epsilon = 1.0\n\n", &format!("{total}\n\n")));
-        assert!(told.contains("release.sampled: a sampled sensitivity needs a pure budget"), "{told}");
+        assert!(
+            told.contains("release.sampled: a sampled sensitivity needs a pure budget"),
+            "{told}"
+        );
     }
     let paper = with(SAMPLED, "order = 2\n", "order = 2\nscale = \"paper\"\n");
-    assert!(faults(&paper).contains("release.scale"), "{}", faults(&paper));
-    let half = with(SAMPLED, "    { column = \"pressure\", law = { normal = { mean = 130, deviation = 15 } } },\n", "");
-    assert!(faults(&half).contains("has no law for pressure"), "{}", faults(&half));
+    assert!(
+        faults(&paper).contains("release.scale"),
+        "{}",
+        faults(&paper)
+    );
+    let half = with(
+        SAMPLED,
+        "    { column = \"pressure\", law = { normal = { mean = 130, deviation = 15 } } },\n",
+        "",
+    );
+    assert!(
+        faults(&half).contains("has no law for pressure"),
+        "{}",
+        faults(&half)
+    );
     let typo = with(SAMPLED, "deviation = 15", "deviaton = 15");
     assert!(faults(&typo).contains("deviat"), "{}", faults(&typo));
 }
@@ -277,10 +400,18 @@ fn study(text: &str) -> Study {
 fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them() {
     // The fewest pairs for a gamma take the largest of all changes; more come closer to what is needed.
     let study = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 3000"));
-    let changes: Vec<SampledChange> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..study.plan.samples)
+        .map(|pair| study.neighbours.change(pair))
+        .collect();
     let bound = study.plan.statistic_of(&changes).unwrap().sum;
-    assert!(study.plan.statistic_of(&changes[1..]).is_err(), "pairs are missing");
-    let fresh = Neighbours { seed: 77, ..study.neighbours.clone() };
+    assert!(
+        study.plan.statistic_of(&changes[1..]).is_err(),
+        "pairs are missing"
+    );
+    let fresh = Neighbours {
+        seed: 77,
+        ..study.neighbours.clone()
+    };
     let changes: Vec<SampledChange> = (0..400).map(|pair| fresh.change(pair)).collect();
     let over = |bound: u64| changes.iter().filter(|change| change.sum > bound).count();
     let (over, less) = (over(bound), over(bound * 7 / 10));
@@ -293,32 +424,67 @@ fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them
 #[test]
 fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
     let settings = Settings::parse(SAMPLED, "f").unwrap();
-    let Definition::Random(Random { epsilon_at_worst, .. }) = settings.privacy.definition else { panic!() };
+    let Definition::Random(Random {
+        epsilon_at_worst, ..
+    }) = settings.privacy.definition
+    else {
+        panic!()
+    };
     let target = &settings.releases[0].function.target;
     let scale = mechanism(&settings).scale().units() as f64;
     let values = |records: &[([f64; 1], f64)]| {
-        let records = records.iter().map(|(x, label)| target.accumulator().record(x, *label));
+        let records = records
+            .iter()
+            .map(|(x, label)| target.accumulator().record(x, *label));
         target.evaluate(&target.accumulator().filled(records))
     };
     // One record alone in its gap, with and without a neighbour on either side.
     let one = values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]);
     let other = values(&[([0.2], 1.0), ([0.53], 1.0)]);
-    let change: u128 = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum();
+    let change: u128 = one
+        .opened()
+        .iter()
+        .zip(&other.opened())
+        .map(|(a, b)| a.abs_diff(*b))
+        .sum();
     let sampled = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
-    println!("found {change}, sampled {sampled}, at worst {:.0}", epsilon_at_worst * scale);
-    assert!(change > u128::from(sampled), "the example would need no prior");
+    println!(
+        "found {change}, sampled {sampled}, at worst {:.0}",
+        epsilon_at_worst * scale
+    );
+    assert!(
+        change > u128::from(sampled),
+        "the example would need no prior"
+    );
     assert!((change as f64) < epsilon_at_worst * scale);
 }
 
 #[test]
 fn every_value_is_clipped() {
-    let wide = Settings::parse(&plain(), "f").unwrap().releases[0].function.target.clone();
+    let wide = Settings::parse(&plain(), "f").unwrap().releases[0]
+        .function
+        .target
+        .clone();
     let narrow = Clipped::new(wide.clone(), [-5, 7]).unwrap();
-    assert_eq!(narrow.worst(Adjacency::AddRemove), 12 * wide.shape().values() as u128);
+    assert_eq!(
+        narrow.worst(Adjacency::AddRemove),
+        12 * wide.shape().values() as u128
+    );
     let prior = study(SAMPLED).neighbours.prior;
-    let neighbours = Neighbours { target: narrow, prior, records: 50, adjacency: Adjacency::ReplaceOne, seed: 1 };
+    let neighbours = Neighbours {
+        target: narrow,
+        prior,
+        records: 50,
+        adjacency: Adjacency::ReplaceOne,
+        seed: 1,
+    };
     let changes: Vec<SampledChange> = (0..50).map(|pair| neighbours.change(pair)).collect();
-    assert!(changes.iter().all(|change| change.sup <= 12 && change.sum <= 12 * 17), "{changes:?}");
+    assert!(
+        changes
+            .iter()
+            .all(|change| change.sup <= 12 && change.sum <= 12 * 17),
+        "{changes:?}"
+    );
     assert!(changes.iter().any(|change| change.sum > 0));
     assert!(Clipped::new(wide, [7, 7]).is_err());
 }
@@ -328,19 +494,36 @@ fn every_value_is_clipped() {
 fn a_range_that_hides_every_change_is_refused() {
     let clipped = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 300"));
     let target = Clipped::new(
-        Settings::parse(&plain(), "f").unwrap().releases[0].function.target.clone(),
+        Settings::parse(&plain(), "f").unwrap().releases[0]
+            .function
+            .target
+            .clone(),
         [i128::from(1_u64 << 61), 1 << 62],
     );
-    let neighbours = Neighbours { target: target.unwrap(), ..clipped.neighbours.clone() };
-    let changes: Vec<SampledChange> = (0..clipped.plan.samples).map(|pair| neighbours.change(pair)).collect();
+    let neighbours = Neighbours {
+        target: target.unwrap(),
+        ..clipped.neighbours.clone()
+    };
+    let changes: Vec<SampledChange> = (0..clipped.plan.samples)
+        .map(|pair| neighbours.change(pair))
+        .collect();
     assert!(changes.iter().all(|change| change.sum == 0));
     let refused = clipped.plan.statistic_of(&changes).unwrap_err().to_string();
-    assert!(refused.contains("most pairs do not differ at all"), "{refused}");
+    assert!(
+        refused.contains("most pairs do not differ at all"),
+        "{refused}"
+    );
 
     // Some change, but the plain guarantee that is left protects nobody.
-    let setup = Setup::new(&with(&question(), "mean = 130, deviation = 15", "mean = 140, deviation = 0.001"));
+    let setup = Setup::new(&with(
+        &question(),
+        "mean = 130, deviation = 15",
+        "mean = 140, deviation = 0.001",
+    ));
     setup.paste();
-    let told = Settings::parse(&setup.configuration(), "f").unwrap_err().to_string();
+    let told = Settings::parse(&setup.configuration(), "f")
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("next to no noise left"), "{told}");
 }
 
@@ -351,31 +534,71 @@ fn the_sampler_evaluates_the_configured_function_whatever_it_is() {
     let number = "label = { column = \"pressure\", min = 80, max = 200, outside = \"clamp\" }";
     let regression = "[release.regression]\nbandwidth = 8\ngap = 2\nmax_records = 300";
     let class = "label = { column = \"pressure\", above = 140 }";
-    let quick = with(&with(&question(), "records = 300\nseed", "records = 40\nseed"), "degree = 16", "degree = 6");
+    let quick = with(
+        &with(&question(), "records = 300\nseed", "records = 40\nseed"),
+        "degree = 16",
+        "degree = 6",
+    );
     let classifier = |table: &str| {
         let text = with(&with(&quick, number, class), regression, table);
         with(&text, "seed = 1", "seed = 1\nrange = [-1, 1]")
     };
     let logistic = "[release.logistic]\nscore = \"sigmoid\"\nc = 1\nmax_records = 40";
-    let machine =
-        "[release.machine]\nloss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.3 } }\nc = 1\nmax_records = 40";
+    let machine = "[release.machine]\nloss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.3 } }\nc = 1\nmax_records = 40";
     let bayes = "[release.bayes]\nmin_deviations = [10]";
     let sum = "[release.expression]\nvalue = \"exp(-((age - at.age) / 10)^2)\"";
     let unlabelled = |table: &str| {
-        let text = with(&with(&with(&quick, number, ""), regression, table), "seed = 1", "seed = 1\nrange = [0, 300]");
-        with(&text, "    { column = \"pressure\", law = { normal = { mean = 130, deviation = 15 } } },\n", "")
+        let text = with(
+            &with(&with(&quick, number, ""), regression, table),
+            "seed = 1",
+            "seed = 1\nrange = [0, 300]",
+        );
+        with(
+            &text,
+            "    { column = \"pressure\", law = { normal = { mean = 130, deviation = 15 } } },\n",
+            "",
+        )
     };
     let bounded = with(&classifier(logistic), "\nrange = [-1, 1]", "");
-    let texts = [quick.clone(), bounded, classifier(machine), classifier(bayes), unlabelled(density), unlabelled(sum)];
+    let texts = [
+        quick.clone(),
+        bounded,
+        classifier(machine),
+        classifier(bayes),
+        unlabelled(density),
+        unlabelled(sum),
+    ];
     for text in texts {
-        for adjacency in ["\"add_remove\"", "{ replace_one = { records_per_window = 40 } }"] {
-            let text = with(&text, "adjacency = \"add_remove\"", &format!("adjacency = {adjacency}"));
+        for adjacency in [
+            "\"add_remove\"",
+            "{ replace_one = { records_per_window = 40 } }",
+        ] {
+            let text = with(
+                &text,
+                "adjacency = \"add_remove\"",
+                &format!("adjacency = {adjacency}"),
+            );
             let study = study(&text);
             let neighbours = &study.neighbours;
-            let proved = neighbours.target.target().sensitivity(neighbours.adjacency, 1).unwrap().0;
-            let largest = (0..20).map(|pair| neighbours.change(pair).sum).max().unwrap();
-            println!("{}: {:.3} of what is proved", study.quantity, largest as f64 / proved as f64);
-            assert!(largest > 0 && largest <= proved, "{largest} {proved} {text}");
+            let proved = neighbours
+                .target
+                .target()
+                .sensitivity(neighbours.adjacency, 1)
+                .unwrap()
+                .0;
+            let largest = (0..20)
+                .map(|pair| neighbours.change(pair).sum)
+                .max()
+                .unwrap();
+            println!(
+                "{}: {:.3} of what is proved",
+                study.quantity,
+                largest as f64 / proved as f64
+            );
+            assert!(
+                largest > 0 && largest <= proved,
+                "{largest} {proved} {text}"
+            );
         }
     }
 }

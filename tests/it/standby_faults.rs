@@ -67,19 +67,36 @@ impl Patient<'_> {
 
     /// Ends what is wrong with it, if that is over.
     fn mend(&mut self) {
-        let Some((trouble, _)) = self.trouble.filter(|(_, until)| *until <= Instant::now()) else { return };
+        let Some((trouble, _)) = self.trouble.filter(|(_, until)| *until <= Instant::now()) else {
+            return;
+        };
         match trouble {
             Trouble::Killed | Trouble::KilledAndDiskLost => self.peer.start(),
             Trouble::Frozen => self.peer.signal("-CONT"),
             Trouble::CutOff => self.peer.host.as_ref().expect("a host").heal(),
             Trouble::Ended => {
-                let Some(status) = self.peer.child.as_mut().expect("it runs").try_wait().expect("its status") else {
+                let Some(status) = self
+                    .peer
+                    .child
+                    .as_mut()
+                    .expect("it runs")
+                    .try_wait()
+                    .expect("its status")
+                else {
                     let (_, until) = self.trouble.expect("trouble");
-                    assert!(until.elapsed() < PATIENCE, "it does not end:\n{}", tail(&self.peer));
+                    assert!(
+                        until.elapsed() < PATIENCE,
+                        "it does not end:\n{}",
+                        tail(&self.peer)
+                    );
                     return;
                 };
                 // The signal may come before it is waited for.
-                assert!(status.success() || status.signal() == Some(15), "{status}\n{}", tail(&self.peer));
+                assert!(
+                    status.success() || status.signal() == Some(15),
+                    "{status}\n{}",
+                    tail(&self.peer)
+                );
                 self.peer.start();
             }
         }
@@ -91,8 +108,20 @@ impl Patient<'_> {
         if self.trouble.is_some() {
             return;
         }
-        let ended = self.peer.child.as_mut().expect("it runs").try_wait().expect("its status");
-        assert_eq!(ended, None, "{} ended by itself\n{}", self.peer.name, tail(&self.peer));
+        let ended = self
+            .peer
+            .child
+            .as_mut()
+            .expect("it runs")
+            .try_wait()
+            .expect("its status");
+        assert_eq!(
+            ended,
+            None,
+            "{} ended by itself\n{}",
+            self.peer.name,
+            tail(&self.peer)
+        );
     }
 }
 
@@ -105,12 +134,19 @@ fn tail(peer: &Peer<'_>) -> String {
 }
 
 fn number(name: &str, default: u32) -> u32 {
-    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 /// Short ones, and now and then one that is longer than any patience.
 fn lasts(random: &mut ChaCha20Rng) -> Duration {
-    let most = if random.random_range(0..12) == 0 { 45.0 } else { 8.0 };
+    let most = if random.random_range(0..12) == 0 {
+        45.0
+    } else {
+        8.0
+    };
     Duration::from_secs_f64(random.random_range(0.05_f64..1.0).powi(2) * most)
 }
 
@@ -118,24 +154,40 @@ fn lasts(random: &mut ChaCha20Rng) -> Duration {
 #[test]
 #[ignore = "long: minutes or hours"]
 fn whatever_happens_to_three_workers_every_window_leaves_in_one_version() {
-    let name = "standby_faults::whatever_happens_to_three_workers_every_window_leaves_in_one_version";
-    let Some(brokers) = cluster::inside(name, 6_000) else { return };
+    let name =
+        "standby_faults::whatever_happens_to_three_workers_every_window_leaves_in_one_version";
+    let Some(brokers) = cluster::inside(name, 6_000) else {
+        return;
+    };
     let seconds = number("BERNSTREAM_FAULTS", 180);
     let seed = number("BERNSTREAM_FAULTS_SEED", 1);
     let (setup, standby) = beside_brokers(&brokers);
     // Time to begin before the first fault, and to come to rest after the last one.
     let last_fault = setup.start_of(30 + seconds);
     let end = setup.start_of(60 + seconds);
-    setup.edit(&format!("end = \"{}\"", setup.start_of(3600)), &format!("end = \"{end}\""));
+    setup.edit(
+        &format!("end = \"{}\"", setup.start_of(3600)),
+        &format!("end = \"{end}\""),
+    );
     create_topics(&setup);
     let mut patients = three(&setup, &brokers);
     let happened = trouble(&setup, &mut patients, last_fault, seed.into());
     for Patient { peer, .. } in &mut patients {
         let deadline = Instant::now() + PATIENCE + end.since(Timestamp::now());
         let ended = loop {
-            match peer.child.as_mut().expect("it runs").try_wait().expect("its status") {
+            match peer
+                .child
+                .as_mut()
+                .expect("it runs")
+                .try_wait()
+                .expect("its status")
+            {
                 Some(status) => break status,
-                None => assert!(Instant::now() < deadline, "it does not come to the end\n{}", tail(peer)),
+                None => assert!(
+                    Instant::now() < deadline,
+                    "it does not come to the end\n{}",
+                    tail(peer)
+                ),
             }
             thread::sleep(Duration::from_millis(100));
         };
@@ -149,7 +201,10 @@ fn whatever_happens_to_three_workers_every_window_leaves_in_one_version() {
 fn three<'s>(setup: &'s Setup, brokers: &Inside) -> [Patient<'s>; 3] {
     let mut patients = [("one", 1), ("two", 2), ("three", 3)].map(|(name, number)| {
         let peer = Peer::new(setup, name, Some(brokers.host(number)));
-        Patient { peer, trouble: None }
+        Patient {
+            peer,
+            trouble: None,
+        }
     });
     fs::rename(setup.ledger(), patients[0].peer.disk()).expect("its disk");
     for Patient { peer, .. } in &mut patients {
@@ -159,7 +214,12 @@ fn three<'s>(setup: &'s Setup, brokers: &Inside) -> [Patient<'s>; 3] {
 }
 
 /// Has random things happen until `last`, while records come, and mends all; how often each happened.
-fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed: u64) -> BTreeMap<Trouble, usize> {
+fn trouble(
+    setup: &Setup,
+    patients: &mut [Patient<'_>; 3],
+    last: Timestamp,
+    seed: u64,
+) -> BTreeMap<Trouble, usize> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let producer = setup.producer(&[("linger.ms", "5")]);
     let mut happened = BTreeMap::new();
@@ -178,7 +238,11 @@ fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed
                 *happened.entry(trouble).or_insert(0) += 1;
             }
             // Now and then it is calm.
-            let calm = if random.random_range(0..12) == 0 { 15.0 } else { 5.0 };
+            let calm = if random.random_range(0..12) == 0 {
+                15.0
+            } else {
+                5.0
+            };
             next = now.plus(Duration::from_secs_f64(random.random_range(0.0..calm)));
         }
         patients.iter_mut().for_each(Patient::check);
@@ -191,8 +255,13 @@ fn trouble(setup: &Setup, patients: &mut [Patient<'_>; 3], last: Timestamp, seed
             .collect();
         let partition = random.random_range(0..2);
         let payload = message(&rows);
-        let record = BaseRecord::<(), _>::to(&setup.input).partition(partition).payload(&payload);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let record = BaseRecord::<(), _>::to(&setup.input)
+            .partition(partition)
+            .payload(&payload);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
         thread::sleep(Duration::from_millis(50));
     }
     producer.flush(PATIENCE).expect("the brokers take it");
@@ -207,17 +276,27 @@ fn whole(setup: &Setup, end: Timestamp) {
     for published in setup.published() {
         let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
         let description = synopsis.description();
-        let place = (description.window.start, description.key.clone().expect("a key"));
+        let place = (
+            description.window.start,
+            description.key.clone().expect("a key"),
+        );
         let known = versions.entry(place).or_default();
         if known.is_empty() {
             late.push(published.stamp.since(description.published));
         }
-        known.entry(published.payload).or_default().push(published.stamp);
+        known
+            .entry(published.payload)
+            .or_default()
+            .push(published.stamp);
         messages += 1;
     }
     for (place, versions) in &versions {
         let times: Vec<_> = versions.values().collect();
-        assert_eq!(versions.len(), 1, "{place:?} was drawn twice, published at {times:?}");
+        assert_eq!(
+            versions.len(),
+            1,
+            "{place:?} was drawn twice, published at {times:?}"
+        );
     }
     let first = versions.keys().next().expect("a window").0;
     let mut expected = Vec::new();
@@ -226,8 +305,14 @@ fn whole(setup: &Setup, end: Timestamp) {
         expected.extend(["a", "b"].map(|key| (start, key.to_owned())));
         start = start.plus(Duration::from_secs(1));
     }
-    assert!(first < setup.start_of(30), "it begins before the first fault: {first}");
-    let left_out: Vec<_> = expected.iter().filter(|place| !versions.contains_key(place)).collect();
+    assert!(
+        first < setup.start_of(30),
+        "it begins before the first fault: {first}"
+    );
+    let left_out: Vec<_> = expected
+        .iter()
+        .filter(|place| !versions.contains_key(place))
+        .collect();
     assert!(left_out.is_empty(), "left out: {left_out:?}");
     assert_eq!(versions.len(), expected.len(), "no window is too many");
     late.sort();
@@ -267,19 +352,27 @@ fn agreed(patients: &[Patient<'_>; 3]) {
 /// Claims take longer than the standby: two workers draw the same windows again and again.
 #[test]
 fn brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving() {
-    let name = "standby_faults::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
-    let Some(brokers) = cluster::inside(name, 30_000) else { return };
+    let name =
+        "standby_faults::brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving";
+    let Some(brokers) = cluster::inside(name, 30_000) else {
+        return;
+    };
     let (setup, standby) = beside_brokers(&brokers);
     setup.edit(&format!("standby = \"{standby}\""), "standby = \"1s\"");
     create_topics(&setup);
-    let mut peers = [("one", 1), ("two", 2)].map(|(name, number)| Peer::new(&setup, name, Some(brokers.host(number))));
+    let mut peers = [("one", 1), ("two", 2)]
+        .map(|(name, number)| Peer::new(&setup, name, Some(brokers.host(number))));
     fs::rename(setup.ledger(), peers[0].disk()).expect("its disk");
     for (peer, acts) in peers.iter_mut().zip([true, false]) {
         peer.start();
         peer.wait_acts(acts);
     }
     let told = || peers.iter().map(tail).collect::<String>();
-    let each = |action: &str| ["1", "2", "3"].iter().for_each(|broker| drop(brokers.ask(&[action, broker])));
+    let each = |action: &str| {
+        ["1", "2", "3"]
+            .iter()
+            .for_each(|broker| drop(brokers.ask(&[action, broker])))
+    };
     let before = published(&setup, told);
     for _ in 0..15 {
         each("freeze");
@@ -288,8 +381,14 @@ fn brokers_that_are_slower_than_the_standby_keep_no_window_from_leaving() {
         thread::sleep(Duration::from_millis(300));
     }
     let during = published(&setup, told);
-    let lost = peers.iter().map(|peer| peer.all_log().matches("another worker was faster").count());
-    println!("{} windows while brokers were slow, {:?} draws in vain", during - before, lost.collect::<Vec<_>>());
+    let lost = peers
+        .iter()
+        .map(|peer| peer.all_log().matches("another worker was faster").count());
+    println!(
+        "{} windows while brokers were slow, {:?} draws in vain",
+        during - before,
+        lost.collect::<Vec<_>>()
+    );
     assert!(during > before + 2, "{}", told());
     wait_more(&setup, 10, told);
     peers.iter().for_each(Peer::verify);

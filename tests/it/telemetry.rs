@@ -78,7 +78,12 @@ fn origin() -> i64 {
 
 fn record(seconds: i64, user: &'static str) -> Record {
     let key = if seconds % 2 == 0 { "a" } else { "b" };
-    Record { time: Some(seconds * SECOND), key: Some(key), value: Some((seconds * 7 % 100) as f64), user: Some(user) }
+    Record {
+        time: Some(seconds * SECOND),
+        key: Some(key),
+        value: Some((seconds * 7 % 100) as f64),
+        user: Some(user),
+    }
 }
 
 /// Six messages a window, of four records each, in turn on two partitions.
@@ -108,23 +113,71 @@ fn neighbours() -> Vec<(&'static str, Vec<Message>)> {
         stream[9].records.insert(2, record);
         stream
     };
-    let of_its_own = |seconds| with(9, Message { seconds, records: vec![plain.clone()] });
+    let of_its_own = |seconds| {
+        with(
+            9,
+            Message {
+                seconds,
+                records: vec![plain.clone()],
+            },
+        )
+    };
     // In every window and both keys, more than are taken of him; late, ahead and broken ones too.
     let mut all = base();
     for (number, message) in all.iter_mut().enumerate() {
-        message.records.insert(number % 4, record(10 * number as i64 + 3, "emil"));
-        message.records.push(Record { value: None, ..plain.clone() });
+        message
+            .records
+            .insert(number % 4, record(10 * number as i64 + 3, "emil"));
+        message.records.push(Record {
+            value: None,
+            ..plain.clone()
+        });
     }
-    all.push(Message { seconds: 200, records: vec![plain.clone(); 300] });
+    all.push(Message {
+        seconds: 200,
+        records: vec![plain.clone(); 300],
+    });
     vec![
         ("a record more", one(plain.clone())),
         ("a message more", of_its_own(70)),
         ("a record that comes late", of_its_own(150)),
-        ("a record before its time", one(Record { time: Some(170 * SECOND), ..plain.clone() })),
-        ("a record of another century", one(Record { time: Some(i64::MAX / 2), ..plain.clone() })),
-        ("a record without time, key or value", one(Record { time: None, key: None, value: None, ..plain.clone() })),
-        ("a value that is no number", one(Record { value: Some(f64::NAN), ..plain.clone() })),
-        ("a key that nobody declared", one(Record { key: Some("secret"), ..plain })),
+        (
+            "a record before its time",
+            one(Record {
+                time: Some(170 * SECOND),
+                ..plain.clone()
+            }),
+        ),
+        (
+            "a record of another century",
+            one(Record {
+                time: Some(i64::MAX / 2),
+                ..plain.clone()
+            }),
+        ),
+        (
+            "a record without time, key or value",
+            one(Record {
+                time: None,
+                key: None,
+                value: None,
+                ..plain.clone()
+            }),
+        ),
+        (
+            "a value that is no number",
+            one(Record {
+                value: Some(f64::NAN),
+                ..plain.clone()
+            }),
+        ),
+        (
+            "a key that nobody declared",
+            one(Record {
+                key: Some("secret"),
+                ..plain
+            }),
+        ),
         ("a user more, with all his records", all),
     ]
 }
@@ -183,14 +236,34 @@ detail = "{detail}"
 }
 
 fn encode(records: &[Record]) -> Vec<u8> {
-    let times = records.iter().map(|r| r.time.map(|time| origin().saturating_add(time)));
+    let times = records
+        .iter()
+        .map(|r| r.time.map(|time| origin().saturating_add(time)));
     let columns: [(&str, ArrayRef); 4] = [
-        ("time", Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))),
-        ("key", Arc::new(records.iter().map(|r| r.key).collect::<StringArray>())),
-        ("value", Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>())),
-        ("user", Arc::new(records.iter().map(|r| r.user).collect::<StringArray>())),
+        (
+            "time",
+            Arc::new(
+                times
+                    .collect::<TimestampMicrosecondArray>()
+                    .with_timezone("UTC"),
+            ),
+        ),
+        (
+            "key",
+            Arc::new(records.iter().map(|r| r.key).collect::<StringArray>()),
+        ),
+        (
+            "value",
+            Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>()),
+        ),
+        (
+            "user",
+            Arc::new(records.iter().map(|r| r.user).collect::<StringArray>()),
+        ),
     ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)));
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.map(|(name, column)| (name, column, true)),
+    );
     let batch = batch.expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
     writer.write(&batch).expect("it is written");
@@ -199,22 +272,37 @@ fn encode(records: &[Record]) -> Vec<u8> {
 
 /// The settings in `folder`, at a mock broker.
 fn settings(folder: &Path) -> Settings {
-    let mut settings = Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
-    let Input::Kafka(input) = &mut settings.input else { panic!("records come from Kafka") };
+    let mut settings =
+        Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
+    let Input::Kafka(input) = &mut settings.input else {
+        panic!("records come from Kafka")
+    };
     input.broker.is_mock = true;
     settings
 }
 
 /// Sends `stream`, in turn to both partitions.
 fn send(settings: &Settings, stream: &[Message]) {
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     let mut config = input.broker.client_config().expect("settings");
-    let producer: ThreadedProducer<DefaultProducerContext> = config.set("linger.ms", "0").create().expect("a producer");
+    let producer: ThreadedProducer<DefaultProducerContext> =
+        config.set("linger.ms", "0").create().expect("a producer");
     for (number, message) in stream.iter().enumerate() {
-        let payload = if message.records.is_empty() { b"no Arrow".to_vec() } else { encode(&message.records) };
-        let record = BaseRecord::<(), _>::to(&input.topic).partition((number % 2) as i32).payload(&payload);
+        let payload = if message.records.is_empty() {
+            b"no Arrow".to_vec()
+        } else {
+            encode(&message.records)
+        };
+        let record = BaseRecord::<(), _>::to(&input.topic)
+            .partition((number % 2) as i32)
+            .payload(&payload);
         let record = record.timestamp(origin() / 1000 + 1000 * message.seconds);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
     }
     producer.flush(PATIENCE).expect("the broker takes it");
 }
@@ -230,8 +318,14 @@ struct Recorder {
 
 impl Sink for Recorder {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
-        let headers = paid.iter().map(Paid::encoded).map(|sealed| (sealed.key.clone(), sealed.headers.clone()));
-        self.headers.lock().expect("one thread publishes").extend(headers);
+        let headers = paid
+            .iter()
+            .map(Paid::encoded)
+            .map(|sealed| (sealed.key.clone(), sealed.headers.clone()));
+        self.headers
+            .lock()
+            .expect("one thread publishes")
+            .extend(headers);
         self.inner.publish(paid)
     }
 }
@@ -240,13 +334,23 @@ impl Sink for Recorder {
 fn pages(address: &str) -> String {
     let page = |path: &str| {
         let mut stream = TcpStream::connect(address).expect("somebody listens");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("it is asked");
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .expect("it is asked");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         // How many windows wait for one claim is a matter of time, not of records; the end shows them all. The length is
         // that of the text.
-        let hidden = ["date:", "bernstream_synopses_published_total", "content-length:"];
-        let lines = answer.lines().filter(|line| !hidden.iter().any(|hidden| line.starts_with(hidden)));
+        let hidden = [
+            "date:",
+            "bernstream_synopses_published_total",
+            "content-length:",
+        ];
+        let lines = answer
+            .lines()
+            .filter(|line| !hidden.iter().any(|hidden| line.starts_with(hidden)));
         format!("{path}\n{}\n", lines.collect::<Vec<_>>().join("\n"))
     };
     ["/metrics", "/readyz", "/healthz"].map(page).concat()
@@ -259,9 +363,11 @@ fn files(folder: &Path) -> BTreeMap<String, u64> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let about = entry.metadata().expect("a size");
         match about.is_dir() {
-            true => {
-                found.extend(files(&entry.path()).into_iter().map(|(inner, size)| (format!("{name}/{inner}"), size)))
-            }
+            true => found.extend(
+                files(&entry.path())
+                    .into_iter()
+                    .map(|(inner, size)| (format!("{name}/{inner}"), size)),
+            ),
             false => drop(found.insert(name, about.len())),
         }
     }
@@ -271,31 +377,57 @@ fn files(folder: &Path) -> BTreeMap<String, u64> {
 /// Not a test of its own: the worker that the tests below start.
 #[test]
 fn a_worker_with_frozen_noise() {
-    let Ok(folder) = env::var("BERNSTREAM_TEST_FOLDER") else { return };
+    let Ok(folder) = env::var("BERNSTREAM_TEST_FOLDER") else {
+        return;
+    };
     let folder = Path::new(&folder);
     telemetry::start();
     let mut settings = settings(folder);
     // The broker has a port of its own in each run; without it all else can be compared byte for byte.
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let Input::Kafka(input) = &settings.input else {
+        panic!("records come from Kafka")
+    };
     settings.normalised = settings.normalised.replace(&input.broker.servers, "broker");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    let from = StartMode::From {
+        from: Timestamp::parse(ORIGIN).expect("a time"),
+        backfill_until: None,
+    };
     let mut witness = settings.output.open_witness().expect("a witness");
-    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let mut genesis =
+        components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
-    let plan = settings.plan(|release| run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let metrics = Metrics::new(settings.detail, &settings.pipeline, "pure epsilon", "digest").expect("metrics");
+    let plan = settings
+        .plan(|release| run::bands(release, &settings.ledger.path), false)
+        .expect("a plan");
+    let metrics = Metrics::new(
+        settings.detail,
+        &settings.pipeline,
+        "pure epsilon",
+        "digest",
+    )
+    .expect("metrics");
     let health = Arc::new(Health::default());
     let runtime = runtime::runtime().expect("a runtime");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     listener.set_nonblocking(true).expect("it does not block");
-    runtime.spawn(serve::probes::serve(listener, Arc::default(), metrics.clone(), health.clone()));
+    runtime.spawn(serve::probes::serve(
+        listener,
+        Arc::default(),
+        metrics.clone(),
+        health.clone(),
+    ));
 
-    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let Components {
+        readers,
+        ledger,
+        witness,
+        sink,
+    } = Components::open(&settings).expect("the components open");
     let headers = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let stop = Stop::default();
@@ -305,7 +437,10 @@ fn a_worker_with_frozen_noise() {
         readers,
         ledger,
         witness,
-        sink: Box::new(Recorder { inner: sink, headers: headers.clone() }),
+        sink: Box::new(Recorder {
+            inner: sink,
+            headers: headers.clone(),
+        }),
         generators: Box::new({
             let address = address.clone();
             let seen = seen.clone();
@@ -322,7 +457,8 @@ fn a_worker_with_frozen_noise() {
     thread::scope(|scope| {
         // A worker that reads no further waits forever: the test tells it to stop.
         scope.spawn(|| {
-            while !(stop.asked() || folder.join("stop").exists() && health.publishing.load(Relaxed)) {
+            while !(stop.asked() || folder.join("stop").exists() && health.publishing.load(Relaxed))
+            {
                 thread::sleep(Duration::from_millis(20));
             }
             stop.ask();
@@ -336,8 +472,17 @@ fn a_worker_with_frozen_noise() {
     // How many windows one claim covers is a matter of time, not of records.
     let mut files = files(&folder.join("out"));
     *files.get_mut("witness").expect("the witness") = 0;
-    let seen = Seen { pages: pages_seen, headers, files, log: Vec::new() };
-    fs::write(folder.join("seen.json"), serde_json::to_vec(&seen).expect("JSON")).expect("it is written");
+    let seen = Seen {
+        pages: pages_seen,
+        headers,
+        files,
+        log: Vec::new(),
+    };
+    fs::write(
+        folder.join("seen.json"),
+        serde_json::to_vec(&seen).expect("JSON"),
+    )
+    .expect("it is written");
 }
 
 /// What can be read of a worker that reads `stream`.
@@ -349,7 +494,11 @@ fn watch(stream: &[Message], detail: &str) -> Seen {
     fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
     send(&settings(folder.path()), stream);
     let child = Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", "telemetry::a_worker_with_frozen_noise", "--nocapture"])
+        .args([
+            "--exact",
+            "telemetry::a_worker_with_frozen_noise",
+            "--nocapture",
+        ])
         .env("BERNSTREAM_TEST_FOLDER", folder.path())
         // A slow worker says now and then how far it is, by the clock and the schedule.
         .env("BERNSTREAM_LOG", "bernstream::progress=warn")
@@ -374,7 +523,8 @@ fn watch(stream: &[Message], detail: &str) -> Seen {
 }
 
 fn without_time(line: &str) -> String {
-    let mut line: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).expect("a line of JSON");
+    let mut line: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(line).expect("a line of JSON");
     line.remove("timestamp").expect("a time");
     serde_json::Value::Object(line).to_string()
 }
@@ -385,8 +535,14 @@ fn watch_all(streams: &[(&str, Vec<Message>)], detail: &str) -> Vec<Seen> {
         .chunks(4)
         .flat_map(|some| {
             thread::scope(|scope| {
-                let watched: Vec<_> = some.iter().map(|(_, stream)| scope.spawn(|| watch(stream, detail))).collect();
-                watched.into_iter().map(|watched| watched.join().expect("it was watched")).collect::<Vec<_>>()
+                let watched: Vec<_> = some
+                    .iter()
+                    .map(|(_, stream)| scope.spawn(|| watch(stream, detail)))
+                    .collect();
+                watched
+                    .into_iter()
+                    .map(|watched| watched.join().expect("it was watched"))
+                    .collect::<Vec<_>>()
             })
         })
         .collect()
@@ -400,14 +556,30 @@ fn neighbouring_streams_look_the_same_at_the_default_level() {
     // There is something to compare: two windows are paid for, the third is withheld.
     assert_eq!(base.pages.len(), 3, "{base:?}");
     let end = &base.pages[2];
-    for line in ["windows_released_total{pipeline=\"telemetry\"} 2", "windows_withheld_total{pipeline=\"telemetry\"} 1"]
-    {
+    for line in [
+        "windows_released_total{pipeline=\"telemetry\"} 2",
+        "windows_withheld_total{pipeline=\"telemetry\"} 1",
+    ] {
         assert!(end.contains(line), "{line}: {end}");
     }
-    assert!(end.contains("ready; the budget of the current block is spent") && end.contains("alive"), "{end}");
-    assert!(end.contains("newest_window_withheld{reason=\"budget\",pipeline=\"telemetry\"} 1"), "{end}");
-    assert_eq!((base.headers.len(), base.files.len()), (4, 5), "two windows of two keys, and the witness: {base:?}");
-    assert!(base.log.iter().any(|line| line.contains("window released")), "{:?}", base.log);
+    assert!(
+        end.contains("ready; the budget of the current block is spent") && end.contains("alive"),
+        "{end}"
+    );
+    assert!(
+        end.contains("newest_window_withheld{reason=\"budget\",pipeline=\"telemetry\"} 1"),
+        "{end}"
+    );
+    assert_eq!(
+        (base.headers.len(), base.files.len()),
+        (4, 5),
+        "two windows of two keys, and the witness: {base:?}"
+    );
+    assert!(
+        base.log.iter().any(|line| line.contains("window released")),
+        "{:?}",
+        base.log
+    );
     for ((name, _), seen) in streams.iter().zip(&seen) {
         assert_eq!(seen, base, "{name}");
     }
@@ -419,11 +591,30 @@ fn neighbouring_streams_differ_at_the_operators_level() {
     let streams: Vec<_> = [("base", base())].into_iter().chain(neighbours()).collect();
     let seen = watch_all(&streams, "operator");
     let counts = |seen: &Seen| {
-        let lines = seen.pages.last().expect("the end").lines().map(str::to_owned);
-        lines.filter(|line| line.starts_with("bernstream_records_total")).collect::<Vec<_>>()
+        let lines = seen
+            .pages
+            .last()
+            .expect("the end")
+            .lines()
+            .map(str::to_owned);
+        lines
+            .filter(|line| line.starts_with("bernstream_records_total"))
+            .collect::<Vec<_>>()
     };
-    assert!(counts(&seen[0]).iter().any(|line| line.contains("fate=\"taken\"") && line.ends_with(" 72")), "{seen:?}");
-    assert!(seen[0].pages.last().expect("the end").contains("bernstream_read_until_timestamp_seconds{"), "{seen:?}");
+    assert!(
+        counts(&seen[0])
+            .iter()
+            .any(|line| line.contains("fate=\"taken\"") && line.ends_with(" 72")),
+        "{seen:?}"
+    );
+    assert!(
+        seen[0]
+            .pages
+            .last()
+            .expect("the end")
+            .contains("bernstream_read_until_timestamp_seconds{"),
+        "{seen:?}"
+    );
     for ((name, _), seen_of) in streams.iter().zip(&seen).skip(1) {
         assert_ne!(counts(seen_of), counts(&seen[0]), "{name}");
     }
@@ -432,22 +623,59 @@ fn neighbouring_streams_differ_at_the_operators_level() {
 /// A limit that the README states: a message that is broken as a whole stops the reading, and everybody sees that.
 #[test]
 fn a_broken_message_shows() {
-    let seen = watch(&with(9, Message { seconds: 100, records: Vec::new() }), "safe");
+    let seen = watch(
+        &with(
+            9,
+            Message {
+                seconds: 100,
+                records: Vec::new(),
+            },
+        ),
+        "safe",
+    );
     let end = seen.pages.last().expect("the end");
     assert!(end.contains("not ready: reading the input"), "{end}");
-    assert!(end.contains("ready{part=\"input\",pipeline=\"telemetry\"} 0"), "{end}");
-    assert!(end.contains("ready{part=\"output\",pipeline=\"telemetry\"} 1"), "{end}");
-    assert!(seen.log.iter().any(|line| line.contains("reading has stopped")), "{:?}", seen.log);
+    assert!(
+        end.contains("ready{part=\"input\",pipeline=\"telemetry\"} 0"),
+        "{end}"
+    );
+    assert!(
+        end.contains("ready{part=\"output\",pipeline=\"telemetry\"} 1"),
+        "{end}"
+    );
+    assert!(
+        seen.log
+            .iter()
+            .any(|line| line.contains("reading has stopped")),
+        "{:?}",
+        seen.log
+    );
 }
 
 /// How many messages come before it is an exact count: the log says nothing of it, and neither does anything else.
 #[test]
 fn where_a_broken_message_is_does_not_show() {
-    let broken = |place| with(place, Message { seconds: 100, records: Vec::new() });
+    let broken = |place| {
+        with(
+            place,
+            Message {
+                seconds: 100,
+                records: Vec::new(),
+            },
+        )
+    };
     let mut seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "safe");
     // Whether the first fetch brings the broken message is a matter of time.
-    seen.iter_mut().for_each(|seen| seen.log.retain(|line| !line.contains("reading the input")));
-    assert!(seen[0].log.iter().any(|line| line.contains("reading has stopped")), "{:?}", seen[0].log);
+    seen.iter_mut()
+        .for_each(|seen| seen.log.retain(|line| !line.contains("reading the input")));
+    assert!(
+        seen[0]
+            .log
+            .iter()
+            .any(|line| line.contains("reading has stopped")),
+        "{:?}",
+        seen[0].log
+    );
     assert_eq!(seen[0].log, seen[1].log);
     let seen = watch_all(&[("early", broken(9)), ("late", broken(11))], "operator");
     assert_ne!(seen[0].log, seen[1].log, "operators are told where it is");

@@ -28,7 +28,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::harness::ledger::{
-    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, genesis, params, price, sealed,
+    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, genesis, params, price,
+    sealed,
 };
 use crate::harness::{kafka, wait_for};
 
@@ -127,13 +128,25 @@ impl Model {
             claim.last_block_end = at(0);
         }
         let is_output_untouched = self.output.borrow().0.is_empty();
-        let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
-        let clock = if claim.is_some() { self.minute - behind } else { self.minute };
-        let scheme =
-            Scheme { windows: grid(60), blocks: grid(120).into(), ahead: Duration::ZERO, slack: Duration::ZERO };
+        let prior = PriorState {
+            claim: claim.as_ref(),
+            is_output_untouched,
+        };
+        let clock = if claim.is_some() {
+            self.minute - behind
+        } else {
+            self.minute
+        };
+        let scheme = Scheme {
+            windows: grid(60),
+            blocks: grid(120).into(),
+            ahead: Duration::ZERO,
+            slack: Duration::ZERO,
+        };
         if let Ok(start) = bootstrap(scheme, mode, prior, at(clock)) {
             let genesis = genesis(start.first, &identity, start.previous);
-            self.workers[who] = Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
+            self.workers[who] =
+                Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
         }
     }
 
@@ -145,7 +158,9 @@ impl Model {
     /// Closes the next window if it is over: pays for it where the budget allows.
     fn close(&mut self, who: usize) {
         let tenths = self.rng.random_range(1..=9);
-        let Some(ledger) = &mut self.workers[who] else { return };
+        let Some(ledger) = &mut self.workers[who] else {
+            return;
+        };
         self.draws += 1;
         let closing = closing(ledger, &["EWR", "JFK"], tenths, self.draws);
         if closing.window.end > at(self.minute) {
@@ -155,12 +170,18 @@ impl Model {
         let messages = closing.sealed.clone();
         let window = closing.window;
         let ends = closing.ends.clone();
-        if !ledger.spent(block).checked_add(cost).unwrap().is_within(price(10)) {
+        if !ledger
+            .spent(block)
+            .checked_add(cost)
+            .unwrap()
+            .is_within(price(10))
+        {
             ledger.withhold(window, ends).unwrap();
         } else {
             ledger.pay(closing).unwrap();
             for message in &messages {
-                self.paid.insert(message.encoded().bytes.clone(), (window, cost));
+                self.paid
+                    .insert(message.encoded().bytes.clone(), (window, cost));
             }
         }
     }
@@ -170,16 +191,33 @@ impl Model {
         let mut witness = self.witness();
         let mut sink = MemorySink::new(&self.output);
         if !is_calm {
-            witness.stale = if self.rng.random_bool(0.3) { self.rng.random_range(0..3) } else { 0 };
-            let fates = [Fate::Lands, Fate::LandsUnheard, Fate::Lost, Fate::Delayed, Fate::Doubled];
+            witness.stale = if self.rng.random_bool(0.3) {
+                self.rng.random_range(0..3)
+            } else {
+                0
+            };
+            let fates = [
+                Fate::Lands,
+                Fate::LandsUnheard,
+                Fate::Lost,
+                Fate::Delayed,
+                Fate::Doubled,
+            ];
             witness.fate = fates[self.rng.random_range(0..fates.len())];
-            sink.crashes_after = self.rng.random_bool(0.2).then(|| self.rng.random_range(0..3));
+            sink.crashes_after = self
+                .rng
+                .random_bool(0.2)
+                .then(|| self.rng.random_range(0..3));
         }
-        let Some(ledger) = &mut self.workers[who] else { return false };
+        let Some(ledger) = &mut self.workers[who] else {
+            return false;
+        };
         let without = self.without;
         let now = at(self.minute);
         let attempt = || match without {
-            Without::Acceptance | Without::Reading => careless_step(without, ledger, &mut witness, &mut sink, now),
+            Without::Acceptance | Without::Reading => {
+                careless_step(without, ledger, &mut witness, &mut sink, now)
+            }
             _ => step(ledger, &mut witness, &mut sink, now).map(drop),
         };
         let Ok(outcome) = catch_unwind(AssertUnwindSafe(attempt)) else {
@@ -195,8 +233,15 @@ impl Model {
     }
 
     fn event(&mut self) {
-        let who = if self.is_alone { 0 } else { self.rng.random_range(0..2) };
-        match self.rng.random_range(0..if self.is_alone { 88 } else { 100 }) {
+        let who = if self.is_alone {
+            0
+        } else {
+            self.rng.random_range(0..2)
+        };
+        match self
+            .rng
+            .random_range(0..if self.is_alone { 88 } else { 100 })
+        {
             0..20 => self.minute += self.rng.random_range(0..50),
             20..45 => self.close(who),
             45..80 => {
@@ -243,16 +288,32 @@ impl Model {
     fn check(&mut self) -> Result<(), String> {
         let output = self.output.borrow();
         for sealed in &output.0[self.checked..] {
-            let Some((window, cost)) = self.paid.get(&sealed.bytes) else { return Err("unpaid".into()) };
+            let Some((window, cost)) = self.paid.get(&sealed.bytes) else {
+                return Err("unpaid".into());
+            };
             let slot = (window.start, sealed.key.clone());
-            if self.versions.entry(slot).or_insert_with(|| sealed.bytes.clone()) != &sealed.bytes {
-                return Err(format!("two versions of the window that starts at {}", window.start));
+            if self
+                .versions
+                .entry(slot)
+                .or_insert_with(|| sealed.bytes.clone())
+                != &sealed.bytes
+            {
+                return Err(format!(
+                    "two versions of the window that starts at {}",
+                    window.start
+                ));
             }
             if self.released.insert(*window) {
-                let cost_so_far = self.block_costs.entry(grid(120).span_of(window.start)).or_insert(price(0));
+                let cost_so_far = self
+                    .block_costs
+                    .entry(grid(120).span_of(window.start))
+                    .or_insert(price(0));
                 *cost_so_far = cost_so_far.checked_add(*cost).unwrap();
                 if !cost_so_far.is_within(price(10)) {
-                    return Err(format!("the block of the window that starts at {} is overspent", window.start));
+                    return Err(format!(
+                        "the block of the window that starts at {} is overspent",
+                        window.start
+                    ));
                 }
             }
         }
@@ -277,7 +338,9 @@ impl Model {
                 self.step(0, true);
                 self.step(0, true);
             }
-            let is_going = self.workers[0].as_ref().is_some_and(|ledger| ledger.unpublished().unwrap() == 0);
+            let is_going = self.workers[0]
+                .as_ref()
+                .is_some_and(|ledger| ledger.unpublished().unwrap() == 0);
             if is_going && self.output.borrow().0.len() > before {
                 return self.check();
             }
@@ -308,9 +371,16 @@ fn careless_step(
     if without == Without::Acceptance {
         published = Some(*ledger.head());
     }
-    while let Some(paid) = published.map_or(Ok(vec![]), |head| ledger.deliverable(&head, now, 1))?.pop() {
-        sink::Sink::publish(sink, std::slice::from_ref(&paid))
-            .map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
+    while let Some(paid) = published
+        .map_or(Ok(vec![]), |head| ledger.deliverable(&head, now, 1))?
+        .pop()
+    {
+        sink::Sink::publish(sink, std::slice::from_ref(&paid)).map_err(|unpublished| {
+            deliver::Error::Sink {
+                published: 0,
+                error: unpublished.error,
+            }
+        })?;
         ledger.mark_published(std::slice::from_ref(&paid), now)?;
     }
     Ok(())
@@ -333,7 +403,8 @@ fn run(seed: u64, without: Without, is_alone: bool) -> Result<usize, String> {
 }
 
 fn finds_no_violation(is_alone: bool, least: usize) {
-    let run = |seed| run(seed, Without::Nothing, is_alone).unwrap_or_else(|why| panic!("{seed}: {why}"));
+    let run =
+        |seed| run(seed, Without::Nothing, is_alone).unwrap_or_else(|why| panic!("{seed}: {why}"));
     let published: usize = (0..400).map(run).sum();
     // The model does something: messages of different windows and keys, before all is calm.
     assert!(published > 400 * least, "{published}");
@@ -352,7 +423,10 @@ fn crashes_alone_never_need_the_operator() {
 fn finds_a_violation(without: Without) {
     let violation = |seed| run(seed, without, false).err().filter(|why| why != "stuck");
     let found = (0..2000).find_map(|seed| violation(seed).map(|why| (seed, why)));
-    assert!(found.is_some(), "the model does not see that {without:?} is missing");
+    assert!(
+        found.is_some(),
+        "the model does not see that {without:?} is missing"
+    );
 }
 
 #[test]
@@ -383,16 +457,27 @@ fn a_new_ledger_must_begin_after_the_last_block_claimed() {
 // The witness as a file.
 
 fn a_claim(previous: Option<&Claim>, sequence: u64) -> Claim {
-    let head = format!(r#"{{"sequence":{sequence},"digest":"{:064x}"}}"#, sequence + 77);
+    let head = format!(
+        r#"{{"sequence":{sequence},"digest":"{:064x}"}}"#,
+        sequence + 77
+    );
     let head = serde_json::from_str(&head).unwrap();
-    Claim { previous: previous.map(|claim| claim.head), head, last_block_end: at(0), maker: None }
+    Claim {
+        previous: previous.map(|claim| claim.head),
+        head,
+        last_block_end: at(0),
+        maker: None,
+    }
 }
 
 #[test]
 fn a_witness_file_says_what_was_appended() {
     let folder = folder();
     let path = folder.path().join("out/witness");
-    assert!(matches!(FileWitness::open(&path), Err(witness::Error::Missing { .. })));
+    assert!(matches!(
+        FileWitness::open(&path),
+        Err(witness::Error::Missing { .. })
+    ));
     FileWitness::create(&path).unwrap();
     let mut one = FileWitness::open(&path).unwrap();
     FileWitness::create(&path).unwrap();
@@ -427,11 +512,18 @@ fn a_claim_that_a_crash_has_torn_is_void_and_in_nobodys_way() {
         let other = a_claim(None, 5);
         witness.append(&other).unwrap();
         // Only its last byte was missing: then it was there first.
-        let expected = if length == whole.len() - 1 { first } else { other };
+        let expected = if length == whole.len() - 1 {
+            first
+        } else {
+            other
+        };
         assert_eq!(witness.read().unwrap(), Some(expected), "{length}");
     }
     fs::write(&path, [whole.as_slice(), b"\xff\x00{\n"].concat()).unwrap();
-    assert_eq!(FileWitness::open(&path).unwrap().read().unwrap(), Some(first));
+    assert_eq!(
+        FileWitness::open(&path).unwrap().read().unwrap(),
+        Some(first)
+    );
 }
 
 #[test]
@@ -445,10 +537,19 @@ fn a_witness_file_that_was_replaced_is_noticed() {
     witness.read().unwrap();
     fs::write(folder.path().join("copy"), older).unwrap();
     fs::rename(folder.path().join("copy"), &path).unwrap();
-    assert!(matches!(witness.read(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(
+        witness.read(),
+        Err(witness::Error::Damaged { .. })
+    ));
     fs::remove_file(&path).unwrap();
-    assert!(matches!(witness.read(), Err(witness::Error::Missing { .. })));
-    assert!(matches!(witness.append(&a_claim(None, 0)), Err(witness::Error::Missing { .. })));
+    assert!(matches!(
+        witness.read(),
+        Err(witness::Error::Missing { .. })
+    ));
+    assert!(matches!(
+        witness.append(&a_claim(None, 0)),
+        Err(witness::Error::Missing { .. })
+    ));
     FileWitness::create(&path).unwrap();
     let before = witness.identity().unwrap();
     let mut anew = FileWitness::open(&path).unwrap();
@@ -471,9 +572,14 @@ fn witness_params(servers: &str) -> WitnessParams {
 
 #[test]
 fn a_witness_topic_says_what_was_appended() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness_topic = witness_params(&servers);
-    assert!(matches!(KafkaWitness::open(&witness_topic), Err(witness::Error::Missing { .. })));
+    assert!(matches!(
+        KafkaWitness::open(&witness_topic),
+        Err(witness::Error::Missing { .. })
+    ));
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let mut one = KafkaWitness::open(&witness_topic).unwrap();
     let mut two = KafkaWitness::open(&witness_topic).unwrap();
@@ -488,12 +594,17 @@ fn a_witness_topic_says_what_was_appended() {
         assert_eq!(witness.read().unwrap(), Some(second));
     }
     assert_eq!(one.identity().unwrap(), two.identity().unwrap());
-    assert_eq!(KafkaWitness::open(&witness_topic).unwrap().read().unwrap(), Some(second));
+    assert_eq!(
+        KafkaWitness::open(&witness_topic).unwrap().read().unwrap(),
+        Some(second)
+    );
 }
 
 #[test]
 fn a_witness_topic_that_could_lose_a_record_is_refused() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let good = [
         ("retention.bytes", "-1"),
         ("unclean.leader.election.enable", "false"),
@@ -511,20 +622,39 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
         ("message.timestamp.type", "CreateTime"),
     ] {
         let witness_topic = witness_params(&servers);
-        let settings = [("retention.ms", "-1")].iter().chain(&good).filter(|(name, _)| *name != bad.0).copied();
+        let settings = [("retention.ms", "-1")]
+            .iter()
+            .chain(&good)
+            .filter(|(name, _)| *name != bad.0)
+            .copied();
         let settings: Vec<_> = settings.chain([bad]).collect();
         topic::create(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
         let error = KafkaWitness::open(&witness_topic).err().unwrap();
-        assert!(matches!(&error, witness::Error::Setting { setting, .. } if **setting == *bad.0), "{error}");
+        assert!(
+            matches!(&error, witness::Error::Setting { setting, .. } if **setting == *bad.0),
+            "{error}"
+        );
     }
     let mut witness_topic = witness_params(&servers);
     witness_topic.power_loss = PowerLoss::Separately;
     KafkaWitness::create(&witness_topic, 1).unwrap();
-    assert!(KafkaWitness::open(&witness_topic).is_ok(), "as the operator says, not all brokers lose power at once");
+    assert!(
+        KafkaWitness::open(&witness_topic).is_ok(),
+        "as the operator says, not all brokers lose power at once"
+    );
     witness_topic.power_loss = PowerLoss::Together;
-    let error = KafkaWitness::open(&witness_topic).err().unwrap().to_string();
-    let command = format!("--entity-name {} --add-config flush.messages=1", witness_topic.topic);
-    assert!(error.contains("has flush.messages = ") && error.contains(&command), "{error}");
+    let error = KafkaWitness::open(&witness_topic)
+        .err()
+        .unwrap()
+        .to_string();
+    let command = format!(
+        "--entity-name {} --add-config flush.messages=1",
+        witness_topic.topic
+    );
+    assert!(
+        error.contains("has flush.messages = ") && error.contains(&command),
+        "{error}"
+    );
     let mut witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     witness_topic.min_insync_replicas = 2;
@@ -535,20 +665,32 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
     );
     witness_topic.topic = kafka::fresh_topic(&servers, "witness", 2, &good);
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
-    assert!(matches!(&error, witness::Error::Partitions { partitions: 2, .. }), "{error}");
+    assert!(
+        matches!(&error, witness::Error::Partitions { partitions: 2, .. }),
+        "{error}"
+    );
 }
 
 fn administer<T>(
     servers: &str,
     work: impl AsyncFnOnce(&rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext>) -> T,
 ) -> T {
-    let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work(&admin))
+    let admin = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .create()
+        .unwrap();
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(work(&admin))
 }
 
 #[test]
 fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let mut witness = KafkaWitness::open(&witness_topic).unwrap();
@@ -557,27 +699,47 @@ fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
     witness.read().unwrap();
     let before = witness.identity().unwrap();
     let mut start = rdkafka::TopicPartitionList::new();
-    start.add_partition_offset(&witness_topic.topic, 0, rdkafka::Offset::Offset(1)).unwrap();
-    administer(&servers, async |admin| admin.delete_records(&start, &Default::default()).await.map(drop)).unwrap();
-    assert!(matches!(witness.read(), Err(witness::Error::Damaged { .. })));
+    start
+        .add_partition_offset(&witness_topic.topic, 0, rdkafka::Offset::Offset(1))
+        .unwrap();
+    administer(&servers, async |admin| {
+        admin
+            .delete_records(&start, &Default::default())
+            .await
+            .map(drop)
+    })
+    .unwrap();
+    assert!(matches!(
+        witness.read(),
+        Err(witness::Error::Damaged { .. })
+    ));
     let mut late = KafkaWitness::open(&witness_topic).unwrap();
     assert!(matches!(late.read(), Err(witness::Error::Damaged { .. })));
 
     administer(&servers, async |admin| {
-        admin.delete_topics(&[&witness_topic.topic], &Default::default()).await.map(drop)
+        admin
+            .delete_topics(&[&witness_topic.topic], &Default::default())
+            .await
+            .map(drop)
     })
     .unwrap();
-    wait_for("a new topic", String::new, || KafkaWitness::create(&witness_topic, 1).ok());
+    wait_for("a new topic", String::new, || {
+        KafkaWitness::create(&witness_topic, 1).ok()
+    });
     let is_noticed = |witness: &mut KafkaWitness| match witness.read() {
         Ok(_) => witness.identity().is_ok_and(|identity| identity != before),
         Err(error) => !error.is_transient(),
     };
-    wait_for("another identity", String::new, || is_noticed(&mut witness).then_some(()));
+    wait_for("another identity", String::new, || {
+        is_noticed(&mut witness).then_some(())
+    });
 }
 
 #[test]
 fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let output = sink::kafka::Params {
@@ -587,27 +749,48 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     assert!(sink::kafka::is_untouched(&output).unwrap());
     let here = folder();
     let there = folder();
-    let mut witnesses = [KafkaWitness::open(&witness_topic).unwrap(), KafkaWitness::open(&witness_topic).unwrap()];
+    let mut witnesses = [
+        KafkaWitness::open(&witness_topic).unwrap(),
+        KafkaWitness::open(&witness_topic).unwrap(),
+    ];
     let mut sink = KafkaSink::open(&output).unwrap();
     let identity = witnesses[0].identity().unwrap();
     let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), &identity, None)).unwrap();
     let now = at(100_000);
     step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
-    fs::copy(here.path().join("ledger.sqlite"), there.path().join("ledger.sqlite")).unwrap();
+    fs::copy(
+        here.path().join("ledger.sqlite"),
+        there.path().join("ledger.sqlite"),
+    )
+    .unwrap();
     let mut copy = Ledger::open(&params(there.path())).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
     copy.pay(closing(&copy, &["EWR", "JFK"], 1, 2)).unwrap();
     step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
     let error = step(&mut copy, &mut witnesses[1], &mut sink, now).unwrap_err();
-    assert!(matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })), "{error}");
-    assert_eq!(step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap().published, 2);
+    assert!(
+        matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })),
+        "{error}"
+    );
+    assert_eq!(
+        step(&mut ledger, &mut witnesses[0], &mut sink, now)
+            .unwrap()
+            .published,
+        2
+    );
     assert!(!sink::kafka::is_untouched(&output).unwrap());
     let mut found = vec![];
     let all = sink::kafka::extent(&output).unwrap();
     sink::kafka::each_message(&output, &all, |_, message| found.push(message)).unwrap();
     found.sort_by(|a, b| a.key.cmp(&b.key));
-    let window = Span { start: at(0), end: at(60) };
-    assert_eq!(found, ["EWR", "JFK"].map(|key| sealed(window, key, 1).encoded().clone()));
+    let window = Span {
+        start: at(0),
+        end: at(60),
+    };
+    assert_eq!(
+        found,
+        ["EWR", "JFK"].map(|key| sealed(window, key, 1).encoded().clone())
+    );
 }
 
 /// Another claim was accepted first, so that the one that is sent again is void, and stands where it was accepted.
@@ -619,16 +802,26 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let witness_topic = witness_params(&own.servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let path = folder.path().join("witness-place");
-    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
+    let open = || {
+        KafkaWitness::open(&witness_topic)
+            .unwrap()
+            .remembering(&path)
+            .unwrap()
+    };
     let first = a_claim(None, 0);
     let lost = a_claim(Some(&first), 1);
     let other = a_claim(Some(&first), 2);
     // A client gives a record that it sends again the time that it had.
     let send_again = |claim: &Claim| {
-        let producer: rdkafka::producer::BaseProducer =
-            kafka::at(&own.servers).client_config().unwrap().create().unwrap();
+        let producer: rdkafka::producer::BaseProducer = kafka::at(&own.servers)
+            .client_config()
+            .unwrap()
+            .create()
+            .unwrap();
         let payload = claim.encode();
-        let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload).timestamp(1);
+        let record = rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic)
+            .payload(&payload)
+            .timestamp(1);
         producer.send(record).map_err(|(error, _)| error).unwrap();
         rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
     };
@@ -640,22 +833,44 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let place = remembered(&path);
     // Times stay what they are when somebody changes the setting.
     let set_times = |times: &str| {
-        let settings = rdkafka::admin::AlterConfig::new(rdkafka::admin::ResourceSpecifier::Topic(&witness_topic.topic));
+        let settings = rdkafka::admin::AlterConfig::new(rdkafka::admin::ResourceSpecifier::Topic(
+            &witness_topic.topic,
+        ));
         let settings = witness_topic
             .settings()
             .into_iter()
-            .fold(settings, |all, (name, value)| all.set(name, if name == TIMES.0 { times } else { value }));
+            .fold(settings, |all, (name, value)| {
+                all.set(name, if name == TIMES.0 { times } else { value })
+            });
         let settings = settings.set("min.insync.replicas", "1");
-        administer(&own.servers, async |admin| admin.alter_configs([&settings], &Default::default()).await.map(drop))
-            .unwrap();
+        administer(&own.servers, async |admin| {
+            admin
+                .alter_configs([&settings], &Default::default())
+                .await
+                .map(drop)
+        })
+        .unwrap();
     };
     set_times("CreateTime");
-    let error = wait_for("a refusal", String::new, || KafkaWitness::open(&witness_topic).err());
-    assert!(error.to_string().contains("has message.timestamp.type = CreateTime, but needs LogAppendTime"), "{error}");
+    let error = wait_for("a refusal", String::new, || {
+        KafkaWitness::open(&witness_topic).err()
+    });
+    assert!(
+        error
+            .to_string()
+            .contains("has message.timestamp.type = CreateTime, but needs LogAppendTime"),
+        "{error}"
+    );
     set_times(TIMES.1);
-    let mut same =
-        wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).ok()).remembering(&path).unwrap();
-    assert_eq!((same.read().unwrap(), same.remembered()), (Some(lost), None));
+    let mut same = wait_for("the setting", String::new, || {
+        KafkaWitness::open(&witness_topic).ok()
+    })
+    .remembering(&path)
+    .unwrap();
+    assert_eq!(
+        (same.read().unwrap(), same.remembered()),
+        (Some(lost), None)
+    );
     assert_eq!(remembered(&path), place);
     own.ask("crash");
     // Without that it reads on, as a worker does that has noticed nothing.
@@ -666,7 +881,10 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     witness.append(&other).unwrap();
     send_again(&lost);
     for mut reader in [open(), same] {
-        assert_eq!((reader.read().unwrap(), reader.remembered()), (Some(other), Some(lost.head)));
+        assert_eq!(
+            (reader.read().unwrap(), reader.remembered()),
+            (Some(other), Some(lost.head))
+        );
     }
 
     // Somebody changes the setting while a worker runs: a time that a producer gave tells no record from the same one, sent again.
@@ -674,7 +892,9 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     let another = a_claim(Some(&other), 4);
     let mut witness = open();
     set_times("CreateTime");
-    wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).err());
+    wait_for("the setting", String::new, || {
+        KafkaWitness::open(&witness_topic).err()
+    });
     witness.append(&a_claim(None, 999)).unwrap();
     send_again(&lost);
     assert_eq!(witness.read().unwrap(), Some(lost));
@@ -684,9 +904,14 @@ fn a_claim_that_a_client_sends_again_is_not_the_one_that_was_lost() {
     send_again(&another);
     send_again(&lost);
     set_times(TIMES.1);
-    wait_for("the setting", String::new, || KafkaWitness::open(&witness_topic).ok());
+    wait_for("the setting", String::new, || {
+        KafkaWitness::open(&witness_topic).ok()
+    });
     let mut witness = open();
-    assert_eq!((witness.read().unwrap(), witness.remembered()), (Some(another), Some(lost.head)));
+    assert_eq!(
+        (witness.read().unwrap(), witness.remembered()),
+        (Some(another), Some(lost.head))
+    );
 }
 
 #[test]
@@ -694,7 +919,10 @@ fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_r
     let folder = folder();
     let ledger = params(folder.path());
     drop(Ledger::create(&ledger, genesis(at(0), "w", None)).unwrap());
-    let (witness, memory) = (folder.path().join("witness"), folder.path().join("witness-place"));
+    let (witness, memory) = (
+        folder.path().join("witness"),
+        folder.path().join("witness-place"),
+    );
     FileWitness::create(&witness).unwrap();
     let instance = folder.path().join("instance");
     for file in [&instance, &memory] {
@@ -702,10 +930,16 @@ fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_r
         fs::create_dir(file).unwrap();
     }
     let error = Ledger::open(&ledger).unwrap_err();
-    assert!(matches!(&error, bernstream_ledger::Error::Disk { path, .. } if *path == instance), "{error}");
-    let error = FileWitness::open_remembering(&witness, &memory).unwrap_err().to_string();
     assert!(
-        error.contains("remembers what it had accepted, cannot be read") && error.contains("do not delete it"),
+        matches!(&error, bernstream_ledger::Error::Disk { path, .. } if *path == instance),
+        "{error}"
+    );
+    let error = FileWitness::open_remembering(&witness, &memory)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("remembers what it had accepted, cannot be read")
+            && error.contains("do not delete it"),
         "{error}"
     );
     // A loss of power leaves them empty; what is not there was never kept.
@@ -724,17 +958,30 @@ fn what_a_worker_keeps_beside_its_ledger_is_not_passed_over_where_it_cannot_be_r
 
 #[test]
 fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let small = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "500")]);
-    let output = sink::kafka::Params { broker: kafka::at(&servers), topic: small };
+    let output = sink::kafka::Params {
+        broker: kafka::at(&servers),
+        topic: small,
+    };
     let mut sink = KafkaSink::open(&output).unwrap();
     let folder = folder();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
-    let paid = ledger.deliverable(ledger.head(), at(999), 1).unwrap().pop().unwrap();
+    let paid = ledger
+        .deliverable(ledger.head(), at(999), 1)
+        .unwrap()
+        .pop()
+        .unwrap();
     for _ in 0..2 {
-        let sink::Unpublished { error, .. } = sink::Sink::publish(&mut sink, std::slice::from_ref(&paid)).unwrap_err();
-        assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(), "{error}");
+        let sink::Unpublished { error, .. } =
+            sink::Sink::publish(&mut sink, std::slice::from_ref(&paid)).unwrap_err();
+        assert!(
+            matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(),
+            "{error}"
+        );
     }
 }
 
@@ -746,11 +993,22 @@ fn remember(path: &Path, place: &serde_json::Value) {
 }
 
 fn remembered(path: &Path) -> serde_json::Value {
-    serde_json::from_str(fs::read_to_string(path).unwrap().split_once('\n').unwrap().1).unwrap()
+    serde_json::from_str(
+        fs::read_to_string(path)
+            .unwrap()
+            .split_once('\n')
+            .unwrap()
+            .1,
+    )
+    .unwrap()
 }
 
 /// The same place, with another value of this field.
-fn with(place: &serde_json::Value, field: &str, value: impl Into<serde_json::Value>) -> serde_json::Value {
+fn with(
+    place: &serde_json::Value,
+    field: &str,
+    value: impl Into<serde_json::Value>,
+) -> serde_json::Value {
     let mut place = place.clone();
     place[field] = value.into();
     place
@@ -758,13 +1016,20 @@ fn with(place: &serde_json::Value, field: &str, value: impl Into<serde_json::Val
 
 #[test]
 fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_first() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
     let folder = folder();
     let mut claims = vec![a_claim(None, 0)];
     let path = folder.path().join("witness-place");
-    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
+    let open = || {
+        KafkaWitness::open(&witness_topic)
+            .unwrap()
+            .remembering(&path)
+            .unwrap()
+    };
     let mut witness = open();
     assert_eq!(witness.read().unwrap(), None);
     assert!(!path.exists(), "there is nothing to remember");
@@ -792,17 +1057,26 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     // What is remembered holds, if it is what is there: from an older place the rest is read.
     remember(&path, &older);
     let mut from_older = open();
-    assert_eq!((from_older.read().unwrap(), from_older.remembered()), (newest, None));
+    assert_eq!(
+        (from_older.read().unwrap(), from_older.remembered()),
+        (newest, None)
+    );
     assert_eq!(remembered(&path), place, "it is brought up to date");
     // A record that was accepted there, and is not there any more: the rest of a record counts too, not only its head, and the same
     // record is another one where it was written at another time, or where nobody knows when it was.
-    let other = Claim { last_block_end: at(5), ..claims[10] };
+    let other = Claim {
+        last_block_end: at(5),
+        ..claims[10]
+    };
     let mut of_old_program = older.clone();
     of_old_program.as_object_mut().unwrap().remove("written");
     for (head, lost) in [
         (other.head, with(&older, "record", other.encode())),
         (claims[11].head, with(&older, "record", claims[11].encode())),
-        (claims[10].head, with(&older, "written", older["written"].as_i64().unwrap() - 1)),
+        (
+            claims[10].head,
+            with(&older, "written", older["written"].as_i64().unwrap() - 1),
+        ),
         (claims[10].head, of_old_program),
     ] {
         remember(&path, &lost);
@@ -811,7 +1085,10 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
         assert_eq!(anew.remembered(), Some(head));
         // Its offset is forgotten, its head is not.
         let kept = remembered(&path);
-        assert_eq!((&kept["offset"], &kept["record"]), (&place["offset"], &place["record"]));
+        assert_eq!(
+            (&kept["offset"], &kept["record"]),
+            (&place["offset"], &place["record"])
+        );
         assert_eq!(kept["remembered"]["sequence"], head.sequence);
         assert_eq!(
             (open().read().unwrap(), open().remembered()),
@@ -820,17 +1097,29 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
         );
         anew.settle();
         anew.read().unwrap();
-        assert_eq!((anew.remembered(), remembered(&path)), (None, place.clone()));
+        assert_eq!(
+            (anew.remembered(), remembered(&path)),
+            (None, place.clone())
+        );
     }
     // A witness that ends before it has lost the rest, or may yet show it.
     let next = a_claim(newest.as_ref(), 71);
-    remember(&path, &with(&with(&place, "offset", 142), "record", next.encode()));
+    remember(
+        &path,
+        &with(&with(&place, "offset", 142), "record", next.encode()),
+    );
     let mut waiting = open();
     for _ in 0..2 {
-        assert_eq!((waiting.read().unwrap(), waiting.remembered()), (newest, Some(next.head)));
+        assert_eq!(
+            (waiting.read().unwrap(), waiting.remembered()),
+            (newest, Some(next.head))
+        );
     }
     witness.append(&next).unwrap();
-    assert_eq!((waiting.read().unwrap(), waiting.remembered()), (Some(next), Some(next.head)));
+    assert_eq!(
+        (waiting.read().unwrap(), waiting.remembered()),
+        (Some(next), Some(next.head))
+    );
     waiting.settle();
     // However it ends, the next start reads on from the last claim.
     let last = a_claim(Some(&next), 72);
@@ -852,21 +1141,34 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     let broken = witness_params(&servers);
     KafkaWitness::create(&broken, 1).unwrap();
     let mut witness = KafkaWitness::open(&broken).unwrap();
-    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers).client_config().unwrap().create().unwrap();
+    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers)
+        .client_config()
+        .unwrap()
+        .create()
+        .unwrap();
     let record = rdkafka::producer::BaseRecord::<(), _>::to(&broken.topic).payload("no claim");
     producer.send(record).map_err(|(error, _)| error).unwrap();
     rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
     witness.append(&claims[0]).unwrap();
     for strays in [1, 0] {
-        let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path).unwrap();
-        assert_eq!((witness.read().unwrap(), witness.strays().witness), (Some(claims[0]), strays));
+        let mut witness = KafkaWitness::open(&broken)
+            .unwrap()
+            .remembering(&path)
+            .unwrap();
+        assert_eq!(
+            (witness.read().unwrap(), witness.strays().witness),
+            (Some(claims[0]), strays)
+        );
     }
 }
 
 #[test]
 fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it_first() {
     let folder = folder();
-    let (path, memory) = (folder.path().join("witness"), folder.path().join("ledger/witness-place"));
+    let (path, memory) = (
+        folder.path().join("witness"),
+        folder.path().join("ledger/witness-place"),
+    );
     fs::create_dir(folder.path().join("ledger")).unwrap();
     FileWitness::create(&path).unwrap();
     let open = || FileWitness::open_remembering(&path, &memory);
@@ -887,9 +1189,16 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
     let whole = fs::read_to_string(&path).unwrap();
     let offset = place["offset"].as_u64().unwrap();
     let record = place["record"].as_str().unwrap();
-    assert!(offset > 1000 && whole[usize::try_from(offset).unwrap()..].starts_with(record), "{place}");
+    assert!(
+        offset > 1000 && whole[usize::try_from(offset).unwrap()..].starts_with(record),
+        "{place}"
+    );
     // It is used: what lies before it is not read. And it is compared.
-    let before = whole.replacen(&claims[0].encode(), &"x".repeat(claims[0].encode().len()), 1);
+    let before = whole.replacen(
+        &claims[0].encode(),
+        &"x".repeat(claims[0].encode().len()),
+        1,
+    );
     fs::write(&path, &before).unwrap();
     assert_eq!(open().unwrap().read().unwrap(), newest);
     assert_ne!(FileWitness::open(&path).unwrap().read().unwrap(), newest);
@@ -915,15 +1224,25 @@ fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it
 #[test]
 #[ignore = "it writes a million claims"]
 fn a_start_after_a_million_claims() {
-    let Some(servers) = kafka::broker() else { return };
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
     let witness_topic = witness_params(&servers);
     KafkaWitness::create(&witness_topic, 1).unwrap();
-    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers).client_config().unwrap().create().unwrap();
+    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers)
+        .client_config()
+        .unwrap()
+        .create()
+        .unwrap();
     let mut last = None;
     for sequence in 0..1_000_000 {
         let claim = a_claim(last.as_ref(), sequence);
         let payload = claim.encode();
-        while producer.send(rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload)).is_err()
+        while producer
+            .send(
+                rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload),
+            )
+            .is_err()
         {
             producer.poll(Duration::from_millis(10));
         }
@@ -934,7 +1253,10 @@ fn a_start_after_a_million_claims() {
     let path = folder.path().join("witness-place");
     for what in ["from the beginning", "from the place that it remembers"] {
         let started = std::time::Instant::now();
-        let mut witness = KafkaWitness::open(&witness_topic).unwrap().remembering(&path).unwrap();
+        let mut witness = KafkaWitness::open(&witness_topic)
+            .unwrap()
+            .remembering(&path)
+            .unwrap();
         assert_eq!(witness.read().unwrap(), last);
         println!("{what}: {:?}", started.elapsed());
     }

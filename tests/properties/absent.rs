@@ -35,13 +35,21 @@ pub const RECORDS: usize = 6;
 
 /// Far from 0, whatever the record is: gone, it takes away far more than it can move.
 fn lifted() -> Formula {
-    let variable = Variable { name: "x".into(), min: 0.0, max: 1.0 };
+    let variable = Variable {
+        name: "x".into(),
+        min: 0.0,
+        max: 1.0,
+    };
     Formula::new("1000 + x/100", &[variable], None, 4).unwrap()
 }
 
 /// Changes only with the number of records.
 fn constant() -> Formula {
-    let variable = Variable { name: "x".into(), min: 0.0, max: 1.0 };
+    let variable = Variable {
+        name: "x".into(),
+        min: 0.0,
+        max: 1.0,
+    };
     Formula::new("5", &[variable], None, 4).unwrap()
 }
 
@@ -52,18 +60,42 @@ fn share(records: &[Record], _: &[f64]) -> f64 {
 
 /// What a record adds there is a triangle.
 fn near(records: &[Record], y: &[f64]) -> f64 {
-    records.iter().map(|d| (1.0 - (y[0] - d.x(0)).abs() / 0.2).max(0.0) / RECORDS as f64).sum()
+    records
+        .iter()
+        .map(|d| (1.0 - (y[0] - d.x(0)).abs() / 0.2).max(0.0) / RECORDS as f64)
+        .sum()
 }
 
 pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
-    let replaced = DeclaredChange { sup: 2.0 / RECORDS as f64, sum: None };
-    let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
+    let replaced = DeclaredChange {
+        sup: 2.0 / RECORDS as f64,
+        sum: None,
+    };
+    let declared = Declared {
+        replaced,
+        added: None,
+        error: 1e-12,
+        range: [-1.0, 1.0],
+    };
     let lattice = BlackBox::declared(Closure(share), 1, 4, RECORDS as u32, declared).unwrap();
-    let added = caller::sobolev(0.2, 1.0 / RECORDS as f64, 0.4_f64.sqrt() * 5.0 / RECORDS as f64);
-    let declared = caller::Declared { replaced: 2.0 * added, added: Some(added), error: 1e-14, longest: 30.0 };
+    let added = caller::sobolev(
+        0.2,
+        1.0 / RECORDS as f64,
+        0.4_f64.sqrt() * 5.0 / RECORDS as f64,
+    );
+    let declared = caller::Declared {
+        replaced: 2.0 * added,
+        added: Some(added),
+        error: 1e-14,
+        longest: 30.0,
+    };
     let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
-    let points = KernelBlackBox::declared(Closure(near), kernel, 1, 40, RECORDS as u32, declared).unwrap();
-    [("black box", Box::new(lattice)), ("black box on points", Box::new(points))]
+    let points =
+        KernelBlackBox::declared(Closure(near), kernel, 1, 40, RECORDS as u32, declared).unwrap();
+    [
+        ("black box", Box::new(lattice)),
+        ("black box on points", Box::new(points)),
+    ]
 }
 
 pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
@@ -83,33 +115,87 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
     vec![
         lattice,
         points,
-        ("cells", Box::new(CellDensity::diagonal(&[0.3], Spline::Linear, &[5]).unwrap())),
-        ("cells in space", Box::new(CellDensity::diagonal(&[0.3, 0.2, 0.25], Spline::Box, &[3, 4, 5]).unwrap())),
+        (
+            "cells",
+            Box::new(CellDensity::diagonal(&[0.3], Spline::Linear, &[5]).unwrap()),
+        ),
+        (
+            "cells in space",
+            Box::new(CellDensity::diagonal(&[0.3, 0.2, 0.25], Spline::Box, &[3, 4, 5]).unwrap()),
+        ),
         (
             "cells with a covariance",
             Box::new(CellDensity::covariance(&covariance, Spline::Quadratic, &[8, 9]).unwrap()),
         ),
-        ("constant expression", Box::new(constant().proved().unwrap())),
+        (
+            "constant expression",
+            Box::new(constant().proved().unwrap()),
+        ),
         ("density", Box::new(Density::new(&[0.5], 8).unwrap())),
-        ("wide density in the plane", Box::new(Density::new(&[1.0, 1.0], 4).unwrap())),
-        ("density in space", Box::new(Density::new(&[0.5, 0.6, 0.7], 3).unwrap())),
-        ("density with a covariance", Box::new(CovarianceDensity::new(&correlated, 6).unwrap())),
-        ("density on points", Box::new(KernelDensity::diagonal(&[1.0], 8).unwrap())),
-        ("covariance on points", Box::new(KernelDensity::covariance(&correlated, 30).unwrap())),
-        ("regression", Box::new(Regression::new(0.2, 10, 0.5, RECORDS as u32).unwrap())),
-        ("Bayes with kernels", Box::new(KernelBayes::new(&[0.5, 0.8], 5).unwrap())),
-        ("Bayes with Gaussians", Box::new(GaussianBayes::new(&[0.3, 0.4], 5).unwrap())),
-        ("hinge", Box::new(Machine::new(machine(Loss::Hinge)).unwrap())),
-        ("kernel logistic", Box::new(Machine::new(machine(Loss::Logistic)).unwrap())),
-        ("ridge", Box::new(Machine::new(machine(Loss::Squared)).unwrap())),
-        ("Huber", Box::new(Machine::new(machine(Loss::Huber)).unwrap())),
-        ("ridge on points", Box::new(KernelMachine::new(machine(Loss::Squared), 8).unwrap())),
+        (
+            "wide density in the plane",
+            Box::new(Density::new(&[1.0, 1.0], 4).unwrap()),
+        ),
+        (
+            "density in space",
+            Box::new(Density::new(&[0.5, 0.6, 0.7], 3).unwrap()),
+        ),
+        (
+            "density with a covariance",
+            Box::new(CovarianceDensity::new(&correlated, 6).unwrap()),
+        ),
+        (
+            "density on points",
+            Box::new(KernelDensity::diagonal(&[1.0], 8).unwrap()),
+        ),
+        (
+            "covariance on points",
+            Box::new(KernelDensity::covariance(&correlated, 30).unwrap()),
+        ),
+        (
+            "regression",
+            Box::new(Regression::new(0.2, 10, 0.5, RECORDS as u32).unwrap()),
+        ),
+        (
+            "Bayes with kernels",
+            Box::new(KernelBayes::new(&[0.5, 0.8], 5).unwrap()),
+        ),
+        (
+            "Bayes with Gaussians",
+            Box::new(GaussianBayes::new(&[0.3, 0.4], 5).unwrap()),
+        ),
+        (
+            "hinge",
+            Box::new(Machine::new(machine(Loss::Hinge)).unwrap()),
+        ),
+        (
+            "kernel logistic",
+            Box::new(Machine::new(machine(Loss::Logistic)).unwrap()),
+        ),
+        (
+            "ridge",
+            Box::new(Machine::new(machine(Loss::Squared)).unwrap()),
+        ),
+        (
+            "Huber",
+            Box::new(Machine::new(machine(Loss::Huber)).unwrap()),
+        ),
+        (
+            "ridge on points",
+            Box::new(KernelMachine::new(machine(Loss::Squared), 8).unwrap()),
+        ),
         ("linear score", Box::new(logistic(Score::Linear))),
         ("sigmoid", Box::new(logistic(Score::Sigmoid { degree: 4 }))),
         ("moments", Box::new(Moments::new(1, 6).unwrap())),
-        ("moments in the plane", Box::new(Moments::new(2, 4).unwrap())),
+        (
+            "moments in the plane",
+            Box::new(Moments::new(2, 4).unwrap()),
+        ),
         ("expression", Box::new(lifted().proved().unwrap())),
-        ("clipped expression", Box::new(lifted().clipped(900.0, 4000.0).unwrap())),
+        (
+            "clipped expression",
+            Box::new(lifted().clipped(900.0, 4000.0).unwrap()),
+        ),
     ]
 }
 
@@ -122,11 +208,20 @@ fn windows(target: &dyn Target) -> Vec<Vec<Record>> {
         vec![at(0.0, 1.0)],
         vec![at(0.5, -1.0)],
         vec![at(1.0, 1.0); RECORDS],
-        (0..RECORDS).map(|i| at(i as f64 / (RECORDS - 1) as f64, 1.0)).collect(),
-        (0..RECORDS).map(|i| at(0.5, if i == 0 { 1.0 } else { -1.0 })).collect(),
+        (0..RECORDS)
+            .map(|i| at(i as f64 / (RECORDS - 1) as f64, 1.0))
+            .collect(),
+        (0..RECORDS)
+            .map(|i| at(0.5, if i == 0 { 1.0 } else { -1.0 }))
+            .collect(),
     ];
     windows.extend((0..12).map(|_| {
-        let mut anywhere = || spec.record(&[rng.random(), rng.random(), rng.random()], 2.0 * rng.random::<f64>() - 1.0);
+        let mut anywhere = || {
+            spec.record(
+                &[rng.random(), rng.random(), rng.random()],
+                2.0 * rng.random::<f64>() - 1.0,
+            )
+        };
         (0..RECORDS).map(|_| anywhere()).collect()
     }));
     windows
@@ -134,9 +229,18 @@ fn windows(target: &dyn Target) -> Vec<Vec<Record>> {
 
 /// In the 1-norm, the sup norm and the 2-norm.
 pub fn norms(one: &Exact, other: &Exact) -> [f64; 3] {
-    let changes: Vec<f64> = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b) as f64).collect();
+    let changes: Vec<f64> = one
+        .opened()
+        .iter()
+        .zip(&other.opened())
+        .map(|(a, b)| a.abs_diff(*b) as f64)
+        .collect();
     let square: f64 = changes.iter().map(|change| change * change).sum();
-    [changes.iter().sum(), changes.iter().copied().fold(0.0, f64::max), square.sqrt()]
+    [
+        changes.iter().sum(),
+        changes.iter().copied().fold(0.0, f64::max),
+        square.sqrt(),
+    ]
 }
 
 #[test]
@@ -145,11 +249,19 @@ fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_ma
         let claimed = [
             target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0,
             target.sup_sensitivity(Adjacency::ReplaceOne, 1).unwrap(),
-            target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap(),
+            target
+                .euclidean_sensitivity(Adjacency::ReplaceOne, 1)
+                .unwrap(),
         ];
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-            let found = [target.sensitivity(adjacency, 1).map(|sum| sum.0), target.sup_sensitivity(adjacency, 1)];
-            assert!(found.into_iter().flatten().all(|claim| claim > 0), "{name}: noise for no change is none");
+            let found = [
+                target.sensitivity(adjacency, 1).map(|sum| sum.0),
+                target.sup_sensitivity(adjacency, 1),
+            ];
+            assert!(
+                found.into_iter().flatten().all(|claim| claim > 0),
+                "{name}: noise for no change is none"
+            );
         }
         let mut nearest = [0.0_f64; 3];
         for window in windows(&*target) {
@@ -164,10 +276,19 @@ fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_ma
             }
         }
         println!("{name}: {nearest:.3?} of the claims");
-        assert!(nearest.iter().all(|found| *found <= 1.0 + 1e-12), "{name}: {nearest:?}");
-        assert!(nearest.iter().all(|found| *found > 0.03), "{name}: nothing changed, {nearest:?}");
+        assert!(
+            nearest.iter().all(|found| *found <= 1.0 + 1e-12),
+            "{name}: {nearest:?}"
+        );
+        assert!(
+            nearest.iter().all(|found| *found > 0.03),
+            "{name}: nothing changed, {nearest:?}"
+        );
         // Where no record can move as far as it goes, all of the claim is needed for one that goes.
-        assert!(!["expression", "constant expression"].contains(&name) || nearest[1] > 0.99, "{name}: {nearest:?}");
+        assert!(
+            !["expression", "constant expression"].contains(&name) || nearest[1] > 0.99,
+            "{name}: {nearest:?}"
+        );
     }
 }
 
@@ -177,14 +298,26 @@ fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
     let spec = density.accumulator();
     let counts = Marginals::new(density.nodes().clone());
     let record = spec.record(&[0.3, 0.9], 0.0);
-    let [with, without] = [vec![record], Vec::new()].map(|records| counts.evaluate(&spec.filled(records)));
+    let [with, without] =
+        [vec![record], Vec::new()].map(|records| counts.evaluate(&spec.filled(records)));
     let [sum, ..] = norms(&with, &without);
-    assert_eq!(sum * 2.0, counts.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64);
+    assert_eq!(
+        sum * 2.0,
+        counts.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64
+    );
 }
 
 fn prior() -> Prior {
-    let axis = Axis { min: 0.0, max: 1.0, outside: Outside::Drop };
-    Prior::new(vec![(axis, PriorDistribution::Uniform { min: 0.0, max: 1.0 })], None).unwrap()
+    let axis = Axis {
+        min: 0.0,
+        max: 1.0,
+        outside: Outside::Drop,
+    };
+    Prior::new(
+        vec![(axis, PriorDistribution::Uniform { min: 0.0, max: 1.0 })],
+        None,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -192,7 +325,13 @@ fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
     let target: std::sync::Arc<Expression> = std::sync::Arc::new(lifted().proved().unwrap());
     let unit = target.unit();
     let target = Clipped::new(target, [0, 1 << 50]).unwrap();
-    let neighbours = Neighbours { target, prior: prior(), records: 9, adjacency: Adjacency::ReplaceOne, seed: 1 };
+    let neighbours = Neighbours {
+        target,
+        prior: prior(),
+        records: 9,
+        adjacency: Adjacency::ReplaceOne,
+        seed: 1,
+    };
     for pair in 0..20 {
         let found = neighbours.change(pair).sup as f64 * unit;
         assert!(found > 999.0 && found < 1001.0, "{found}");

@@ -44,11 +44,22 @@ impl Audit {
     fn release(&self, records: &[Record], generator: &mut Generator) -> (Vec<i128>, Vec<i128>) {
         let density = density();
         let first = self.rules.grid.span_of(seconds(0));
-        let mut windows = Windows::new(self.rules.clone(), vec![form(density.accumulator())], first.start, first, None);
+        let mut windows = Windows::new(
+            self.rules.clone(),
+            vec![form(density.accumulator())],
+            first.start,
+            first,
+            None,
+        );
         for record in records {
             windows.absorb(&batch(record));
         }
-        let last = self.watched.iter().map(|(window, ..)| *window).max().unwrap();
+        let last = self
+            .watched
+            .iter()
+            .map(|(window, ..)| *window)
+            .max()
+            .unwrap();
         let closed: Vec<_> = (0..=last).map(|_| windows.close()).collect();
         let mut exact = Vec::new();
         let mut released = Vec::new();
@@ -62,8 +73,13 @@ impl Audit {
 
     /// A lower bound on the epsilon of the program, wrong with probability [`ALARM`] at most.
     fn epsilon_at_least(&self, seed: u8) -> f64 {
-        let background: Vec<Record> =
-            (0..20).map(|i| Record { user: Some("other"), offset: i, ..record(i % 20, 0.4 * i as f64) }).collect();
+        let background: Vec<Record> = (0..20)
+            .map(|i| Record {
+                user: Some("other"),
+                offset: i,
+                ..record(i % 20, 0.4 * i as f64)
+            })
+            .collect();
         let stream = |own: &[Record]| [background.as_slice(), own].concat();
         let with = stream(&self.with);
         let without = stream(&self.without);
@@ -99,7 +115,11 @@ fn bisect(is_above: impl Fn(f64) -> bool) -> f64 {
     let mut high = 1.0;
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
-        if is_above(middle) { high = middle } else { low = middle }
+        if is_above(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     low
 }
@@ -115,7 +135,10 @@ fn sensitivity(adjacency: Adjacency, contributions: u32) -> Sensitivity {
 
 /// A record at the lower clip of the domain, wherever it says it is.
 fn clipped(time: i64, offset: i64) -> Record {
-    Record { offset, ..record(time, -1e300) }
+    Record {
+        offset,
+        ..record(time, -1e300)
+    }
 }
 
 #[test]
@@ -155,7 +178,10 @@ fn a_value_replaced(claimed: Sensitivity) -> Audit {
         laplace: Mechanism::laplace(claimed, price("1")).unwrap(),
         watched: vec![(0, 0, 0, true), (0, 0, 1, false)],
         with: vec![clipped(5, 100)],
-        without: vec![Record { value: Some(f64::INFINITY), ..clipped(5, 100) }],
+        without: vec![Record {
+            value: Some(f64::INFINITY),
+            ..clipped(5, 100)
+        }],
         runs: 4096,
     }
 }
@@ -167,7 +193,10 @@ fn one_value_replaced_costs_no_more_than_the_price() {
     println!("a value replaced: epsilon is at least {found:.3}");
     assert!(found <= 1.0 && found > 0.5, "{found}");
     let as_if_added = a_value_replaced(sensitivity(Adjacency::AddRemove, 1)).epsilon_at_least(4);
-    assert!(as_if_added > 1.0, "the noise of add-remove is found out: {as_if_added}");
+    assert!(
+        as_if_added > 1.0,
+        "the noise of add-remove is found out: {as_if_added}"
+    );
 }
 
 /// A user floods both keys of one window; three records of nine survive.
@@ -177,7 +206,10 @@ fn a_user_floods(rules: Rules) -> Audit {
         laplace: Mechanism::laplace(sensitivity(Adjacency::AddRemove, 3), price("1")).unwrap(),
         watched: vec![(0, 0, 0, true)],
         with: (0..9)
-            .map(|i| Record { key: Some(if i < 3 { b"a" } else { b"b" }), ..clipped(i, 100 + i) })
+            .map(|i| Record {
+                key: Some(if i < 3 { b"a" } else { b"b" }),
+                ..clipped(i, 100 + i)
+            })
             .rev()
             .collect(),
         without: vec![],
@@ -190,8 +222,10 @@ fn a_user_who_floods_a_window_costs_no_more_than_the_price() {
     let found = a_user_floods(rules_for_users(3, 100)).epsilon_at_least(5);
     println!("a user who floods a window: epsilon is at least {found:.3}");
     assert!(found <= 1.0 && found > 0.5, "{found}");
-    let flooded =
-        Audit { with: (0..9).map(|i| clipped(i, 100 + i)).collect(), ..a_user_floods(rules_for_users(9, 100)) };
+    let flooded = Audit {
+        with: (0..9).map(|i| clipped(i, 100 + i)).collect(),
+        ..a_user_floods(rules_for_users(9, 100))
+    };
     let found = flooded.epsilon_at_least(6);
     assert!(found > 1.0, "a cap that is not kept is found out: {found}");
 }
@@ -200,7 +234,11 @@ fn a_user_who_floods_a_window_costs_no_more_than_the_price() {
 fn a_period(price_of_a_window: &str) -> Audit {
     Audit {
         rules: rules_for_users(1, 20),
-        laplace: Mechanism::laplace(sensitivity(Adjacency::AddRemove, 1), price(price_of_a_window)).unwrap(),
+        laplace: Mechanism::laplace(
+            sensitivity(Adjacency::AddRemove, 1),
+            price(price_of_a_window),
+        )
+        .unwrap(),
         watched: vec![(0, 0, 0, true), (1, 0, 0, true)],
         with: vec![clipped(5, 100), clipped(6, 101), clipped(15, 102)],
         without: vec![],
@@ -214,5 +252,8 @@ fn the_windows_of_a_period_together_cost_no_more_than_the_total() {
     println!("a period of two windows: epsilon is at least {found:.3}");
     assert!(found <= 1.0 && found > 0.5, "{found}");
     let twice = a_period("1").epsilon_at_least(8);
-    assert!(twice > 1.0, "a total that every window spends alone is found out: {twice}");
+    assert!(
+        twice > 1.0,
+        "a total that every window spends alone is found out: {twice}"
+    );
 }

@@ -68,12 +68,28 @@ pub fn rules() -> Rules {
 
 /// One axis from 0 to 10.
 pub fn form(spec: AccumulatorSpec) -> Form {
-    let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }];
-    Form { axes, label: None, columns: vec![0], accumulator: spec, panes: 1 }
+    let axes = vec![Axis {
+        min: 0.0,
+        max: 10.0,
+        outside: Outside::Clamp,
+    }];
+    Form {
+        axes,
+        label: None,
+        columns: vec![0],
+        accumulator: spec,
+        panes: 1,
+    }
 }
 
 /// The same for users, `records` of each a window and period.
 pub fn rules_for_users(records: u32, period: u64) -> Rules {
     let period = Grid::new(seconds(0), Duration::from_secs(period)).expect("a length");
-    Rules { cap: Some(Cap { period: period.into(), records }), ..rules() }
+    Rules {
+        cap: Some(Cap {
+            period: period.into(),
+            records,
+        }),
+        ..rules()
+    }
 }

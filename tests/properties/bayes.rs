@@ -58,11 +58,17 @@ fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
             for (record, n) in records {
                 let mut one = vec![0; feature.count()];
                 feature.add(record, &mut one);
-                sums.iter_mut().zip(one).for_each(|(sum, one)| *sum += one * i128::from(*n));
+                sums.iter_mut()
+                    .zip(one)
+                    .for_each(|(sum, one)| *sum += one * i128::from(*n));
             }
             Accumulator::Sums(sums)
         }
-        spec => spec.filled(records.iter().flat_map(|(record, n)| (0..*n).map(|_| *record))),
+        spec => spec.filled(
+            records
+                .iter()
+                .flat_map(|(record, n)| (0..*n).map(|_| *record)),
+        ),
     }
 }
 
@@ -90,7 +96,12 @@ impl Pair {
         };
         let places = [[place(), place()], [place(), place()]];
         let is_mirrored = rng.random_bool(0.7);
-        Pair { places, heap: *heaps.choose(rng).unwrap(), is_mirrored }.mirrored()
+        Pair {
+            places,
+            heap: *heaps.choose(rng).unwrap(),
+            is_mirrored,
+        }
+        .mirrored()
     }
 
     fn mirrored(mut self) -> Self {
@@ -111,14 +122,25 @@ impl Pair {
     }
 
     /// The difference that `contributions` such records make.
-    fn difference(&self, target: &dyn Target, adjacency: Adjacency, contributions: u64) -> [u128; 3] {
+    fn difference(
+        &self,
+        target: &dyn Target,
+        adjacency: Adjacency,
+        contributions: u64,
+    ) -> [u128; 3] {
         let record = |class: usize, which: usize| {
-            target.accumulator().record(&self.places[class][which], if class == 0 { 1.0 } else { -1.0 })
+            target.accumulator().record(
+                &self.places[class][which],
+                if class == 0 { 1.0 } else { -1.0 },
+            )
         };
         let heaps = [(record(0, 0), self.heap), (record(1, 0), self.heap)];
         let side = |extra: Option<Record>| {
             let extra = extra.map(|record| (record, contributions));
-            target.evaluate(&state(target, &heaps.into_iter().chain(extra).collect::<Vec<_>>()))
+            target.evaluate(&state(
+                target,
+                &heaps.into_iter().chain(extra).collect::<Vec<_>>(),
+            ))
         };
         let one = side(Some(record(0, 1)));
         let other = side((adjacency == Adjacency::ReplaceOne).then(|| record(1, 1)));
@@ -127,7 +149,12 @@ impl Pair {
 }
 
 /// Found over claimed, for the 1-norm, the sup norm and the 2-norm: random starts, the best of them improved by ever smaller steps.
-fn tightness(target: &dyn Target, heaps: &[u64], adjacency: Adjacency, contributions: u32) -> [f64; 3] {
+fn tightness(
+    target: &dyn Target,
+    heaps: &[u64],
+    adjacency: Adjacency,
+    contributions: u32,
+) -> [f64; 3] {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let shape = target.shape();
     let claimed = change::claims(target, adjacency, contributions);
@@ -164,7 +191,11 @@ fn targets() -> Vec<Heaped> {
         let target = GaussianBayes::new(widths, degree).unwrap();
         (format!("gaussian {widths:?} k = {degree}"), Box::new(target), &[1_000, 1 << 24, 1 << 36], near)
     };
-    KERNELS.into_iter().map(kernel).chain(GAUSSIANS.into_iter().map(gaussian)).collect()
+    KERNELS
+        .into_iter()
+        .map(kernel)
+        .chain(GAUSSIANS.into_iter().map(gaussian))
+        .collect()
 }
 
 #[test]
@@ -173,11 +204,22 @@ fn no_record_changes_the_scores_by_more_than_claimed_and_some_nearly_do() {
         for (name, target, heaps, near) in targets() {
             let [sum, sup, length] = tightness(&*target, heaps, adjacency, 1);
             let gain = change::gain(&*target, adjacency);
-            println!("{adjacency:?}, {name}: {sum:.4}, {sup:.4}, {length:.4} of the claim; {gain:.3} below sqrt(D1 S)");
-            assert!(sum <= 1.0 && sup <= 1.0 && length <= 1.0, "{adjacency:?} {name}: {sum} {sup} {length}");
-            assert!(sum > near && sup > 0.95 && length > near, "{adjacency:?} {name}: {sum} {sup} {length}");
+            println!(
+                "{adjacency:?}, {name}: {sum:.4}, {sup:.4}, {length:.4} of the claim; {gain:.3} below sqrt(D1 S)"
+            );
+            assert!(
+                sum <= 1.0 && sup <= 1.0 && length <= 1.0,
+                "{adjacency:?} {name}: {sum} {sup} {length}"
+            );
+            assert!(
+                sum > near && sup > 0.95 && length > near,
+                "{adjacency:?} {name}: {sum} {sup} {length}"
+            );
             // The same search finds out a bound that is 30 % too small, where the bound is not itself that loose.
-            assert!(sup / 0.7 > 1.0 && (near < 0.7 || sum.min(length) / 0.7 > 1.0), "{name}: {length}");
+            assert!(
+                sup / 0.7 > 1.0 && (near < 0.7 || sum.min(length) / 0.7 > 1.0),
+                "{name}: {length}"
+            );
         }
     }
 }
@@ -190,7 +232,10 @@ fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
             let found = tightness(&*target, heaps, adjacency, 7);
             println!("{adjacency:?}, {name}, 7 records: {found:.4?} of the claim");
             assert!(
-                found.iter().all(|found| *found <= 1.0 && *found > near - 0.05) && found[1] > 0.9,
+                found
+                    .iter()
+                    .all(|found| *found <= 1.0 && *found > near - 0.05)
+                    && found[1] > 0.9,
                 "{name}: {found:?}"
             );
         }
@@ -204,18 +249,25 @@ fn random_neighbours_stay_within_the_claim() {
         let axes = target.shape().dimensions;
         let mut record = |target: &dyn Target| {
             let x: [f64; 3] = rng.random();
-            target.accumulator().record(&x[..axes], if rng.random() { 1.0 } else { -1.0 })
+            target
+                .accumulator()
+                .record(&x[..axes], if rng.random() { 1.0 } else { -1.0 })
         };
         for n in [0, 1, 2, 3, 5, 30] {
             for _ in 0..10 {
-                let mut records: Vec<(Record, u64)> = (0..=n).map(|_| (record(&*target), 1)).collect();
+                let mut records: Vec<(Record, u64)> =
+                    (0..=n).map(|_| (record(&*target), 1)).collect();
                 let one = target.evaluate(&state(&*target, &records));
                 let without = target.evaluate(&state(&*target, &records[1..]));
                 records[0].0 = record(&*target);
                 let replaced = target.evaluate(&state(&*target, &records));
                 for (other, adjacency) in [(without, BOTH[0]), (replaced, BOTH[1])] {
-                    let found = change::between(&one, &other).into_iter().zip(change::claims(&*target, adjacency, 1));
-                    found.for_each(|(found, claim)| assert!(found as f64 <= claim, "{name}: {found} {claim}"));
+                    let found = change::between(&one, &other)
+                        .into_iter()
+                        .zip(change::claims(&*target, adjacency, 1));
+                    found.for_each(|(found, claim)| {
+                        assert!(found as f64 <= claim, "{name}: {found} {claim}")
+                    });
                 }
             }
         }
@@ -234,7 +286,8 @@ struct Case {
 fn cases() -> Vec<Case> {
     let text = include_str!("../data/bayes.txt");
     let mut lines = text.lines();
-    let numbers = |line: &str| -> Vec<f64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
+    let numbers =
+        |line: &str| -> Vec<f64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
     let mut cases = Vec::new();
     while let Some(line) = lines.next() {
         let (name, rest) = line.split_once(' ').unwrap();
@@ -247,22 +300,40 @@ fn cases() -> Vec<Case> {
             "kernel" => Box::new(KernelBayes::new(widths, degree).unwrap()),
             _ => Box::new(GaussianBayes::new(widths, degree).unwrap()),
         };
-        let peak: f64 = widths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        let peak: f64 = widths
+            .iter()
+            .map(|b| 1.0 / ((2.0 * PI).sqrt() * b))
+            .product();
         // A kernel's record is spread over three nodes an axis (`tests/properties/sensitivity.rs`); a Gaussian's lies on 2^-31.
-        let error = if name == "kernel" { 2.5e-4 * axes as f64 } else { 1e-7 };
+        let error = if name == "kernel" {
+            2.5e-4 * axes as f64
+        } else {
+            1e-7
+        };
         let record = |line: &str| {
             let line = numbers(line);
             target.accumulator().record(&line[..axes], line[axes])
         };
-        let records = (0..n as usize).map(|_| record(lines.next().unwrap())).collect();
+        let records = (0..n as usize)
+            .map(|_| record(lines.next().unwrap()))
+            .collect();
         let scores = numbers(lines.next().unwrap());
-        cases.push(Case { target, records, scores, limit: error * n * peak });
+        cases.push(Case {
+            target,
+            records,
+            scores,
+            limit: error * n * peak,
+        });
     }
     cases
 }
 
 fn scores(target: &dyn Target, exact: &Exact) -> Vec<f64> {
-    exact.opened().iter().map(|value| *value as f64 * target.unit()).collect()
+    exact
+        .opened()
+        .iter()
+        .map(|value| *value as f64 * target.unit())
+        .collect()
 }
 
 #[test]
@@ -270,11 +341,22 @@ fn scores_are_those_of_scipy() {
     let cases = cases();
     assert_eq!(cases.len(), 12);
     for (index, case) in cases.iter().enumerate() {
-        let found =
-            scores(&*case.target, &case.target.evaluate(&case.target.accumulator().filled(case.records.clone())));
+        let found = scores(
+            &*case.target,
+            &case
+                .target
+                .evaluate(&case.target.accumulator().filled(case.records.clone())),
+        );
         assert_eq!(found.len(), case.scores.len());
-        let error = found.iter().zip(&case.scores).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        println!("case {index}: off by {:.3} of the limit", error / case.limit);
+        let error = found
+            .iter()
+            .zip(&case.scores)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
+        println!(
+            "case {index}: off by {:.3} of the limit",
+            error / case.limit
+        );
         assert!(error < case.limit, "case {index}: {error}");
     }
 }
@@ -283,10 +365,21 @@ fn scores_are_those_of_scipy() {
 fn the_order_of_records_does_not_matter() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     for mut case in cases() {
-        let exact = case.target.evaluate(&case.target.accumulator().filled(case.records.clone())).opened();
+        let exact = case
+            .target
+            .evaluate(&case.target.accumulator().filled(case.records.clone()))
+            .opened();
         case.records.shuffle(&mut rng);
-        assert_eq!(case.target.evaluate(&case.target.accumulator().filled(case.records.clone())).opened(), exact);
-        let fewer = case.target.accumulator().filled(case.records[1..].iter().copied());
+        assert_eq!(
+            case.target
+                .evaluate(&case.target.accumulator().filled(case.records.clone()))
+                .opened(),
+            exact
+        );
+        let fewer = case
+            .target
+            .accumulator()
+            .filled(case.records[1..].iter().copied());
         assert_ne!(case.target.evaluate(&fewer).opened(), exact);
     }
 }
@@ -295,23 +388,40 @@ fn the_order_of_records_does_not_matter() {
 fn degenerate_windows_give_finite_scores_of_the_same_shape() {
     for (name, target, _, _) in targets() {
         let record = |x: f64, label: f64| target.accumulator().record(&[x; 3], label);
-        let values =
-            |records: &[Record]| scores(&*target, &target.evaluate(&target.accumulator().filled(records.to_vec())));
+        let values = |records: &[Record]| {
+            scores(
+                &*target,
+                &target.evaluate(&target.accumulator().filled(records.to_vec())),
+            )
+        };
         let windows = [
             vec![],
             vec![record(0.3, 1.0)],
             vec![record(0.3, -1.0); 50],
             vec![record(0.0, 1.0), record(1.0, -1.0)],
-            vec![record(-3.0, 7.0), record(f64::NAN, -7.0), record(f64::INFINITY, 1.0)],
+            vec![
+                record(-3.0, 7.0),
+                record(f64::NAN, -7.0),
+                record(f64::INFINITY, 1.0),
+            ],
         ];
         for window in &windows {
             let values = values(window);
             assert_eq!(values.len(), target.shape().values(), "{name}");
             assert!(values.iter().all(|value| value.is_finite()), "{name}");
         }
-        assert!(values(&windows[0]).iter().all(|value| *value == 0.0), "{name}");
-        assert!(values(&windows[1]).iter().all(|value| *value >= 0.0), "{name}");
-        assert!(values(&windows[2]).iter().all(|value| *value <= 0.0), "{name}");
+        assert!(
+            values(&windows[0]).iter().all(|value| *value == 0.0),
+            "{name}"
+        );
+        assert!(
+            values(&windows[1]).iter().all(|value| *value >= 0.0),
+            "{name}"
+        );
+        assert!(
+            values(&windows[2]).iter().all(|value| *value <= 0.0),
+            "{name}"
+        );
         // Records of both classes in one place cancel.
         let both = [record(0.4, 1.0), record(0.4, -1.0)].repeat(20);
         assert!(values(&both).iter().all(|value| *value == 0.0), "{name}");
@@ -324,18 +434,34 @@ fn what_cannot_be_built_is_refused_in_words() {
         let message = result.expect_err(words).to_string();
         assert!(message.contains(words), "{message}");
     };
-    let kernel = |widths: &[f64], k| KernelBayes::new(widths, k).map(|target| Box::new(target) as Box<dyn Target>);
-    let gaussian = |widths: &[f64], k| GaussianBayes::new(widths, k).map(|target| Box::new(target) as Box<dyn Target>);
+    let kernel = |widths: &[f64], k| {
+        KernelBayes::new(widths, k).map(|target| Box::new(target) as Box<dyn Target>)
+    };
+    let gaussian = |widths: &[f64], k| {
+        GaussianBayes::new(widths, k).map(|target| Box::new(target) as Box<dyn Target>)
+    };
     says(kernel(&[], 10), "1 to 3 axes, not 0");
     says(gaussian(&[0.1; 4], 10), "1 to 3 axes, not 4");
     for wrong in [0.0, -0.1, 1.5, f64::NAN, f64::INFINITY] {
         says(kernel(&[0.1, wrong], 10), "the bandwidth of axis 2 is ");
-        says(gaussian(&[0.1, wrong], 10), "the smallest standard deviation of axis 2 is ");
+        says(
+            gaussian(&[0.1, wrong], 10),
+            "the smallest standard deviation of axis 2 is ",
+        );
     }
     says(gaussian(&[0.0009], 10), "at least 0.001");
     says(kernel(&[0.1], 0), "degree 0 is out of range");
-    says(gaussian(&[0.1; 3], 101), "degree 101 on 3 axes makes 1061208 lattice points");
+    says(
+        gaussian(&[0.1; 3], 101),
+        "degree 101 on 3 axes makes 1061208 lattice points",
+    );
     says(kernel(&[1e-9], 10), "histogram of");
-    let most = kernel(&[0.1], 20).unwrap().sensitivity(Adjacency::AddRemove, u32::MAX);
-    assert!(most.unwrap_err().to_string().contains("4294967295 records a unit"));
+    let most = kernel(&[0.1], 20)
+        .unwrap()
+        .sensitivity(Adjacency::AddRemove, u32::MAX);
+    assert!(
+        most.unwrap_err()
+            .to_string()
+            .contains("4294967295 records a unit")
+    );
 }

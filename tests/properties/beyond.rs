@@ -14,14 +14,28 @@ type Made = fn() -> Settings;
 
 /// What is replayed beside the array, by name.
 pub const BEYOND: [(&str, Made); 8] = [
-    ("tables of cells", || tables("", "laplace", "sum", Adjacency::AddRemove)),
-    ("tables of a number, of users", || tables(NUMBER, "laplace", "sum", Adjacency::AddRemove)),
-    ("tables of a class, replaced", || tables(CLASS, "gaussian", "rho", Adjacency::ReplaceOne)),
-    ("tables of classes, of users", || tables(CLASSES, "gaussian", "rho", Adjacency::AddRemove)),
+    ("tables of cells", || {
+        tables("", "laplace", "sum", Adjacency::AddRemove)
+    }),
+    ("tables of a number, of users", || {
+        tables(NUMBER, "laplace", "sum", Adjacency::AddRemove)
+    }),
+    ("tables of a class, replaced", || {
+        tables(CLASS, "gaussian", "rho", Adjacency::ReplaceOne)
+    }),
+    ("tables of classes, of users", || {
+        tables(CLASSES, "gaussian", "rho", Adjacency::AddRemove)
+    }),
     ("a sampled sensitivity", || sampled(Adjacency::AddRemove)),
-    ("a sampled sensitivity, replaced", || sampled(Adjacency::ReplaceOne)),
-    ("a caller's function, replaced", || of_a_caller("regression", "laplace", Adjacency::ReplaceOne, 0)),
-    ("a caller's function on points", || of_a_caller("machine hinge", "gaussian_process", Adjacency::AddRemove, 1)),
+    ("a sampled sensitivity, replaced", || {
+        sampled(Adjacency::ReplaceOne)
+    }),
+    ("a caller's function, replaced", || {
+        of_a_caller("regression", "laplace", Adjacency::ReplaceOne, 0)
+    }),
+    ("a caller's function on points", || {
+        of_a_caller("machine hinge", "gaussian_process", Adjacency::AddRemove, 1)
+    }),
 ];
 
 const NUMBER: &str = "label = { column = \"z\", min = -10, max = 30, outside = \"clamp\" }\n";
@@ -34,7 +48,11 @@ fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> 
         Adjacency::AddRemove if !label.is_empty() => ("user in 3m", "hopping"),
         _ => ("record", "tumbling"),
     };
-    let adjacency = if adjacency == Adjacency::AddRemove { "add_remove" } else { "replace_one" };
+    let adjacency = if adjacency == Adjacency::AddRemove {
+        "add_remove"
+    } else {
+        "replace_one"
+    };
     let choices = [
         ("function", "density"),
         ("noise", noise),
@@ -50,10 +68,19 @@ fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> 
     };
     let cells = format!("{label}cells = {{ bandwidths = [12] }}\n");
     let changes = [
-        ("degree = 8\norder = 2\n", "spline = \"quadratic\"\nstep = [10]\n"),
+        (
+            "degree = 8\norder = 2\n",
+            "spline = \"quadratic\"\nstep = [10]\n",
+        ),
         ("density = { bandwidths = [12] }\n", &cells),
     ];
-    parsed(&changes.into_iter().fold(text(&row(&choices)), |text, change| of_cells((text, change))))
+    parsed(
+        &changes
+            .into_iter()
+            .fold(text(&row(&choices)), |text, change| {
+                of_cells((text, change))
+            }),
+    )
 }
 
 /// A regression with the sensitivity that `bernstream sample` finds.
@@ -66,8 +93,15 @@ fn sampled(adjacency: Adjacency) -> Settings {
     let file = folder.path().join("sampled.toml");
     std::fs::write(&file, format!("{before}{SAMPLED}{after}")).expect("it is written");
     let study = Study::load(&file).unwrap_or_else(|faults| panic!("{faults}"));
-    let changes: Vec<_> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
-    let answer = study.table(study.plan.statistic_of(&changes).expect("as many as asked for"));
+    let changes: Vec<_> = (0..study.plan.samples)
+        .map(|pair| study.neighbours.change(pair))
+        .collect();
+    let answer = study.table(
+        study
+            .plan
+            .statistic_of(&changes)
+            .expect("as many as asked for"),
+    );
     parsed(&format!("{before}{SAMPLED}{answer}{after}"))
 }
 
@@ -82,9 +116,23 @@ fn of_a_caller(function: &str, noise: &str, adjacency: Adjacency, which: usize) 
 }
 
 /// A configuration, before and after what may be added to its release.
-fn written(function: &str, noise: &str, composition: &str, adjacency: Adjacency) -> (String, String) {
-    let adjacency = if adjacency == Adjacency::AddRemove { "add_remove" } else { "replace_one" };
-    let choices = [("function", function), ("noise", noise), ("composition", composition), ("adjacency", adjacency)];
+fn written(
+    function: &str,
+    noise: &str,
+    composition: &str,
+    adjacency: Adjacency,
+) -> (String, String) {
+    let adjacency = if adjacency == Adjacency::AddRemove {
+        "add_remove"
+    } else {
+        "replace_one"
+    };
+    let choices = [
+        ("function", function),
+        ("noise", noise),
+        ("composition", composition),
+        ("adjacency", adjacency),
+    ];
     let text = text(&row(&choices));
     let (before, after) = text.split_once("[output]").expect("an output");
     (before.to_owned(), format!("[output]{after}"))

@@ -51,18 +51,29 @@ impl Setting {
                 Law::Uniform => rng.random(),
                 Law::Exponential => 0.25 * rng.sample::<f64, _>(Exp1),
             };
-            self.steps.iter().map(|_| coordinate().clamp(0.0, 1.0)).collect()
+            self.steps
+                .iter()
+                .map(|_| coordinate().clamp(0.0, 1.0))
+                .collect()
         };
         let records = (0..self.records).map(&mut record).collect();
-        Window { setting: self, records }
+        Window {
+            setting: self,
+            records,
+        }
     }
 
     fn points(&self) -> Vec<Vec<f64>> {
         let side = [60, 14, 8][self.steps.len() - 1];
-        self.steps.iter().fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-            let along = (0..=side).map(|i| f64::from(i) / f64::from(side));
-            points.iter().flat_map(|p| along.clone().map(move |y| [p.as_slice(), &[y]].concat())).collect()
-        })
+        self.steps
+            .iter()
+            .fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
+                let along = (0..=side).map(|i| f64::from(i) / f64::from(side));
+                points
+                    .iter()
+                    .flat_map(|p| along.clone().map(move |y| [p.as_slice(), &[y]].concat()))
+                    .collect()
+            })
     }
 }
 
@@ -79,18 +90,39 @@ impl Window<'_> {
 
     /// With Laplace noise of `scale` records on each count, and `told` times that in the description.
     fn released(&self, scale: f64, told: f64, seed: u64) -> Synopsis {
-        let Setting { bandwidth, spline, steps, .. } = self.setting;
-        let target = CellDensity::diagonal(&vec![*bandwidth; steps.len()], *spline, steps).expect("cells");
+        let Setting {
+            bandwidth,
+            spline,
+            steps,
+            ..
+        } = self.setting;
+        let target =
+            CellDensity::diagonal(&vec![*bandwidth; steps.len()], *spline, steps).expect("cells");
         let spec = target.accumulator();
-        let exact = target.evaluate(&spec.filled(self.records.iter().map(|x| spec.record(x, 0.0)).collect::<Vec<_>>()));
+        let exact = target.evaluate(
+            &spec.filled(
+                self.records
+                    .iter()
+                    .map(|x| spec.record(x, 0.0))
+                    .collect::<Vec<_>>(),
+            ),
+        );
         // What a record on a node is in a value.
         let record = target.unit() * 2.0_f64.powi(32);
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut laplace = || rng.sample::<f64, _>(Exp1) * if rng.random() { scale } else { -scale };
-        let values = exact.opened().iter().map(|count| *count as f64 * target.unit() + record * laplace()).collect();
+        let values = exact
+            .opened()
+            .iter()
+            .map(|count| *count as f64 * target.unit() + record * laplace())
+            .collect();
         let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
-        let axis = |i: usize| Axis { column: format!("x{i}"), min: 0.0, max: 1.0 };
+        let axis = |i: usize| Axis {
+            column: format!("x{i}"),
+            min: 0.0,
+            max: 1.0,
+        };
         about.domain = (0..steps.len()).map(axis).collect();
         about.basis = Basis::Cells(target.basis().clone());
         (about.degree, about.order) = (1, 1);
@@ -102,7 +134,10 @@ impl Window<'_> {
             calibrated: Default::default(),
         };
         let kernel = Smoothing::Bandwidths(vec![*bandwidth; steps.len()]);
-        about.target = Function::Density(Density { kernel, divide_by: None });
+        about.target = Function::Density(Density {
+            kernel,
+            divide_by: None,
+        });
         Synopsis::new(about, values).expect("a synopsis")
     }
 
@@ -110,7 +145,8 @@ impl Window<'_> {
     fn error(&self, synopsis: &Synopsis, by: By) -> f64 {
         let evaluator = synopsis.evaluator(by).expect("a reading");
         let error = |y: &Vec<f64>| (evaluator.evaluate(y).expect("a value") - self.at(y)).abs();
-        self.setting.points().iter().map(error).fold(0.0, f64::max) / f64::from(self.setting.records)
+        self.setting.points().iter().map(error).fold(0.0, f64::max)
+            / f64::from(self.setting.records)
     }
 }
 
@@ -120,7 +156,10 @@ fn errors(setting: &Setting, scale: f64, told: f64, windows: u64) -> [f64; 3] {
     for seed in 0..windows {
         let window = setting.window(seed);
         let synopsis = window.released(scale, told, seed + 10_000);
-        for (sum, by) in sums.iter_mut().zip([By::Bernstein(1), By::Posterior, By::Nonnegative]) {
+        for (sum, by) in sums
+            .iter_mut()
+            .zip([By::Bernstein(1), By::Posterior, By::Nonnegative])
+        {
             *sum += window.error(&synopsis, by) / windows as f64;
         }
     }
@@ -128,11 +167,23 @@ fn errors(setting: &Setting, scale: f64, told: f64, windows: u64) -> [f64; 3] {
 }
 
 fn line(law: Law) -> Setting {
-    Setting { law, records: 2_000, bandwidth: 0.08, spline: Spline::Linear, steps: vec![14] }
+    Setting {
+        law,
+        records: 2_000,
+        bandwidth: 0.08,
+        spline: Spline::Linear,
+        steps: vec![14],
+    }
 }
 
 fn plane(law: Law) -> Setting {
-    Setting { law, records: 2_000, bandwidth: 0.15, spline: Spline::Quadratic, steps: vec![7, 7] }
+    Setting {
+        law,
+        records: 2_000,
+        bandwidth: 0.15,
+        spline: Spline::Quadratic,
+        steps: vec![7, 7],
+    }
 }
 
 #[test]
@@ -146,9 +197,15 @@ fn smoothed_counts_are_nearer_to_the_truth_where_noise_rules() {
         (plane(Law::Exponential), 30.0, 0.95),
     ] {
         let [plain, posterior, nonnegative] = errors(&setting, scale, 1.0, 20);
-        let what = format!("{:?} {:?}: {plain:.3} {posterior:.3} {nonnegative:.3}", setting.law, setting.steps);
+        let what = format!(
+            "{:?} {:?}: {plain:.3} {posterior:.3} {nonnegative:.3}",
+            setting.law, setting.steps
+        );
         println!("{what}");
-        assert!(posterior < at_most * plain && nonnegative < at_most * plain, "{what}");
+        assert!(
+            posterior < at_most * plain && nonnegative < at_most * plain,
+            "{what}"
+        );
         assert!(nonnegative < 1.02 * posterior, "{what}");
     }
 }
@@ -164,7 +221,10 @@ fn where_there_is_hardly_any_noise_all_readings_are_one() {
             for y in setting.points() {
                 let a = plain.evaluate(&y).unwrap();
                 let b = smoothed.evaluate(&y).unwrap();
-                assert!((a - b).abs() < 1e-4 * f64::from(setting.records), "{y:?}: {a} {b}");
+                assert!(
+                    (a - b).abs() < 1e-4 * f64::from(setting.records),
+                    "{y:?}: {a} {b}"
+                );
             }
         }
         // And what the form misses is small.
@@ -176,7 +236,10 @@ fn where_there_is_hardly_any_noise_all_readings_are_one() {
 fn a_scale_told_ten_times_too_small_loses_the_gain() {
     let [plain, right, _] = errors(&plane(Law::Crowds), 30.0, 1.0, 10);
     let [_, misled, _] = errors(&plane(Law::Crowds), 30.0, 0.1, 10);
-    assert!(misled > 1.2 * right, "plain {plain}, right {right}, misled {misled}");
+    assert!(
+        misled > 1.2 * right,
+        "plain {plain}, right {right}, misled {misled}"
+    );
 }
 
 /// As far as the prior is right: where noise hides nearly everything, crowds are covered in five windows of six.
@@ -188,7 +251,10 @@ fn the_posterior_deviation_is_that_of_the_error() {
         let mut all = 0;
         for seed in 0..25 {
             let window = setting.window(seed);
-            let evaluator = window.released(scale, 1.0, seed + 20_000).evaluator(By::Posterior).unwrap();
+            let evaluator = window
+                .released(scale, 1.0, seed + 20_000)
+                .evaluator(By::Posterior)
+                .unwrap();
             for y in setting.points().iter().step_by(3) {
                 let deviation = evaluator.deviation(y).unwrap().expect("a deviation");
                 let error = (evaluator.evaluate(y).unwrap() - window.at(y)).abs();
@@ -207,12 +273,36 @@ fn the_posterior_deviation_is_that_of_the_error() {
 fn what_cells_cannot_be_read_by_is_refused() {
     let setting = line(Law::Uniform);
     let synopsis = setting.window(0).released(10.0, 1.0, 1);
-    assert!(matches!(synopsis.evaluator(By::Nearest), Err(Error::Reading { by: By::Nearest })));
-    assert_eq!(synopsis.evaluator(By::Nonnegative).unwrap().deviation(&[0.5]).unwrap(), None);
-    assert!(synopsis.evaluator(By::Nonnegative).unwrap().evaluate(&[0.99]).unwrap() >= 0.0);
+    assert!(matches!(
+        synopsis.evaluator(By::Nearest),
+        Err(Error::Reading { by: By::Nearest })
+    ));
+    assert_eq!(
+        synopsis
+            .evaluator(By::Nonnegative)
+            .unwrap()
+            .deviation(&[0.5])
+            .unwrap(),
+        None
+    );
+    assert!(
+        synopsis
+            .evaluator(By::Nonnegative)
+            .unwrap()
+            .evaluate(&[0.99])
+            .unwrap()
+            >= 0.0
+    );
     // The eigenvectors of so many nodes would take too long.
-    let fine = Setting { steps: vec![600], bandwidth: 0.003, ..line(Law::Uniform) };
+    let fine = Setting {
+        steps: vec![600],
+        bandwidth: 0.003,
+        ..line(Law::Uniform)
+    };
     let synopsis = fine.window(0).released(10.0, 1.0, 1);
     assert!(synopsis.evaluator(1).is_ok());
-    assert!(matches!(synopsis.evaluator(By::Posterior), Err(Error::Reading { .. })));
+    assert!(matches!(
+        synopsis.evaluator(By::Posterior),
+        Err(Error::Reading { .. })
+    ));
 }

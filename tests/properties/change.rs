@@ -10,7 +10,11 @@ pub fn norms(one: &[i128], other: &[i128]) -> [u128; 3] {
     let changes = || one.iter().zip(other).map(|(a, b)| a.abs_diff(*b));
     let square: u128 = changes().map(|change| change * change).sum();
     let length = square.isqrt();
-    [changes().sum(), changes().max().unwrap_or(0), length + u128::from(length * length < square)]
+    [
+        changes().sum(),
+        changes().max().unwrap_or(0),
+        length + u128::from(length * length < square),
+    ]
 }
 
 pub fn between(one: &Exact, other: &Exact) -> [u128; 3] {
@@ -21,7 +25,9 @@ pub fn claims(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> 
     [
         target.sensitivity(adjacency, contributions).unwrap().0,
         target.sup_sensitivity(adjacency, contributions).unwrap(),
-        target.euclidean_sensitivity(adjacency, contributions).unwrap(),
+        target
+            .euclidean_sensitivity(adjacency, contributions)
+            .unwrap(),
     ]
     .map(|claim| claim as f64)
 }

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::types::Int16Type;
-use arrow_array::{Array, ArrayRef, DictionaryArray, Float64Array, Int16Array, RecordBatch, StringArray};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int16Array, RecordBatch, StringArray,
+};
 use arrow_array::{TimestampMicrosecondArray, UInt8Array};
 use arrow_ipc::writer::StreamWriter;
 use bernstream_release::source::decode::decode;
 use bernstream_release::source::{Batch, Columns};
-use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record, TableLabel};
-use bernstream_release::window::{Axis, Cap, Form, LONGEST_UNIT, Label, Outside, RecordCounts, Rules, Windows, rank};
+use bernstream_release::window::accumulator::{
+    Accumulator, AccumulatorSpec, Feature, Record, TableLabel,
+};
+use bernstream_release::window::{
+    Axis, Cap, Form, LONGEST_UNIT, Label, Outside, RecordCounts, Rules, Windows, rank,
+};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
 use bernstream_synopsis::histogram::{Nodes, Spline};
@@ -31,8 +37,15 @@ impl Feature for Moments {
 
     fn add(&self, record: &Record, sums: &mut [i128]) {
         let whole = |x: f64| (x * 1e9) as i128;
-        let all = [1, whole(record.x(0)), whole(record.x(1)), whole(record.x(0) * record.label())];
-        sums.iter_mut().zip(all).for_each(|(sum, part)| *sum += part);
+        let all = [
+            1,
+            whole(record.x(0)),
+            whole(record.x(1)),
+            whole(record.x(0) * record.label()),
+        ];
+        sums.iter_mut()
+            .zip(all)
+            .for_each(|(sum, part)| *sum += part);
     }
 
     fn about(&self) -> serde_json::Value {
@@ -42,9 +55,17 @@ impl Feature for Moments {
 
 /// One form of every kind, over the columns x, y and label.
 pub fn forms(panes: u32) -> Vec<Form> {
-    let axis = |outside| Axis { min: 0.0, max: 10.0, outside };
+    let axis = |outside| Axis {
+        min: 0.0,
+        max: 10.0,
+        outside,
+    };
     let clamped = [axis(Outside::Clamp), axis(Outside::Drop)];
-    let number = Label::Number(Axis { min: -1.0, max: 2.0, outside: Outside::Clamp });
+    let number = Label::Number(Axis {
+        min: -1.0,
+        max: 2.0,
+        outside: Outside::Clamp,
+    });
     let nodes = |per_axis: &[u32]| Nodes::new(per_axis).expect("a small grid");
     let plain = |accumulator, axes: usize| Form {
         axes: clamped[..axes].to_vec(),
@@ -63,12 +84,41 @@ pub fn forms(panes: u32) -> Vec<Form> {
     vec![
         plain(AccumulatorSpec::Histogram(nodes(&[40])), 1),
         plain(AccumulatorSpec::Histogram(nodes(&[12, 9])), 2),
-        plain(AccumulatorSpec::Histogram(Nodes::of_angles(&[16]).expect("a small grid")), 1),
-        plain(AccumulatorSpec::Histogram(Nodes::shared_by(Spline::Linear, &[8, 8]).expect("a small grid")), 2),
-        plain(AccumulatorSpec::Histogram(Nodes::shared_by(Spline::Box, &[8]).expect("a small grid")), 1),
-        labelled(number.clone(), AccumulatorSpec::Tables { nodes: nodes(&[20]), by: TableLabel::Number }, 1),
-        labelled(classes, AccumulatorSpec::Tables { nodes: nodes(&[20]), by }, 1),
-        labelled(Label::Above(0.5), AccumulatorSpec::Marginals(vec![nodes(&[20]), nodes(&[7])]), 2),
+        plain(
+            AccumulatorSpec::Histogram(Nodes::of_angles(&[16]).expect("a small grid")),
+            1,
+        ),
+        plain(
+            AccumulatorSpec::Histogram(
+                Nodes::shared_by(Spline::Linear, &[8, 8]).expect("a small grid"),
+            ),
+            2,
+        ),
+        plain(
+            AccumulatorSpec::Histogram(Nodes::shared_by(Spline::Box, &[8]).expect("a small grid")),
+            1,
+        ),
+        labelled(
+            number.clone(),
+            AccumulatorSpec::Tables {
+                nodes: nodes(&[20]),
+                by: TableLabel::Number,
+            },
+            1,
+        ),
+        labelled(
+            classes,
+            AccumulatorSpec::Tables {
+                nodes: nodes(&[20]),
+                by,
+            },
+            1,
+        ),
+        labelled(
+            Label::Above(0.5),
+            AccumulatorSpec::Marginals(vec![nodes(&[20]), nodes(&[7])]),
+            2,
+        ),
         labelled(number.clone(), AccumulatorSpec::Sums(Arc::new(Moments)), 2),
         labelled(number, AccumulatorSpec::Records { most: 15 }, 2),
     ]
@@ -83,7 +133,10 @@ pub fn rules(has_keys: bool, cap: Option<u32>) -> Rules {
         allowed_lateness: Duration::from_secs(2),
         max_future_skew: Duration::from_secs(1),
         keys: has_keys.then(|| ["b", "a", "a longer key", "z"].map(str::to_owned).to_vec()),
-        cap: cap.map(|records| Cap { period: period.into(), records }),
+        cap: cap.map(|records| Cap {
+            period: period.into(),
+            records,
+        }),
     }
 }
 
@@ -91,13 +144,27 @@ pub fn rules(has_keys: bool, cap: Option<u32>) -> Rules {
 pub fn messages(seed: u64) -> Vec<Batch> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let sizes = [1, 0, 700, 1023, 1024, 1025, 2500, 3, 1];
-    (0..24).map(|number| message(number, sizes[random.random_range(0..sizes.len())], &mut random)).collect()
+    (0..24)
+        .map(|number| {
+            message(
+                number,
+                sizes[random.random_range(0..sizes.len())],
+                &mut random,
+            )
+        })
+        .collect()
 }
 
 /// The same, with many records of one event time.
 pub fn tied(seed: u64) -> Vec<Batch> {
     let tied = |time: i64| time.saturating_sub(time.rem_euclid(5_000_000));
-    messages(seed).into_iter().map(|batch| Batch { times: batch.times.unary(tied), ..batch }).collect()
+    messages(seed)
+        .into_iter()
+        .map(|batch| Batch {
+            times: batch.times.unary(tied),
+            ..batch
+        })
+        .collect()
 }
 
 fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
@@ -127,35 +194,66 @@ fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
     };
     let x: Float64Array = (0..rows).map(|_| number_of(random)).collect();
     let y: Float64Array = (0..rows).map(|_| number_of(random)).collect();
-    let labels: Float64Array = (0..rows).map(|_| number_of(random).map(|n| (n / 4.0).round())).collect();
-    let known = ["a", "b", "a longer key", "z", "unknown", "a key that is longer than all that are declared"];
+    let labels: Float64Array = (0..rows)
+        .map(|_| number_of(random).map(|n| (n / 4.0).round()))
+        .collect();
+    let known = [
+        "a",
+        "b",
+        "a longer key",
+        "z",
+        "unknown",
+        "a key that is longer than all that are declared",
+    ];
     let users = (0..rows).map(|_| match random.random_range(0..200) {
         0 if is_odd => None,
         1 if is_odd => Some("u".repeat(LONGEST_UNIT + 1)),
         _ => Some(format!("user {}", random.random_range(0..9))),
     });
     let users: StringArray = users.collect();
-    let mut key = |most: i16| if odd(random) { None } else { Some(random.random_range(0..most)) };
+    let mut key = |most: i16| {
+        if odd(random) {
+            None
+        } else {
+            Some(random.random_range(0..most))
+        }
+    };
     let keys: ArrayRef = match number % 3 {
-        0 => Arc::new((0..rows).map(|_| key(6).map(|at| known[at as usize])).collect::<StringArray>()),
+        0 => Arc::new(
+            (0..rows)
+                .map(|_| key(6).map(|at| known[at as usize]))
+                .collect::<StringArray>(),
+        ),
         // A dictionary with a null and with more entries than a short message has rows.
         1 => {
             let indices: Int16Array = (0..rows).map(|_| key(7)).collect();
             let entries: StringArray = known.iter().map(|key| Some(*key)).chain([None]).collect();
-            Arc::new(DictionaryArray::<Int16Type>::new(indices, Arc::new(entries)))
+            Arc::new(DictionaryArray::<Int16Type>::new(
+                indices,
+                Arc::new(entries),
+            ))
         }
         // No key is a number.
-        _ => Arc::new((0..rows).map(|_| key(6).map(|at| at as u8)).collect::<UInt8Array>()),
+        _ => Arc::new(
+            (0..rows)
+                .map(|_| key(6).map(|at| at as u8))
+                .collect::<UInt8Array>(),
+        ),
     };
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")),
+        ),
         ("key", keys),
         ("user", Arc::new(users)),
         ("x", Arc::new(x)),
         ("y", Arc::new(y)),
         ("label", Arc::new(labels)),
     ];
-    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let columns = columns
+        .into_iter()
+        .map(|(name, column)| (name, column, true));
     let records = RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &records.schema()).expect("a writer");
     // In two pieces, as a message may come.
@@ -196,16 +294,27 @@ fn by_the_law(
                         let user = user.as_deref().unwrap_or_default();
                         let time = batch.times.value(row);
                         let group = u32::try_from(group).expect("few keys");
-                        (time, rank(Timestamp::from_micros(time), user, group, record))
+                        (
+                            time,
+                            rank(Timestamp::from_micros(time), user, group, record),
+                        )
                     };
-                    let records: Vec<_> = forms.iter().map(|form| record(form, batch, row)).collect();
+                    let records: Vec<_> =
+                        forms.iter().map(|form| record(form, batch, row)).collect();
                     for (kept, record) in kept.iter_mut().zip(&records) {
                         if let (true, Ok(record)) = (span == window, record) {
                             kept.push((order(record), user.clone(), group, *record));
                         }
                     }
                     let is_taken = records.iter().any(Result::is_ok);
-                    if is_taken { "taken" } else { records.last().and_then(|last| last.err()).unwrap_or("missing") }
+                    if is_taken {
+                        "taken"
+                    } else {
+                        records
+                            .last()
+                            .and_then(|last| last.err())
+                            .unwrap_or("missing")
+                    }
                 }
             };
             let count = match fate {
@@ -234,9 +343,16 @@ fn by_the_law(
             }
             _ => true,
         });
-        let most = if let AccumulatorSpec::Records { most } = form.accumulator { most as usize } else { usize::MAX };
+        let most = if let AccumulatorSpec::Records { most } = form.accumulator {
+            most as usize
+        } else {
+            usize::MAX
+        };
         let of_group = |group| {
-            let records = kept.iter().filter(move |(_, _, of, _)| *of == group).take(most);
+            let records = kept
+                .iter()
+                .filter(move |(_, _, of, _)| *of == group)
+                .take(most);
             form.accumulator.filled(records.map(|(.., record)| *record))
         };
         (0..groups).map(of_group).collect()
@@ -264,8 +380,16 @@ fn belongs(rules: &Rules, batch: &Batch, row: usize) -> Result<Belongs, &'static
     }
     let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
     let place = |keys: &Vec<String>| keys.iter().position(|known| Some(known.as_bytes()) == key);
-    let group = rules.keys.as_ref().map_or(Some(0), place).ok_or("unknown_key")?;
-    let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| rules.cap.is_some());
+    let group = rules
+        .keys
+        .as_ref()
+        .map_or(Some(0), place)
+        .ok_or("unknown_key")?;
+    let user = batch
+        .units
+        .as_ref()
+        .and_then(|users| users.get(row))
+        .filter(|_| rules.cap.is_some());
     match user {
         None if rules.cap.is_some() => Err("missing"),
         Some(user) if user.len() > LONGEST_UNIT => Err("long_unit"),
@@ -276,7 +400,9 @@ fn belongs(rules: &Rules, batch: &Batch, row: usize) -> Result<Belongs, &'static
 fn record(form: &Form, batch: &Batch, row: usize) -> Result<Record, &'static str> {
     let number = |column: usize| {
         let values = &batch.values[column];
-        (values.is_valid(row) && !values.value(row).is_nan()).then(|| values.value(row)).ok_or("missing")
+        (values.is_valid(row) && !values.value(row).is_nan())
+            .then(|| values.value(row))
+            .ok_or("missing")
     };
     let mut x = Vec::new();
     for (axis, column) in form.axes.iter().zip(&form.columns) {
@@ -294,7 +420,12 @@ fn rows_by_column_are_rows_one_after_another() {
     let mut seen = RecordCounts::default();
     for seed in 0..8 {
         let messages = if seed < 4 { messages(seed) } else { tied(seed) };
-        for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
+        for (has_keys, cap) in [
+            (false, None),
+            (true, None),
+            (true, Some(2)),
+            (false, Some(1)),
+        ] {
             let rules = rules(has_keys, cap);
             let first = rules.grid.span_of(seconds(0));
             let mut windows = Windows::new(rules.clone(), forms(1), first.start, first, None);
@@ -307,7 +438,10 @@ fn rows_by_column_are_rows_one_after_another() {
                 let (expected, fates) = by_the_law(&rules, &forms(1), &messages, window.span);
                 assert_eq!(counts, fates, "seed {seed}");
                 for (at, (groups, expected)) in window.forms.iter().zip(expected).enumerate() {
-                    let groups: Vec<_> = groups.iter().map(|group| group.accumulator.clone()).collect();
+                    let groups: Vec<_> = groups
+                        .iter()
+                        .map(|group| group.accumulator.clone())
+                        .collect();
                     assert!(
                         groups == expected,
                         "seed {seed}, form {at}, window {}, {has_keys} {cap:?}",
@@ -328,22 +462,32 @@ fn rows_by_column_are_rows_one_after_another() {
 #[test]
 fn of_one_event_time_other_records_count_first_at_other_times_and_for_other_users_and_keys() {
     let form = forms(1).remove(9);
-    let records: Vec<Record> =
-        (0..50).map(|number| form.accumulator.record(&[0.02 * f64::from(number), 0.5], 0.0)).collect();
+    let records: Vec<Record> = (0..50)
+        .map(|number| {
+            form.accumulator
+                .record(&[0.02 * f64::from(number), 0.5], 0.0)
+        })
+        .collect();
     let first = |time: i64, user: &[u8], group: u32| {
-        let rank = |place: &usize| rank(Timestamp::from_micros(time), user, group, &records[*place]);
+        let rank =
+            |place: &usize| rank(Timestamp::from_micros(time), user, group, &records[*place]);
         (0..records.len()).min_by_key(rank).expect("records")
     };
     let ways: [(&str, &dyn Fn(u32) -> usize); 3] = [
         ("times", &|number| first(i64::from(number), b"user", 1)),
-        ("users", &|number| first(0, format!("user {number}").as_bytes(), 1)),
+        ("users", &|number| {
+            first(0, format!("user {number}").as_bytes(), 1)
+        }),
         ("keys", &|number| first(0, b"user", number)),
     ];
     for (what, way) in ways {
         let mut counts = [0; 50];
         (0..1000).for_each(|number| counts[way(number)] += 1);
         // Twenty on average.
-        assert!(counts.iter().all(|count| (2..60).contains(count)), "{what}: {counts:?}");
+        assert!(
+            counts.iter().all(|count| (2..60).contains(count)),
+            "{what}: {counts:?}"
+        );
     }
 }
 
@@ -356,7 +500,9 @@ fn what_one_form_drops_is_counted_by_its_reason() {
         let rules = rules(false, None);
         let first = rules.grid.span_of(seconds(0));
         let mut windows = Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
-        let counts = messages.iter().fold(RecordCounts::default(), |all, batch| sum(all, windows.absorb(batch)));
+        let counts = messages.iter().fold(RecordCounts::default(), |all, batch| {
+            sum(all, windows.absorb(batch))
+        });
         assert_eq!(counts, by_the_law(&rules, &[form], &messages, first).1);
         assert!(counts.missing > 0 && counts.taken > 0);
         outside += counts.outside;

@@ -35,11 +35,42 @@ pub const CHOICES: [(&str, &[&str]); 11] = [
             "density in space",
         ],
     ),
-    ("noise", &["laplace", "cube", "ball", "cells", "gaussian", "gaussian_process", "gaussian_cells", "auto"]),
+    (
+        "noise",
+        &[
+            "laplace",
+            "cube",
+            "ball",
+            "cells",
+            "gaussian",
+            "gaussian_process",
+            "gaussian_cells",
+            "auto",
+        ],
+    ),
     ("windows", &["tumbling", "hopping", "cumulative"]),
-    ("unit", &["record", "user in 1m", "user in 3m", "user in 90s", "user ever"]),
+    (
+        "unit",
+        &[
+            "record",
+            "user in 1m",
+            "user in 3m",
+            "user in 90s",
+            "user ever",
+        ],
+    ),
     ("adjacency", &["add_remove", "replace_one"]),
-    ("composition", &["sum", "sum with delta", "rho", "concentrated", "gaussian", "plan"]),
+    (
+        "composition",
+        &[
+            "sum",
+            "sum with delta",
+            "rho",
+            "concentrated",
+            "gaussian",
+            "plan",
+        ],
+    ),
     ("keys", &["none", "two"]),
     ("input", &["broker", "producers", "files", "backfill"]),
     ("outside", &["clamp", "drop"]),
@@ -51,7 +82,10 @@ pub const CHOICES: [(&str, &[&str]); 11] = [
 pub type Row = [usize; CHOICES.len()];
 
 pub fn level(row: &Row, choice: &str) -> &'static str {
-    let at = CHOICES.iter().position(|(name, _)| *name == choice).expect("a choice");
+    let at = CHOICES
+        .iter()
+        .position(|(name, _)| *name == choice)
+        .expect("a choice");
     CHOICES[at].1[row[at]]
 }
 
@@ -59,14 +93,25 @@ pub fn level(row: &Row, choice: &str) -> &'static str {
 pub fn row(choices: &[(&str, &str)]) -> Row {
     let mut row = [0; CHOICES.len()];
     for (choice, level) in choices {
-        let at = CHOICES.iter().position(|(name, _)| name == choice).expect("a choice");
-        row[at] = CHOICES[at].1.iter().position(|known| known == level).expect("a level");
+        let at = CHOICES
+            .iter()
+            .position(|(name, _)| name == choice)
+            .expect("a choice");
+        row[at] = CHOICES[at]
+            .1
+            .iter()
+            .position(|known| known == level)
+            .expect("a level");
     }
     row
 }
 
 pub fn shown(row: &Row) -> String {
-    CHOICES.iter().map(|(name, _)| level(row, name)).collect::<Vec<_>>().join(", ")
+    CHOICES
+        .iter()
+        .map(|(name, _)| level(row, name))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The configuration of a row, as a user would write it.
@@ -96,7 +141,9 @@ pub fn text(row: &Row) -> String {
         "record" => "\"record\"".to_owned(),
         user => {
             let per = user.trim_start_matches("user ").trim_start_matches("in ");
-            format!("{{ user = {{ column = \"user\", per = \"{per}\", max_records_per_window = 3 }} }}")
+            format!(
+                "{{ user = {{ column = \"user\", per = \"{per}\", max_records_per_window = 3 }} }}"
+            )
         }
     };
     let adjacency = match of("adjacency") {
@@ -111,14 +158,25 @@ pub fn text(row: &Row) -> String {
         "gaussian" => "epsilon = 30\ndelta = 1e-5\ncomposition = \"gaussian\"",
         _ => "epsilon = 30\ndelta = 1e-5\ncomposition = \"plan\"\nwindows = 4",
     };
-    let _ = writeln!(text, "[privacy]\nunit = {unit}\nadjacency = {adjacency}\n{total}");
+    let _ = writeln!(
+        text,
+        "[privacy]\nunit = {unit}\nadjacency = {adjacency}\n{total}"
+    );
     let two = of("releases") == "two";
     let head = if two { "[[release]]" } else { "[release]" };
     let _ = writeln!(text, "{head}\nname = \"first\"\n{}", paid(row, noise, true));
     text += &release(function, noise, row);
     if two {
-        let _ = writeln!(text, "[[release]]\nname = \"second\"\n{}", paid(row, "laplace", false));
-        let second = if of("composition") == "gaussian" { "gaussian" } else { "laplace" };
+        let _ = writeln!(
+            text,
+            "[[release]]\nname = \"second\"\n{}",
+            paid(row, "laplace", false)
+        );
+        let second = if of("composition") == "gaussian" {
+            "gaussian"
+        } else {
+            "laplace"
+        };
         text += &release("density", second, row);
     }
     text += "[output]\nfiles = { path = \"out\" }\n[ledger]\npath = \"ledger\"\n";
@@ -184,14 +242,28 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
     } else if function == "private order" {
         text += "degree = 8\nprivate_order = { epsilon = 0.1, candidates = [1, 2, 4] }\n";
     }
-    let axis = |name: &str| format!("{{ column = \"{name}\", min = 0, max = 100, outside = \"{outside}\" }}");
-    let axes: &[&str] = if is_space { &["x", "y", "w"] } else { &["x", "y"][..1 + usize::from(is_plane)] };
-    let _ = writeln!(text, "domain = [{}]", axes.iter().map(|name| axis(name)).collect::<Vec<_>>().join(", "));
+    let axis = |name: &str| {
+        format!("{{ column = \"{name}\", min = 0, max = 100, outside = \"{outside}\" }}")
+    };
+    let axes: &[&str] = if is_space {
+        &["x", "y", "w"]
+    } else {
+        &["x", "y"][..1 + usize::from(is_plane)]
+    };
+    let _ = writeln!(
+        text,
+        "domain = [{}]",
+        axes.iter()
+            .map(|name| axis(name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
     let number = "label = { column = \"z\", min = -10, max = 30, outside = \"clamp\" }\n";
     let class = "label = { column = \"z\", above = 5 }\n";
     text += match function {
         "regression" | "machine huber" | "machine squared" | "expression of a label" => number,
-        "bayes with kernels" | "bayes with normals" | "machine hinge" | "logistic linear" | "logistic sigmoid" => class,
+        "bayes with kernels" | "bayes with normals" | "machine hinge" | "logistic linear"
+        | "logistic sigmoid" => class,
         _ => "",
     };
     text += match function {
@@ -211,13 +283,17 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
         "machine huber" => {
             "machine = { loss = \"huber\", kernel = { laplacian = { bandwidth = 0.5 } }, c = 4, max_records = 8, landmarks = 4 }\n"
         }
-        "machine squared" => "machine = { loss = \"squared\", kernel = \"linear\", c = 4, max_records = 8 }\n",
+        "machine squared" => {
+            "machine = { loss = \"squared\", kernel = \"linear\", c = 4, max_records = 8 }\n"
+        }
         "logistic linear" => "logistic = { score = \"linear\", c = 4, max_records = 8 }\n",
         "logistic sigmoid" => "logistic = { score = \"sigmoid\", c = 4, max_records = 8 }\n",
         "moments" => "moments = { frequencies = 6 }\n",
         "expression" => "expression = { value = \"1 + exp(-((x - at.x) / 15)^2)\" }\n",
         "expression of a label" => "expression = { value = \"z * exp(-((x - at.x) / 15)^2)\" }\n",
-        _ => "expression = { value = \"ln(x + 1) / (x + at.x + 1)\", clip = { sup = 0.5, sum = 2.0 } }\n",
+        _ => {
+            "expression = { value = \"ln(x + 1) / (x + at.x + 1)\", clip = { sup = 0.5, sum = 2.0 } }\n"
+        }
     };
     text
 }
@@ -230,7 +306,10 @@ pub fn couples() -> Vec<Couple> {
     let mut all = Vec::new();
     for (one, (_, levels)) in CHOICES.iter().enumerate() {
         for (other, (_, others)) in CHOICES.iter().enumerate().skip(one + 1) {
-            all.extend((0..levels.len()).flat_map(|a| (0..others.len()).map(move |b| ((one, a), (other, b)))));
+            all.extend(
+                (0..levels.len())
+                    .flat_map(|a| (0..others.len()).map(move |b| ((one, a), (other, b)))),
+            );
         }
     }
     all.retain(|((one, a), (other, b))| {
@@ -242,7 +321,9 @@ pub fn couples() -> Vec<Couple> {
 
 /// The couples of a row.
 pub fn couples_of(row: &Row) -> impl Iterator<Item = Couple> + '_ {
-    (0..row.len()).flat_map(move |one| (one + 1..row.len()).map(move |other| ((one, row[one]), (other, row[other]))))
+    (0..row.len()).flat_map(move |one| {
+        (one + 1..row.len()).map(move |other| ((one, row[one]), (other, row[other])))
+    })
 }
 
 /// Where the array is kept: a search takes a minute or two.
@@ -251,12 +332,18 @@ const FILE: &str = "tests/data/configurations.txt";
 /// The array: how many couples it covers, then a row a line, a level a letter. [`search`] completes it.
 pub fn array() -> (usize, Vec<Row>) {
     let row = |line: &str| -> Row {
-        let levels: Vec<usize> = line.chars().map(|level| level.to_digit(36).expect("a level") as usize).collect();
+        let levels: Vec<usize> = line
+            .chars()
+            .map(|level| level.to_digit(36).expect("a level") as usize)
+            .collect();
         levels.try_into().expect("a level of each choice")
     };
     let text = std::fs::read_to_string(FILE).expect("the array");
     let (covered, rows) = text.split_once('\n').expect("a number and rows");
-    (covered.parse().expect("a number"), rows.lines().map(row).collect())
+    (
+        covered.parse().expect("a number"),
+        rows.lines().map(row).collect(),
+    )
 }
 
 /// The plainest row with a couple.
@@ -290,7 +377,11 @@ fn search() -> Vec<Row> {
             let mut row: Row = [0; CHOICES.len()];
             for (at, (_, levels)) in CHOICES.iter().enumerate() {
                 let is_plain = random.random_range(0..TRIES) < attempt;
-                row[at] = if is_plain { 0 } else { random.random_range(0..levels.len()) };
+                row[at] = if is_plain {
+                    0
+                } else {
+                    random.random_range(0..levels.len())
+                };
             }
             let row = completed(&couple, row);
             if parsed(&row).is_ok() {
@@ -308,8 +399,15 @@ fn search() -> Vec<Row> {
 #[test]
 #[ignore = "it writes tests/data/configurations.txt"]
 fn the_array_is_searched_for_again() {
-    let letter = |level: usize| char::from_digit(u32::try_from(level).expect("few levels"), 36).expect("few levels");
-    let line = |row: Row| row.into_iter().map(letter).chain(['\n']).collect::<String>();
+    let letter = |level: usize| {
+        char::from_digit(u32::try_from(level).expect("few levels"), 36).expect("few levels")
+    };
+    let line = |row: Row| {
+        row.into_iter()
+            .map(letter)
+            .chain(['\n'])
+            .collect::<String>()
+    };
     let rows = search();
     let covered: BTreeSet<_> = rows.iter().flat_map(couples_of).collect();
     let text: String = rows.into_iter().map(line).collect();
@@ -318,11 +416,20 @@ fn the_array_is_searched_for_again() {
 
 /// What goes together by the documents: changes choices that are not in the couple.
 fn repair(row: &mut Row, couple: &Couple) {
-    let at = |choice: &str| CHOICES.iter().position(|(name, _)| *name == choice).expect("a choice");
+    let at = |choice: &str| {
+        CHOICES
+            .iter()
+            .position(|(name, _)| *name == choice)
+            .expect("a choice")
+    };
     let is_free = |choice: &str| at(choice) != couple.0.0 && at(choice) != couple.1.0;
     let set = |row: &mut Row, choice: &str, wanted: &str| {
         if is_free(choice) {
-            let level = CHOICES[at(choice)].1.iter().position(|level| *level == wanted).expect("a level");
+            let level = CHOICES[at(choice)]
+                .1
+                .iter()
+                .position(|level| *level == wanted)
+                .expect("a level");
             row[at(choice)] = level;
         }
     };
@@ -359,7 +466,9 @@ fn repair(row: &mut Row, couple: &Couple) {
         set(row, "function", "density");
         set(row, "noise", "laplace");
     }
-    let is_sum = ["density", "moments", "expression"].iter().any(|sum| function.starts_with(sum));
+    let is_sum = ["density", "moments", "expression"]
+        .iter()
+        .any(|sum| function.starts_with(sum));
     if level(row, "windows") == "cumulative" && !is_sum {
         set(row, "windows", "hopping");
         set(row, "function", "density");

@@ -25,10 +25,20 @@ fn pure(text: &str) -> Price {
 }
 
 fn approximate(epsilon: &str, delta: &str) -> Price {
-    Price::Approximate { epsilon: epsilon.parse().unwrap(), delta: delta.parse().unwrap() }
+    Price::Approximate {
+        epsilon: epsilon.parse().unwrap(),
+        delta: delta.parse().unwrap(),
+    }
 }
 
-fn series(over: WindowKind, law: NoiseDistribution, change: u64, values: usize, price: Price, horizon: u64) -> Series {
+fn series(
+    over: WindowKind,
+    law: NoiseDistribution,
+    change: u64,
+    values: usize,
+    price: Price,
+    horizon: u64,
+) -> Series {
     Series::calibrated(over, law, Sensitivity(change), values, 1, price, horizon).unwrap()
 }
 
@@ -37,19 +47,35 @@ const LAST_24: WindowKind = WindowKind::Hopping { panes: 24 };
 /// What the fresh noise must be for the next pane to have the noise `wanted`.
 fn fresh_for(correlation: &Correlation, memory: &mut Memory, wanted: &[i128]) -> Vec<i128> {
     let of_nothing = correlation.correlate(&mut memory.clone(), &mut || vec![0; wanted.len()]);
-    let fresh: Vec<i128> = wanted.iter().zip(of_nothing).map(|(wanted, nothing)| wanted - nothing).collect();
-    assert_eq!(correlation.correlate(memory, &mut || fresh.clone()), wanted, "one to one");
+    let fresh: Vec<i128> = wanted
+        .iter()
+        .zip(of_nothing)
+        .map(|(wanted, nothing)| wanted - nothing)
+        .collect();
+    assert_eq!(
+        correlation.correlate(memory, &mut || fresh.clone()),
+        wanted,
+        "one to one"
+    );
     fresh
 }
 
 /// How the fresh noise of each pane must differ for neighbours to publish the same, where pane `j` has `change` more.
-fn shifts(correlation: &Correlation, fresh: &[Vec<i128>], j: usize, change: &[i128]) -> Vec<Vec<i128>> {
+fn shifts(
+    correlation: &Correlation,
+    fresh: &[Vec<i128>],
+    j: usize,
+    change: &[i128],
+) -> Vec<Vec<i128>> {
     let mut own = correlation.memory(change.len());
     let mut other = correlation.memory(change.len());
     let of_pane = |(t, z): (usize, &Vec<i128>)| {
         let mut noise = correlation.correlate(&mut own, &mut || z.clone());
         if t == j {
-            noise.iter_mut().zip(change).for_each(|(noise, change)| *noise -= change);
+            noise
+                .iter_mut()
+                .zip(change)
+                .for_each(|(noise, change)| *noise -= change);
         }
         let needed = fresh_for(correlation, &mut other, &noise);
         needed.iter().zip(z).map(|(needed, z)| needed - z).collect()
@@ -58,13 +84,20 @@ fn shifts(correlation: &Correlation, fresh: &[Vec<i128>], j: usize, change: &[i1
 }
 
 fn squared(vectors: &[Vec<i128>]) -> f64 {
-    vectors.iter().flatten().map(|value| (*value as f64).powi(2)).sum()
+    vectors
+        .iter()
+        .flatten()
+        .map(|value| (*value as f64).powi(2))
+        .sum()
 }
 
 /// The column of `C`, by running it.
 fn column(correlation: &Correlation, panes: usize) -> Vec<f64> {
     let nothing = vec![vec![0]; panes];
-    shifts(correlation, &nothing, 0, &[-(1 << 60)]).iter().map(|z| z[0] as f64 / 2_f64.powi(60)).collect()
+    shifts(correlation, &nothing, 0, &[-(1 << 60)])
+        .iter()
+        .map(|z| z[0] as f64 / 2_f64.powi(60))
+        .collect()
 }
 
 /// The squared norms of the rows of `A / C`, by running it: the sums over the last `over` panes after an impulse.
@@ -89,7 +122,9 @@ fn adversarial(panes: usize, values: usize, generator: &mut Generator) -> Vec<Ve
         1 => i128::from(generator.word() as i64),
         _ => 1 - 2 * (t as i128 % 2),
     };
-    (0..panes).map(|t| (0..values).map(|_| one(t)).collect()).collect()
+    (0..panes)
+        .map(|t| (0..values).map(|_| one(t)).collect())
+        .collect()
 }
 
 /// What `fresh noise` of neighbours differs by is the column times the change, but for what rounding is said to do.
@@ -98,21 +133,35 @@ fn a_change_comes_back_as_the_column_says_but_for_rounding() {
     let mut generator = Generator::frozen([1; 32]);
     let panes = 40;
     let longest = 17;
-    let kinds = Blt::all().iter().map(|blt| (Correlation::blt(blt, longest), blt.drift(), longest as usize));
+    let kinds = Blt::all().iter().map(|blt| {
+        (
+            Correlation::blt(blt, longest),
+            blt.drift(),
+            longest as usize,
+        )
+    });
     let filters = [2, 5].map(|over| (Correlation::fir(Fir::over(over)), 1, panes));
     for (correlation, drift, longest) in kinds.chain(filters) {
         let column = column(&correlation, longest);
         let mut farthest = 0.0_f64;
         for change in [[1, 0], [-1, 1], [0, -7], [1000, -999]] {
             for j in 0..panes {
-                let found = shifts(&correlation, &adversarial(panes, 2, &mut generator), j, &change);
+                let found = shifts(
+                    &correlation,
+                    &adversarial(panes, 2, &mut generator),
+                    j,
+                    &change,
+                );
                 for (t, shift) in found.iter().enumerate() {
                     // Nothing before the pane, and nothing after the series began anew.
                     let is_touched = t >= j && t / longest == j / longest;
                     let c = if is_touched { column[t - j] } else { 0.0 };
                     for (shift, change) in shift.iter().zip(change) {
                         let away = (*shift as f64 + c * change as f64).abs();
-                        assert!(away <= if is_touched { drift as f64 + 1e-6 } else { 0.0 }, "{t} {j}: {away}");
+                        assert!(
+                            away <= if is_touched { drift as f64 + 1e-6 } else { 0.0 },
+                            "{t} {j}: {away}"
+                        );
                         farthest = farthest.max(away);
                     }
                 }
@@ -127,11 +176,19 @@ fn a_change_comes_back_as_the_column_says_but_for_rounding() {
 fn rho_found(series: &Series, change: &[i128], panes: usize, js: &[usize], seed: u8) -> f64 {
     let mut generator = Generator::frozen([seed; 32]);
     let nothing = Exact::new(vec![0; change.len()]);
-    let mut draw = || series.noise().release(&nothing, &mut generator).values().to_vec();
+    let mut draw = || {
+        series
+            .noise()
+            .release(&nothing, &mut generator)
+            .values()
+            .to_vec()
+    };
     let fresh: Vec<Vec<i128>> = (0..panes).map(|_| draw()).collect();
     let change: Vec<i128> = change.iter().map(|value| value << series.bits()).collect();
     let sigma = series.noise().scale().units() as f64;
-    let of_pane = |j: &usize| squared(&shifts(series.correlation(), &fresh, *j, &change)) / (2.0 * sigma * sigma);
+    let of_pane = |j: &usize| {
+        squared(&shifts(series.correlation(), &fresh, *j, &change)) / (2.0 * sigma * sigma)
+    };
     js.iter().map(of_pane).fold(0.0, f64::max)
 }
 
@@ -147,8 +204,21 @@ fn no_pane_costs_more_than_its_price() {
     ] {
         for (text, change) in [("0.5", [3, 4]), ("0.000001", [-4, 3])] {
             let price: f64 = text.parse().unwrap();
-            let of = |claimed| series(over, NoiseDistribution::DiscreteGaussian, claimed, 2, rho(text), horizon);
-            let js: Vec<usize> = if panes < 100 { (0..panes).collect() } else { vec![0, 1, 7] };
+            let of = |claimed| {
+                series(
+                    over,
+                    NoiseDistribution::DiscreteGaussian,
+                    claimed,
+                    2,
+                    rho(text),
+                    horizon,
+                )
+            };
+            let js: Vec<usize> = if panes < 100 {
+                (0..panes).collect()
+            } else {
+                vec![0, 1, 7]
+            };
             // Grids that are usual, not of five units to a change.
             let change = change.map(|value| value << 30);
             let found = rho_found(&of(5 << 30), &change, panes, &js, 2) / price;
@@ -181,9 +251,18 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
         };
         let cost = |series: &Series| {
             let nothing = vec![vec![0]; panes];
-            let of_pane = |j| shifts(series.correlation(), &nothing, j, &[1 << 30 << series.bits()]);
+            let of_pane = |j| {
+                shifts(
+                    series.correlation(),
+                    &nothing,
+                    j,
+                    &[1 << 30 << series.bits()],
+                )
+            };
             let each: Vec<Vec<Vec<i128>>> = (0..unit).map(of_pane).collect();
-            let sums: Vec<Vec<i128>> = (0..panes).map(|t| vec![each.iter().map(|shift| shift[t][0]).sum()]).collect();
+            let sums: Vec<Vec<i128>> = (0..panes)
+                .map(|t| vec![each.iter().map(|shift| shift[t][0]).sum()])
+                .collect();
             squared(&sums) / (2.0 * (series.noise().scale().units() as f64).powi(2))
         };
         let found = cost(&of(unit as u32)) / 0.4;
@@ -192,33 +271,76 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
         assert!(found <= 1.0 && alone > 1.0, "{found} {alone}");
     }
     let price = approximate("1", "0.000001");
-    let refused =
-        |over| Series::calibrated(over, NoiseDistribution::DiscreteGaussian, Sensitivity(1 << 30), 1, 2, price, 1000);
-    assert!(matches!(refused(LAST_24), Err(Error::SeveralPanes { panes: 2 })));
+    let refused = |over| {
+        Series::calibrated(
+            over,
+            NoiseDistribution::DiscreteGaussian,
+            Sensitivity(1 << 30),
+            1,
+            2,
+            price,
+            1000,
+        )
+    };
+    assert!(matches!(
+        refused(LAST_24),
+        Err(Error::SeveralPanes { panes: 2 })
+    ));
     assert!(refused(WindowKind::Hopping { panes: 1 }).is_ok());
 }
 
 #[test]
 fn the_norms_of_the_columns_are_those_that_were_computed_elsewhere() {
-    let published = [2.620_889_352_049, 3.086_049_353_032, 3.460_522_536_524, 3.876_513_376_403, 4.345_561_757_675];
+    let published = [
+        2.620_889_352_049,
+        3.086_049_353_032,
+        3.460_522_536_524,
+        3.876_513_376_403,
+        4.345_561_757_675,
+    ];
     for (blt, norm) in Blt::all().iter().zip(published) {
         let claimed = blt.norm_squared() as f64 / 2_f64.powi(64);
-        let run: f64 = column(&Correlation::blt(blt, u64::MAX), 200_000).iter().map(|c| c * c).sum();
+        let run: f64 = column(&Correlation::blt(blt, u64::MAX), 200_000)
+            .iter()
+            .map(|c| c * c)
+            .sum();
         assert!((claimed - norm).abs() < 1e-12 * norm, "{claimed} {norm}");
-        assert!(run <= claimed * (1.0 + 1e-12) && run > 0.999_999 * claimed, "{run} {claimed}");
+        assert!(
+            run <= claimed * (1.0 + 1e-12) && run > 0.999_999 * claimed,
+            "{run} {claimed}"
+        );
     }
     // The sums of the squares of the coefficients in units of 2^-20, and the first of them in units of 2^-24.
-    for (over, squares) in [(1, 1 << 20), (2, 1_284_581_u128), (24, 2_215_346), (128, 2_868_670), (512, 3_415_853)] {
+    for (over, squares) in [
+        (1, 1 << 20),
+        (2, 1_284_581_u128),
+        (24, 2_215_346),
+        (128, 2_868_670),
+        (512, 3_415_853),
+    ] {
         let fir = Fir::over(over);
         assert_eq!(fir.norm_squared(), squares << 44);
         assert_eq!(
-            fir.coefficients().iter().map(|c| c.unsigned_abs() as u128 * c.unsigned_abs() as u128).sum::<u128>(),
+            fir.coefficients()
+                .iter()
+                .map(|c| c.unsigned_abs() as u128 * c.unsigned_abs() as u128)
+                .sum::<u128>(),
             squares
         );
     }
     for (over, fine) in [
-        (3, vec![16_777_216, 7_935_283, 5_629_842, -2_662_801, 314_863, 744_619]),
-        (4, vec![16_777_216, 8_046_264, 5_788_419, 4_626_825, -3_217_552, -53_211, 497_635, 667_033]),
+        (
+            3,
+            vec![
+                16_777_216, 7_935_283, 5_629_842, -2_662_801, 314_863, 744_619,
+            ],
+        ),
+        (
+            4,
+            vec![
+                16_777_216, 8_046_264, 5_788_419, 4_626_825, -3_217_552, -53_211, 497_635, 667_033,
+            ],
+        ),
     ] {
         let rounded: Vec<i64> = fine.iter().map(|c: &i64| (c + (1 << 13)) >> 14).collect();
         assert_eq!(Fir::over(over).coefficients(), rounded);
@@ -232,8 +354,12 @@ fn naive(panes: usize) -> f64 {
 
 #[test]
 fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
-    let single =
-        |law, price| Mechanism::calibrated(law, Sensitivity(1 << 30), 1, price).unwrap().scale().units() as f64;
+    let single = |law, price| {
+        Mechanism::calibrated(law, Sensitivity(1 << 30), 1, price)
+            .unwrap()
+            .scale()
+            .units() as f64
+    };
     let mut table = String::from(
         "panes  cumulative, Gaussian       Laplace, tree      (root mean square error over that of independent noise)\n",
     );
@@ -247,19 +373,37 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
         let (gaussian, ratio) = cumulative(NoiseDistribution::DiscreteGaussian, rho("0.1"));
         let rows = rows(gaussian.correlation(), panes, panes);
         let is_independent = *gaussian.correlation() == Correlation::independent();
-        let row = |t: usize| if is_independent { t as f64 + 1.0 } else { rows[t] };
+        let row = |t: usize| {
+            if is_independent {
+                t as f64 + 1.0
+            } else {
+                rows[t]
+            }
+        };
         let error = ratio * ((0..panes).map(row).sum::<f64>() / panes as f64).sqrt();
         let worst = ratio * row(panes - 1).sqrt();
         for t in [0, panes / 2, panes - 1] {
-            let expected = single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * ratio * row(t).sqrt();
+            let expected =
+                single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * ratio * row(t).sqrt();
             let said = gaussian.deviation(1, t as u64);
-            assert!((said / expected - 1.0).abs() < 1e-9, "{panes} {t}: {said} {expected}");
+            assert!(
+                (said / expected - 1.0).abs() < 1e-9,
+                "{panes} {t}: {said} {expected}"
+            );
         }
         let (tree, _) = cumulative(NoiseDistribution::DiscreteLaplace, pure("0.1"));
-        let squares = (0..panes as u64).map(|t| tree.deviation(1, t).powi(2)).sum::<f64>() / panes as f64;
-        let of_tree =
-            squares.sqrt() / single(NoiseDistribution::DiscreteLaplace, pure("0.1")) / std::f64::consts::SQRT_2;
-        last = if panes == 4096 { error / naive(panes) } else { last };
+        let squares = (0..panes as u64)
+            .map(|t| tree.deviation(1, t).powi(2))
+            .sum::<f64>()
+            / panes as f64;
+        let of_tree = squares.sqrt()
+            / single(NoiseDistribution::DiscreteLaplace, pure("0.1"))
+            / std::f64::consts::SQRT_2;
+        last = if panes == 4096 {
+            error / naive(panes)
+        } else {
+            last
+        };
         writeln!(
             table,
             "{panes:5}  {error:.3} / {:.3} = {:.4}, worst {worst:.3}   {of_tree:.3} = {:.4}",
@@ -269,10 +413,20 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
         )
         .unwrap();
         // What the research found for the best tree.
-        for (at, most) in
-            [(16, 2.92), (64, 5.22), (128, 6.32), (256, 7.66), (512, 9.20), (1024, 10.76), (2048, 12.25), (4096, 13.97)]
-        {
-            assert!(panes != at || (0.99..1.001).contains(&(of_tree / most)), "{panes}: {of_tree}");
+        for (at, most) in [
+            (16, 2.92),
+            (64, 5.22),
+            (128, 6.32),
+            (256, 7.66),
+            (512, 9.20),
+            (1024, 10.76),
+            (2048, 12.25),
+            (4096, 13.97),
+        ] {
+            assert!(
+                panes != at || (0.99..1.001).contains(&(of_tree / most)),
+                "{panes}: {of_tree}"
+            );
         }
     }
     table.push_str("panes  hopping, Gaussian\n");
@@ -288,18 +442,33 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
         );
         let sigma = series.noise().scale().units() as f64 / 2_f64.powi(series.bits() as i32);
         let rows = rows(series.correlation(), over, 40 * over);
-        let error = sigma / single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * rows[40 * over - 1].sqrt();
+        let error = sigma / single(NoiseDistribution::DiscreteGaussian, rho("0.1"))
+            * rows[40 * over - 1].sqrt();
         for t in [0, over / 2, over, 40 * over - 1] {
             let said = series.deviation(1, t as u64);
             let expected = sigma * rows[t].sqrt();
-            assert!((said / expected - 1.0).abs() < 1e-6, "{over} {t}: {said} {expected}");
+            assert!(
+                (said / expected - 1.0).abs() < 1e-6,
+                "{over} {t}: {said} {expected}"
+            );
         }
-        at_24 = if over == 24 { error / (over as f64).sqrt() } else { at_24 };
-        writeln!(table, "{over:5}  {error:.4} / {:.3} = {:.4}", (over as f64).sqrt(), error / (over as f64).sqrt())
-            .unwrap();
+        at_24 = if over == 24 {
+            error / (over as f64).sqrt()
+        } else {
+            at_24
+        };
+        writeln!(
+            table,
+            "{over:5}  {error:.4} / {:.3} = {:.4}",
+            (over as f64).sqrt(),
+            error / (over as f64).sqrt()
+        )
+        .unwrap();
     }
     println!("{table}");
-    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .unwrap();
     std::fs::write(target.join("continual.txt"), &table).unwrap();
     assert!(last < 0.08, "cumulative, 4096 panes: {last}");
     assert!(at_24 < 0.47, "hopping, 24 panes: {at_24}");
@@ -313,7 +482,13 @@ fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
     let mut published = None;
     (0..steps).for_each(|_| published = Some(series.step(&nothing, &mut state, &mut generator)));
     let deviation = series.deviation(values, steps - 1);
-    published.unwrap().values().iter().map(|value| (*value as f64 / deviation).powi(2)).sum::<f64>() / values as f64
+    published
+        .unwrap()
+        .values()
+        .iter()
+        .map(|value| (*value as f64 / deviation).powi(2))
+        .sum::<f64>()
+        / values as f64
 }
 
 #[test]
@@ -322,28 +497,72 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
     let laplace = NoiseDistribution::DiscreteLaplace;
     for (over, law, price, horizon, steps, values) in [
         (WindowKind::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
-        (WindowKind::Cumulative, gaussian, approximate("1", "0.000001"), 100, 100, 4_000),
-        (WindowKind::Cumulative, gaussian, rho("0.1"), 4096, 4096, 250),
+        (
+            WindowKind::Cumulative,
+            gaussian,
+            approximate("1", "0.000001"),
+            100,
+            100,
+            4_000,
+        ),
+        (
+            WindowKind::Cumulative,
+            gaussian,
+            rho("0.1"),
+            4096,
+            4096,
+            250,
+        ),
         (WindowKind::Cumulative, laplace, pure("1"), 128, 150, 4_000),
         (WindowKind::Cumulative, laplace, pure("1"), 10, 12, 4_000),
-        (WindowKind::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 60, 4_000),
-        (WindowKind::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 5, 10_000),
-        (WindowKind::Hopping { panes: 6 }, laplace, pure("1"), 1, 20, 10_000),
+        (
+            WindowKind::Hopping { panes: 24 },
+            gaussian,
+            rho("0.1"),
+            1,
+            60,
+            4_000,
+        ),
+        (
+            WindowKind::Hopping { panes: 24 },
+            gaussian,
+            rho("0.1"),
+            1,
+            5,
+            10_000,
+        ),
+        (
+            WindowKind::Hopping { panes: 6 },
+            laplace,
+            pure("1"),
+            1,
+            20,
+            10_000,
+        ),
     ] {
         let series = series(over, law, 1 << 20, values, price, horizon);
         let found = variance_found(&series, values, steps, 3);
         // Sums of normal variables are chi-square; fourth moments of Laplace noise are up to twice as large.
         let freedom = values as f64 / if law == laplace { 2.5 } else { 1.0 };
-        let range =
-            chi_square_quantile(freedom, -TWO_SIDED) / freedom..chi_square_quantile(freedom, TWO_SIDED) / freedom;
-        println!("{over:?} {law} after {steps}: variance {found:.3} of what is said, {range:.3?} allowed");
+        let range = chi_square_quantile(freedom, -TWO_SIDED) / freedom
+            ..chi_square_quantile(freedom, TWO_SIDED) / freedom;
+        println!(
+            "{over:?} {law} after {steps}: variance {found:.3} of what is said, {range:.3?} allowed"
+        );
         assert!(range.contains(&found), "{over:?} {law}: {found}");
-        assert!(!range.contains(&(found * 1.3 * 1.3)), "30 % more would be found out");
+        assert!(
+            !range.contains(&(found * 1.3 * 1.3)),
+            "30 % more would be found out"
+        );
     }
 }
 
 /// What each pane's noise is where the `i`-th vector of fresh noise is `fresh(i)`, and how many each pane draws.
-fn correlated(correlation: &Correlation, panes: usize, fresh: impl Fn(usize) -> i128) -> (Vec<i128>, Vec<usize>) {
+fn correlated(
+    correlation: &Correlation,
+    panes: usize,
+    fresh: impl Fn(usize) -> i128,
+) -> (Vec<i128>, Vec<usize>) {
     let mut memory = correlation.memory(1);
     let mut drawn = 0;
     let of_pane = |_| {
@@ -361,42 +580,85 @@ fn correlated(correlation: &Correlation, panes: usize, fresh: impl Fn(usize) -> 
 /// No pane is without noise, a pane has as many vectors of it as in the first series, and none from there.
 #[test]
 fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price() {
-    let tree = series(WindowKind::Cumulative, NoiseDistribution::DiscreteLaplace, 1 << 20, 1, pure("1"), 64);
-    assert_eq!(tree.correlation().nodes_of_a_pane(), Some(2), "eight leaves to a node");
+    let tree = series(
+        WindowKind::Cumulative,
+        NoiseDistribution::DiscreteLaplace,
+        1 << 20,
+        1,
+        pure("1"),
+        64,
+    );
+    assert_eq!(
+        tree.correlation().nodes_of_a_pane(),
+        Some(2),
+        "eight leaves to a node"
+    );
     let filters = Blt::all().iter().map(|blt| (Correlation::blt(blt, 17), 17));
     for (correlation, longest) in filters.chain([(tree.correlation().clone(), 64)]) {
         let fresh = |i: usize| (i as i128 * i as i128 * 7919 % 1001 - 500) << 30;
         let (noise, drawn) = correlated(&correlation, 3 * longest + 2, fresh);
         assert!(drawn.iter().all(|vectors| *vectors > 0));
-        assert!(drawn.iter().enumerate().all(|(pane, vectors)| *vectors == drawn[pane % longest]), "{drawn:?}");
+        assert!(
+            drawn
+                .iter()
+                .enumerate()
+                .all(|(pane, vectors)| *vectors == drawn[pane % longest]),
+            "{drawn:?}"
+        );
         let of_first: usize = drawn[..longest].iter().sum();
         let with_other = |first| {
-            let (from, to) = if first { (0, of_first) } else { (of_first, 2 * of_first) };
+            let (from, to) = if first {
+                (0, of_first)
+            } else {
+                (of_first, 2 * of_first)
+            };
             let other = |i: usize| fresh(i) + if (from..to).contains(&i) { 1 << 40 } else { 0 };
             correlated(&correlation, 3 * longest + 2, other).0
         };
         let first = with_other(true);
         let second = with_other(false);
         assert_ne!(first[..longest], noise[..longest]);
-        assert_eq!(first[longest..], noise[longest..], "nothing of the first series is left");
+        assert_eq!(
+            first[longest..],
+            noise[longest..],
+            "nothing of the first series is left"
+        );
         assert_eq!(second[..longest], noise[..longest]);
-        assert_ne!(second[longest..2 * longest], noise[longest..2 * longest], "the second has noise of its own");
+        assert_ne!(
+            second[longest..2 * longest],
+            noise[longest..2 * longest],
+            "the second has noise of its own"
+        );
         assert_eq!(second[2 * longest..], noise[2 * longest..]);
     }
 }
 
 #[test]
 fn a_window_of_one_pane_is_a_release_of_its_own() {
-    let series =
-        series(WindowKind::Hopping { panes: 1 }, NoiseDistribution::DiscreteGaussian, 1 << 20, 5, rho("0.1"), 9);
-    let plain =
-        Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(1 << 20), 5, rho("0.1")).unwrap();
+    let series = series(
+        WindowKind::Hopping { panes: 1 },
+        NoiseDistribution::DiscreteGaussian,
+        1 << 20,
+        5,
+        rho("0.1"),
+        9,
+    );
+    let plain = Mechanism::calibrated(
+        NoiseDistribution::DiscreteGaussian,
+        Sensitivity(1 << 20),
+        5,
+        rho("0.1"),
+    )
+    .unwrap();
     let mut state = series.begin(5);
     let mut one = Generator::frozen([4; 32]);
     let mut other = Generator::frozen([4; 32]);
     for t in 0..10 {
         let pane = Exact::new(vec![t, 2 * t, -t, 1 << 60, 0]);
-        assert_eq!(series.step(&pane, &mut state, &mut one), plain.release(&pane, &mut other));
+        assert_eq!(
+            series.step(&pane, &mut state, &mut one),
+            plain.release(&pane, &mut other)
+        );
     }
 }
 
@@ -411,8 +673,18 @@ fn every_kind() -> Vec<Series> {
         of(WindowKind::Hopping { panes: 4 }, gaussian, rho("0.1"), 1),
         of(WindowKind::Hopping { panes: 4 }, laplace, pure("1"), 1),
         of(WindowKind::Cumulative, laplace, rho("0.1"), 60),
-        of(WindowKind::Cumulative, NoiseDistribution::DiscreteCube, approximate("1", "0"), 64),
-        of(WindowKind::Cumulative, NoiseDistribution::Ball, pure("1"), 1000),
+        of(
+            WindowKind::Cumulative,
+            NoiseDistribution::DiscreteCube,
+            approximate("1", "0"),
+            64,
+        ),
+        of(
+            WindowKind::Cumulative,
+            NoiseDistribution::Ball,
+            pure("1"),
+            1000,
+        ),
     ]
 }
 
@@ -424,17 +696,45 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
         let mut other = Generator::frozen([5; 32]);
         let mut memory = series.correlation().memory(3);
         let mut noisy = Vec::<Vec<i128>>::new();
-        let over = if let WindowKind::Hopping { panes } = series.over() { panes as usize } else { usize::MAX };
+        let over = if let WindowKind::Hopping { panes } = series.over() {
+            panes as usize
+        } else {
+            usize::MAX
+        };
         for t in 0..200_i128 {
             let pane = [t * t, -(1 << 50), 12_345];
             let published = series.step(&Exact::new(pane.to_vec()), &mut state, &mut one);
             let nothing = Exact::new(vec![0; 3]);
-            let mut draw = || series.noise().release(&nothing, &mut other).values().to_vec();
+            let mut draw = || {
+                series
+                    .noise()
+                    .release(&nothing, &mut other)
+                    .values()
+                    .to_vec()
+            };
             let noise = series.correlation().correlate(&mut memory, &mut draw);
-            noisy.push((0..3).map(|i| (pane[i] << series.bits()) + noise[i]).collect());
+            noisy.push(
+                (0..3)
+                    .map(|i| (pane[i] << series.bits()) + noise[i])
+                    .collect(),
+            );
             let half = (1_i128 << series.bits()) >> 1;
-            let sum = |i| (noisy.iter().rev().take(over).map(|vector| vector[i]).sum::<i128>() + half) >> series.bits();
-            assert_eq!(published.values(), [sum(0), sum(1), sum(2)], "{:?} {t}", series.over());
+            let sum = |i| {
+                (noisy
+                    .iter()
+                    .rev()
+                    .take(over)
+                    .map(|vector| vector[i])
+                    .sum::<i128>()
+                    + half)
+                    >> series.bits()
+            };
+            assert_eq!(
+                published.values(),
+                [sum(0), sum(1), sum(2)],
+                "{:?} {t}",
+                series.over()
+            );
         }
         assert_eq!(state.step(), 200);
         let extreme = Exact::new(vec![i128::MAX, i128::MIN, 0]);
@@ -474,7 +774,11 @@ fn a_state_has_no_pane_that_no_step_needs_and_one_of_the_first_version_goes_on()
     let mut generator = Generator::frozen([8; 32]);
     let mut panes = Vec::new();
     for t in 0..12_usize {
-        series.step(&Exact::new(vec![1000 + t as i128; 3]), &mut state, &mut generator);
+        series.step(
+            &Exact::new(vec![1000 + t as i128; 3]),
+            &mut state,
+            &mut generator,
+        );
         let bytes = state.to_bytes(&series);
         assert_eq!(bytes.len(), HEAD + (noise + 3) * VECTOR + 16);
         let vectors: Vec<&[u8]> = bytes[HEAD..bytes.len() - 16].chunks_exact(VECTOR).collect();
@@ -500,18 +804,40 @@ fn bytes_that_are_damaged_or_of_another_series_are_refused() {
         let bytes = state.to_bytes(series);
         for (j, other) in all.iter().enumerate() {
             let read = State::from_bytes(other, &bytes);
-            assert!(if i == j { read.is_ok() } else { matches!(read, Err(Error::StateForeign)) });
+            assert!(if i == j {
+                read.is_ok()
+            } else {
+                matches!(read, Err(Error::StateForeign))
+            });
         }
         for at in 1..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 1 << (at % 8);
-            assert!(matches!(State::from_bytes(series, &wrong), Err(Error::StateDamaged)), "{at}");
-            assert!(matches!(State::from_bytes(series, &bytes[..at]), Err(Error::StateDamaged)), "{at}");
+            assert!(
+                matches!(State::from_bytes(series, &wrong), Err(Error::StateDamaged)),
+                "{at}"
+            );
+            assert!(
+                matches!(
+                    State::from_bytes(series, &bytes[..at]),
+                    Err(Error::StateDamaged)
+                ),
+                "{at}"
+            );
         }
-        assert!(matches!(State::from_bytes(series, &[]), Err(Error::StateDamaged)));
-        assert!(matches!(State::from_bytes(series, &[3, 3]), Err(Error::StateVersion { version: 3 })));
+        assert!(matches!(
+            State::from_bytes(series, &[]),
+            Err(Error::StateDamaged)
+        ));
+        assert!(matches!(
+            State::from_bytes(series, &[3, 3]),
+            Err(Error::StateVersion { version: 3 })
+        ));
         let shown = format!("{state:?} {:?}", series.correlation().memory(3));
-        assert!(shown.starts_with("State(3 values, step 5)") && shown.contains("vectors, step 0"), "{shown}");
+        assert!(
+            shown.starts_with("State(3 values, step 5)") && shown.contains("vectors, step 0"),
+            "{shown}"
+        );
     }
 }
 
@@ -525,7 +851,11 @@ fn odds(part: f64, n: usize, limit: f64) -> f64 {
     let mut far = limit;
     for _ in 0..60 {
         let middle = f64::midpoint(near, far);
-        if n as f64 * distance(middle) < (2.0 / ALARM).ln() { near = middle } else { far = middle }
+        if n as f64 * distance(middle) < (2.0 / ALARM).ln() {
+            near = middle
+        } else {
+            far = middle
+        }
     }
     far
 }
@@ -544,13 +874,23 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
         let mut published = vec![vec![0; RUNS]];
         for t in 0..PANES {
             let pane = Exact::new(vec![if t == 0 { change } else { 0 }; RUNS]);
-            published.push(series.step(&pane, &mut state, &mut generator).values().to_vec());
+            published.push(
+                series
+                    .step(&pane, &mut state, &mut generator)
+                    .values()
+                    .to_vec(),
+            );
         }
         let statistic = |run: usize| -> f64 {
             let noisy = |t: usize| (published[t + 1][run] - published[t][run]) as f64;
-            (0..PANES).map(|t| column[t] * (0..=t).map(|k| column[k] * noisy(t - k)).sum::<f64>()).sum()
+            (0..PANES)
+                .map(|t| column[t] * (0..=t).map(|k| column[k] * noisy(t - k)).sum::<f64>())
+                .sum()
         };
-        (0..RUNS).filter(|run| statistic(*run) > 3.0 * 2_f64.powi(30) * norm_squared).count() as f64 / RUNS as f64
+        (0..RUNS)
+            .filter(|run| statistic(*run) > 3.0 * 2_f64.powi(30) * norm_squared)
+            .count() as f64
+            / RUNS as f64
     };
     let with = come(change);
     let without = come(0);
@@ -560,7 +900,14 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
 #[test]
 fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
     let of = |claimed| {
-        series(WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian, claimed, 1, approximate("1", "0.01"), 64)
+        series(
+            WindowKind::Cumulative,
+            NoiseDistribution::DiscreteGaussian,
+            claimed,
+            1,
+            approximate("1", "0.01"),
+            64,
+        )
     };
     let found = epsilon_at_least(&of(1 << 30), 1 << 30, 0.01, 8);
     let wrong = epsilon_at_least(&of((7 << 30) / 10), 1 << 30, 0.01, 9);
@@ -571,23 +918,64 @@ fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
 
 #[test]
 fn a_series_that_cannot_be_is_refused_in_words() {
-    let of =
-        |over, law, change, price| Series::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err();
+    let of = |over, law, change, price| {
+        Series::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err()
+    };
     let gaussian = NoiseDistribution::DiscreteGaussian;
     for (error, words) in [
-        (of(WindowKind::Hopping { panes: 0 }, gaussian, 1, rho("1")), "a window of 0 panes"),
-        (of(WindowKind::Hopping { panes: 2049 }, NoiseDistribution::Ball, 1, pure("1")), "take 1 to 2048"),
+        (
+            of(WindowKind::Hopping { panes: 0 }, gaussian, 1, rho("1")),
+            "a window of 0 panes",
+        ),
+        (
+            of(
+                WindowKind::Hopping { panes: 2049 },
+                NoiseDistribution::Ball,
+                1,
+                pure("1"),
+            ),
+            "take 1 to 2048",
+        ),
         (of(LAST_24, gaussian, 0, rho("1")), "sensitivity of 0"),
         (of(LAST_24, gaussian, 1, rho("0")), "price of 0"),
-        (of(WindowKind::Cumulative, gaussian, 1, pure("1")), "needs a delta above 0"),
-        (of(WindowKind::Cumulative, gaussian, u64::MAX, rho("1")), "too large for a series"),
-        (of(WindowKind::Cumulative, gaussian, 1 << 60, rho("0.1")), "rho of 0.0999"),
-        (of(WindowKind::Cumulative, NoiseDistribution::DiscreteLaplace, 1, pure("0")), "price of 0"),
+        (
+            of(WindowKind::Cumulative, gaussian, 1, pure("1")),
+            "needs a delta above 0",
+        ),
+        (
+            of(WindowKind::Cumulative, gaussian, u64::MAX, rho("1")),
+            "too large for a series",
+        ),
+        (
+            of(WindowKind::Cumulative, gaussian, 1 << 60, rho("0.1")),
+            "rho of 0.0999",
+        ),
+        (
+            of(
+                WindowKind::Cumulative,
+                NoiseDistribution::DiscreteLaplace,
+                1,
+                pure("0"),
+            ),
+            "price of 0",
+        ),
     ] {
         assert!(error.to_string().contains(words), "{error}");
     }
     // Nearly all of the largest noise there can be is needed for the least price there can be.
     let price = approximate("0.000000000001", "0.00000000002");
-    let error = Series::calibrated(WindowKind::Cumulative, gaussian, Sensitivity(1), 1000, 1, price, 4096).unwrap_err();
-    assert!(matches!(error, Error::Rounding { least: 4096, .. }), "{error}");
+    let error = Series::calibrated(
+        WindowKind::Cumulative,
+        gaussian,
+        Sensitivity(1),
+        1000,
+        1,
+        price,
+        4096,
+    )
+    .unwrap_err();
+    assert!(
+        matches!(error, Error::Rounding { least: 4096, .. }),
+        "{error}"
+    );
 }

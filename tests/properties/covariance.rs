@@ -30,7 +30,10 @@ const CASES: [Case; 7] = [
 ];
 
 fn matrix(bandwidths: &[f64], correlations: &[f64]) -> Vec<Vec<f64>> {
-    let mut rows: Vec<Vec<f64>> = bandwidths.iter().map(|b| bandwidths.iter().map(|c| b * c).collect()).collect();
+    let mut rows: Vec<Vec<f64>> = bandwidths
+        .iter()
+        .map(|b| bandwidths.iter().map(|c| b * c).collect())
+        .collect();
     let pairs = [(0, 1), (0, 2), (1, 2)];
     for ((i, j), correlation) in pairs.into_iter().zip(correlations) {
         rows[i][j] *= correlation;
@@ -56,10 +59,19 @@ fn evaluate(density: &CovarianceDensity, records: &[Record]) -> Exact {
 
 /// The difference that the records of `pair` make beside `others`, the second one only if a
 /// record is replaced.
-fn difference(density: &CovarianceDensity, others: &[Record], pair: &[Record; 2], adjacency: Adjacency) -> [u128; 3] {
+fn difference(
+    density: &CovarianceDensity,
+    others: &[Record],
+    pair: &[Record; 2],
+    adjacency: Adjacency,
+) -> [u128; 3] {
     let beside = |record: &[Record]| evaluate(density, &[others, record].concat());
     let one = beside(&pair[..1]);
-    let other = beside(if adjacency == Adjacency::ReplaceOne { &pair[1..] } else { &[] });
+    let other = beside(if adjacency == Adjacency::ReplaceOne {
+        &pair[1..]
+    } else {
+        &[]
+    });
     change::between(&one, &other)
 }
 
@@ -67,7 +79,9 @@ fn difference(density: &CovarianceDensity, others: &[Record], pair: &[Record; 2]
 fn tightness((bandwidths, correlations, degree): Case, adjacency: Adjacency) -> [f64; 3] {
     let density = CovarianceDensity::new(&matrix(bandwidths, correlations), degree).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let others: Vec<Record> = (0..20).map(|_| bandwidths.iter().map(|_| rng.random()).collect()).collect();
+    let others: Vec<Record> = (0..20)
+        .map(|_| bandwidths.iter().map(|_| rng.random()).collect())
+        .collect();
     let claimed = change::claims(&density, adjacency, 1);
     [0, 1, 2].map(|norm| {
         let start = |i: usize, rng: &mut ChaCha20Rng| {
@@ -78,7 +92,12 @@ fn tightness((bandwidths, correlations, degree): Case, adjacency: Adjacency) -> 
                 1 => (x * k).round() / k,
                 _ => x.round(),
             };
-            [(); 2].map(|()| bandwidths.iter().map(|_| snap(rng.random())).collect::<Record>())
+            [(); 2].map(|()| {
+                bandwidths
+                    .iter()
+                    .map(|_| snap(rng.random()))
+                    .collect::<Record>()
+            })
         };
         let change = |pair: &[Record; 2]| difference(&density, &others, pair, adjacency)[norm];
         let starts: Vec<_> = (0..45).map(|i| start(i, &mut rng)).collect();
@@ -87,7 +106,10 @@ fn tightness((bandwidths, correlations, degree): Case, adjacency: Adjacency) -> 
         for round in 0..90 {
             let step = 0.3 * 0.94_f64.powi(round);
             let moved = best.clone().map(|record| {
-                record.iter().map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0)).collect()
+                record
+                    .iter()
+                    .map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0))
+                    .collect()
             });
             let changed = change(&moved);
             if changed > found {
@@ -103,8 +125,14 @@ fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
     for case in CASES {
         let found = tightness(case, Adjacency::AddRemove);
         println!("add-remove {case:?}: {found:.4?} of the claim");
-        assert!(found.iter().all(|found| (0.97..=1.0).contains(found)), "{case:?}: {found:?}");
-        assert!(found.iter().all(|found| found / 0.7 > 1.0), "a claim 30 % too small would be found out: {found:?}");
+        assert!(
+            found.iter().all(|found| (0.97..=1.0).contains(found)),
+            "{case:?}: {found:?}"
+        );
+        assert!(
+            found.iter().all(|found| found / 0.7 > 1.0),
+            "a claim 30 % too small would be found out: {found:?}"
+        );
     }
 }
 
@@ -115,12 +143,25 @@ fn no_replacement_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() 
         let found = tightness(case, Adjacency::ReplaceOne);
         let [sum, sup, length] = found;
         println!("replace-one {case:?}: {found:.4?} of the claim");
-        assert!(found.iter().all(|found| *found <= 1.0), "{case:?}: {found:?}");
+        assert!(
+            found.iter().all(|found| *found <= 1.0),
+            "{case:?}: {found:?}"
+        );
         // Two wide kernels in 3-D share most lattice points, and there are too many pairs of cells to look for the widest:
         // the claim is that of two kernels that share none, and 0.80 of it is found.
-        let near = if bandwidths == [0.3, 0.4, 0.35] { 0.75 } else { 0.95 };
-        assert!(sum > near && sup > 0.95 && length > near, "{case:?}: {found:?}");
-        assert!(found.iter().all(|found| found / 0.7 > 1.0), "a claim 30 % too small would be found out: {found:?}");
+        let near = if bandwidths == [0.3, 0.4, 0.35] {
+            0.75
+        } else {
+            0.95
+        };
+        assert!(
+            sum > near && sup > 0.95 && length > near,
+            "{case:?}: {found:?}"
+        );
+        assert!(
+            found.iter().all(|found| found / 0.7 > 1.0),
+            "a claim 30 % too small would be found out: {found:?}"
+        );
     }
 }
 
@@ -130,22 +171,42 @@ fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
         let (bandwidths, correlations, degree) = case;
         let h = matrix(bandwidths, correlations);
         let density = CovarianceDensity::new(&h, degree).unwrap();
-        let claimed = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
+        let claimed =
+            density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
         let ratio = claimed / lattice_sum(&h, degree).unwrap();
         println!("{case:?}: {ratio:.4} of the closed form");
-        assert!(ratio < 1.01_f64.powi(bandwidths.len() as i32), "{case:?}: {ratio}");
+        assert!(
+            ratio < 1.01_f64.powi(bandwidths.len() as i32),
+            "{case:?}: {ratio}"
+        );
         // The closed form counts lattice points outside the cube too, which wide kernels reach.
-        assert!(ratio > 0.98 || bandwidths.iter().any(|b| *b > 0.15), "{case:?}: {ratio}");
+        assert!(
+            ratio > 0.98 || bandwidths.iter().any(|b| *b > 0.15),
+            "{case:?}: {ratio}"
+        );
         let both = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64 * density.unit();
         assert!(both <= 2.0 * claimed, "{case:?}");
         // The square of a kernel is one of half its covariance, its peak's `2^(-l/2)` times as large.
-        let half: Vec<Vec<f64>> = h.iter().map(|row| row.iter().map(|entry| entry / 2.0).collect()).collect();
-        let peaks = lattice_sum(&half, degree).unwrap() * peak(&h) / 2.0_f64.powf(bandwidths.len() as f64 / 2.0);
-        let length = density.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64 * density.unit();
+        let half: Vec<Vec<f64>> = h
+            .iter()
+            .map(|row| row.iter().map(|entry| entry / 2.0).collect())
+            .collect();
+        let peaks = lattice_sum(&half, degree).unwrap() * peak(&h)
+            / 2.0_f64.powf(bandwidths.len() as f64 / 2.0);
+        let length = density
+            .euclidean_sensitivity(Adjacency::AddRemove, 1)
+            .unwrap() as f64
+            * density.unit();
         let ratio = length / peaks.sqrt();
         println!("{case:?}: {ratio:.4} of the closed form in the 2-norm");
-        assert!(ratio < 1.01_f64.powi(bandwidths.len() as i32), "{case:?}: {ratio}");
-        assert!(ratio > 0.98 || bandwidths.iter().any(|b| *b > 0.15), "{case:?}: {ratio}");
+        assert!(
+            ratio < 1.01_f64.powi(bandwidths.len() as i32),
+            "{case:?}: {ratio}"
+        );
+        assert!(
+            ratio > 0.98 || bandwidths.iter().any(|b| *b > 0.15),
+            "{case:?}: {ratio}"
+        );
     }
 }
 
@@ -155,11 +216,23 @@ fn a_thin_kernel_changes_more_than_the_product_of_its_axes() {
     let b = 0.05;
     let k = 20;
     let density = CovarianceDensity::new(&matrix(&[b, b], &[0.97]), k).unwrap();
-    let axis: f64 =
-        (-40..=40).map(|j| (-0.5 * (f64::from(j) / (b * f64::from(k))).powi(2)).exp() / ((2.0 * PI).sqrt() * b)).sum();
-    let found = difference(&density, &[], &[vec![0.5, 0.5], vec![]], Adjacency::AddRemove)[0] as f64 * density.unit();
+    let axis: f64 = (-40..=40)
+        .map(|j| {
+            (-0.5 * (f64::from(j) / (b * f64::from(k))).powi(2)).exp() / ((2.0 * PI).sqrt() * b)
+        })
+        .sum();
+    let found = difference(
+        &density,
+        &[],
+        &[vec![0.5, 0.5], vec![]],
+        Adjacency::AddRemove,
+    )[0] as f64
+        * density.unit();
     let claimed = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
-    println!("found {found:.1}, claimed {claimed:.1}, the product of the axes {:.1}", axis * axis);
+    println!(
+        "found {found:.1}, claimed {claimed:.1}, the product of the axes {:.1}",
+        axis * axis
+    );
     assert!((axis * axis - 400.0).abs() < 1.0);
     assert!((claimed / 652.0 - 1.0).abs() < 0.02 && found > 0.97 * claimed && found <= claimed);
 }
@@ -170,18 +243,27 @@ fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
     let text = include_str!("../data/covariance.txt");
     for line in text.lines() {
         let name = line.split('|').next().unwrap();
-        let parts: Vec<Vec<f64>> =
-            line.split('|').skip(1).map(|part| part.split(' ').map(|n| n.parse().unwrap()).collect()).collect();
-        let [degree, h, records, expected] = &parts[..] else { panic!("{line}") };
+        let parts: Vec<Vec<f64>> = line
+            .split('|')
+            .skip(1)
+            .map(|part| part.split(' ').map(|n| n.parse().unwrap()).collect())
+            .collect();
+        let [degree, h, records, expected] = &parts[..] else {
+            panic!("{line}")
+        };
         let axes = if h.len() == 4 { 2 } else { 3 };
-        let rows = |flat: &[f64]| -> Vec<Vec<f64>> { flat.chunks(axes).map(<[f64]>::to_vec).collect() };
+        let rows =
+            |flat: &[f64]| -> Vec<Vec<f64>> { flat.chunks(axes).map(<[f64]>::to_vec).collect() };
         let density = CovarianceDensity::new(&rows(h), degree[0] as u32).unwrap();
         let records = rows(records);
         let exact = evaluate(&density, &records);
         assert_eq!(exact.opened().len(), expected.len());
         let peak = density.unit() * 2_f64.powi(32);
         let values = exact.opened();
-        let errors = values.iter().zip(expected).map(|(v, e)| (*v as f64 * density.unit() - e).abs());
+        let errors = values
+            .iter()
+            .zip(expected)
+            .map(|(v, e)| (*v as f64 * density.unit() - e).abs());
         let error = errors.fold(0.0, f64::max) / peak / records.len() as f64;
         println!("{name}: {error:.1e} of a peak a record");
         assert!(error < 2.5e-4 * axes as f64, "{name}: {error}");
@@ -217,9 +299,11 @@ fn single(density: &CovarianceDensity, h: &[Vec<f64>], k: usize, record: &Record
 
 #[test]
 fn the_intensity_of_one_record_has_mass_one() {
-    for (bandwidths, correlations, degree) in
-        [(&[0.07, 0.05][..], &[0.6][..], 60), (&[0.09, 0.09], &[-0.9], 99), (&[0.1, 0.1, 0.1], &[0.3, 0.2, -0.2], 14)]
-    {
+    for (bandwidths, correlations, degree) in [
+        (&[0.07, 0.05][..], &[0.6][..], 60),
+        (&[0.09, 0.09], &[-0.9], 99),
+        (&[0.1, 0.1, 0.1], &[0.3, 0.2, -0.2], 14),
+    ] {
         let density = CovarianceDensity::new(&matrix(bandwidths, correlations), degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
         let sum: i128 = evaluate(&density, &[record]).opened().iter().sum();
@@ -237,7 +321,8 @@ fn the_order_and_the_labels_of_records_do_not_matter() {
     let exact = evaluate(&density, &records).opened();
     records.reverse();
     let spec = density.accumulator();
-    let labelled = density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.7))));
+    let labelled =
+        density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.7))));
     assert_eq!(labelled.opened(), exact);
     assert_ne!(evaluate(&density, &records[1..]).opened(), exact);
 }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use bernstream_noise::Exact;
 use bernstream_noise::Mechanism;
 use bernstream_noise::calibrate::Scale;
-use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_noise::noise::{
+    DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall,
+};
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Epsilon;
@@ -16,11 +18,23 @@ use crate::statistics::{TWO_SIDED, chi_square, exponential_mean_range};
 const DRAWS: usize = 1 << 20;
 
 fn ball_noise(distance: u64, price: Epsilon) -> Mechanism {
-    Mechanism::calibrated(NoiseDistribution::Ball, Sensitivity(distance), 1, Price::Pure(price)).unwrap()
+    Mechanism::calibrated(
+        NoiseDistribution::Ball,
+        Sensitivity(distance),
+        1,
+        Price::Pure(price),
+    )
+    .unwrap()
 }
 
 fn gaussian_noise(distance: u64, values: usize, price: Price) -> Mechanism {
-    Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(distance), values, price).unwrap()
+    Mechanism::calibrated(
+        NoiseDistribution::DiscreteGaussian,
+        Sensitivity(distance),
+        values,
+        price,
+    )
+    .unwrap()
 }
 
 /// `n` balls of `N` coordinates each.
@@ -45,7 +59,9 @@ fn ball_density<const N: usize>(x: &[f64; N], scale: f64) -> f64 {
 /// What `f` gives for the points of a cube of `side^N` whole numbers that begins at `from`.
 fn for_each_point<const N: usize>(from: [i128; N], side: usize, mut f: impl FnMut([i128; N])) {
     for at in 0..side.pow(N as u32) {
-        f(std::array::from_fn(|i| from[i] + (at / side.pow(i as u32) % side) as i128));
+        f(std::array::from_fn(|i| {
+            from[i] + (at / side.pow(i as u32) % side) as i128
+        }));
     }
 }
 
@@ -68,7 +84,9 @@ fn balls_misfit<const N: usize>(balls: &[[i128; N]], scale: u64, side: usize, re
     let half = side as i128 / 2;
     let mut counts = HashMap::new();
     for values in balls {
-        *counts.entry(values.map(|z| (z + half).div_euclid(wide))).or_insert(0.0) += 1.0;
+        *counts
+            .entry(values.map(|z| (z + half).div_euclid(wide)))
+            .or_insert(0.0) += 1.0;
     }
     let n = balls.len() as f64;
     let mut bins = Vec::new();
@@ -76,9 +94,14 @@ fn balls_misfit<const N: usize>(balls: &[[i128; N]], scale: u64, side: usize, re
         let mass = ball_mass(cube.map(|c| c * wide - half), side, scale as f64, 8);
         bins.push((counts.get(&cube).copied().unwrap_or(0.0), n * mass));
     });
-    let inside = bins.iter().fold((0.0, 0.0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1));
+    let inside = bins
+        .iter()
+        .fold((0.0, 0.0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1));
     bins.push((n - inside.0, n - inside.1));
-    assert!(bins.iter().all(|bin| bin.1 > 15.0), "cells too small to judge");
+    assert!(
+        bins.iter().all(|bin| bin.1 > 15.0),
+        "cells too small to judge"
+    );
     chi_square(&bins)
 }
 
@@ -100,15 +123,24 @@ fn balls_of_a_wrong_scale_or_shape_are_found_out() {
     assert!(balls_misfit(&found, 160, 41, 6) < 1.0);
     assert!(balls_misfit(&found, 208, 41, 6) > 1.0 && balls_misfit(&found, 112, 41, 6) > 1.0);
     // Coordinates of different balls, and a length for one dimension less.
-    let mixed: Vec<[i128; 2]> = found.windows(2).map(|pair| [pair[0][0], pair[1][1]]).collect();
+    let mixed: Vec<[i128; 2]> = found
+        .windows(2)
+        .map(|pair| [pair[0][0], pair[1][1]])
+        .collect();
     assert!(balls_misfit(&mixed, 160, 41, 6) > 1.0);
-    let short: Vec<[i128; 2]> =
-        balls::<1>(160, 46, DRAWS / 8).chunks_exact(2).map(|pair| [pair[0][0], pair[1][0]]).collect();
+    let short: Vec<[i128; 2]> = balls::<1>(160, 46, DRAWS / 8)
+        .chunks_exact(2)
+        .map(|pair| [pair[0][0], pair[1][0]])
+        .collect();
     assert!(balls_misfit(&short, 160, 41, 6) > 1.0);
 }
 
 fn euclidean(values: &[i128], scale: u64) -> f64 {
-    values.iter().map(|z| (*z as f64 / scale as f64).powi(2)).sum::<f64>().sqrt()
+    values
+        .iter()
+        .map(|z| (*z as f64 / scale as f64).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// How far the lengths of balls are from `Gamma(N)`: more than 1 rejects.
@@ -124,8 +156,12 @@ fn lengths_misfit<const N: usize>(balls: &[[i128; N]], scale: u64) -> f64 {
         bins[bin].0 += 1.0;
     }
     for (i, bin) in bins.iter_mut().enumerate() {
-        bin.1 =
-            (0..64).map(|j| density((i as f64 + (f64::from(j) + 0.5) / 64.0) * width)).sum::<f64>() * n * width / 64.0;
+        bin.1 = (0..64)
+            .map(|j| density((i as f64 + (f64::from(j) + 0.5) / 64.0) * width))
+            .sum::<f64>()
+            * n
+            * width
+            / 64.0;
     }
     // Neighbours share a bin until 20 are expected there.
     let mut shared = vec![(0.0, 0.0)];
@@ -165,7 +201,10 @@ fn the_lengths_of_balls_are_sums_of_exponentials() {
             .iter()
             .map(|values| (values[i] as f64 / scale as f64 / euclidean(values, scale)).powi(2))
             .sum::<f64>();
-        assert!((share / 2_000.0 - 1.0 / n).abs() < TWO_SIDED * deviation, "coordinate {i}: {share}");
+        assert!(
+            (share / 2_000.0 - 1.0 / n).abs() < TWO_SIDED * deviation,
+            "coordinate {i}: {share}"
+        );
     }
 }
 
@@ -195,21 +234,36 @@ fn balls_point_everywhere_alike() {
         let mut values = [0; 2];
         cube.fill(&mut generator, &mut values);
         let [x, y] = values;
-        corners[((y as f64).atan2(x as f64) / std::f64::consts::TAU * 16.0 + 8.0) as usize % 16].0 += 1.0;
+        corners[((y as f64).atan2(x as f64) / std::f64::consts::TAU * 16.0 + 8.0) as usize % 16]
+            .0 += 1.0;
     }
     assert!(chi_square(&corners) > 1.0);
 }
 
 #[test]
 fn large_balls_have_the_mean_length_and_even_low_bits() {
-    for (seed, scale) in [(51, 1 << 40), (52, 16 * ((1 << 41) + 12_345)), (53, Scale::LARGEST)] {
+    for (seed, scale) in [
+        (51, 1 << 40),
+        (52, 16 * ((1 << 41) + 12_345)),
+        (53, Scale::LARGEST),
+    ] {
         let balls = balls::<9>(scale, seed, 10_000);
-        let mean = balls.iter().map(|values| euclidean(values, scale)).sum::<f64>() / 10_000.0;
+        let mean = balls
+            .iter()
+            .map(|values| euclidean(values, scale))
+            .sum::<f64>()
+            / 10_000.0;
         let range = exponential_mean_range(9 * 10_000);
-        assert!(range.contains(&(mean / 9.0)), "scale {scale}: {mean} outside {range:?} times 9");
+        assert!(
+            range.contains(&(mean / 9.0)),
+            "scale {scale}: {mean} outside {range:?} times 9"
+        );
         assert!(!range.contains(&(mean / 9.0 * 1.3)) && !range.contains(&(mean / 9.0 / 1.3)));
         let mut low = [(0.0, 9.0 * 10_000.0 / 256.0); 256];
-        balls.iter().flatten().for_each(|z| low[(z & 255) as usize].0 += 1.0);
+        balls
+            .iter()
+            .flatten()
+            .for_each(|z| low[(z & 255) as usize].0 += 1.0);
         assert!(chi_square(&low) < 1.0, "low bits");
     }
 }
@@ -219,7 +273,11 @@ fn largest_odds<const N: usize>(shift: [i128; N], scale: f64, reach: i128) -> f6
     let mut odds: f64 = 0.0;
     for_each_point([-reach; N], 2 * reach as usize + 1, |z| {
         let moved: [i128; N] = std::array::from_fn(|i| z[i] - shift[i]);
-        odds = odds.max((ball_mass(z, 1, scale, 4) / ball_mass(moved, 1, scale, 4)).ln().abs());
+        odds = odds.max(
+            (ball_mass(z, 1, scale, 4) / ball_mass(moved, 1, scale, 4))
+                .ln()
+                .abs(),
+        );
     });
     odds
 }
@@ -228,13 +286,26 @@ fn largest_odds<const N: usize>(shift: [i128; N], scale: f64, reach: i128) -> f6
 /// with 30 % less noise some tell more.
 #[test]
 fn the_odds_of_neighbours_under_a_ball_are_those_of_the_price() {
-    let scale = |distance: u64| ball_noise(distance, "1.00000001".parse().unwrap()).scale().units() as f64;
+    let scale = |distance: u64| {
+        ball_noise(distance, "1.00000001".parse().unwrap())
+            .scale()
+            .units() as f64
+    };
     for (found, less) in [
-        (largest_odds([80], scale(80), 200), largest_odds([80], 0.7 * scale(80), 200)),
-        (largest_odds([48, -64], scale(80), 100), largest_odds([48, -64], 0.7 * scale(80), 100)),
+        (
+            largest_odds([80], scale(80), 200),
+            largest_odds([80], 0.7 * scale(80), 200),
+        ),
+        (
+            largest_odds([48, -64], scale(80), 100),
+            largest_odds([48, -64], 0.7 * scale(80), 100),
+        ),
     ] {
         println!("a price of 1: {found:.4}, with 30 % less noise {less:.4}");
-        assert!((0.99..=1.000_000_011).contains(&found) && less > 1.4, "{found} {less}");
+        assert!(
+            (0.99..=1.000_000_011).contains(&found) && less > 1.4,
+            "{found} {less}"
+        );
     }
     // The same from draws: the half-plane behind the one neighbour, seen from the other.
     let odds = |scale: u64, seed: u8| -> f64 {
@@ -245,19 +316,25 @@ fn the_odds_of_neighbours_under_a_ball_are_those_of_the_price() {
     let right = odds(80, 54);
     let small = odds(48, 55);
     println!("from draws {right:.3}, with 40 % less noise {small:.3}");
-    assert!((0.5..1.02).contains(&right) && small > 1.02, "{right} {small}");
+    assert!(
+        (0.5..1.02).contains(&right) && small > 1.02,
+        "{right} {small}"
+    );
 }
 
 fn gaussians(sigma: u64, seed: u8, n: usize) -> Vec<i128> {
     let mut values = vec![0; n];
-    DiscreteGaussian::new(Scale::new(sigma).unwrap()).fill(&mut Generator::frozen([seed; 32]), &mut values);
+    DiscreteGaussian::new(Scale::new(sigma).unwrap())
+        .fill(&mut Generator::frozen([seed; 32]), &mut values);
     values
 }
 
 /// The discrete Gaussian law on `-most..=most`.
 fn gaussian_law(sigma: f64, most: i128) -> Vec<f64> {
     let weight = |z: i128| (-(z as f64 / sigma).powi(2) / 2.0).exp();
-    let whole: f64 = (-(40.0 * sigma) as i128..=(40.0 * sigma) as i128).map(weight).sum();
+    let whole: f64 = (-(40.0 * sigma) as i128..=(40.0 * sigma) as i128)
+        .map(weight)
+        .sum();
     (-most..=most).map(|z| weight(z) / whole).collect()
 }
 
@@ -269,7 +346,10 @@ fn gaussian_misfit(draws: &[i128], sigma: u64) -> f64 {
     let mut bins: Vec<(f64, f64)> = law.iter().map(|p| (0.0, n * p)).collect();
     let mut outside = (0.0, n * (1.0 - law.iter().sum::<f64>()));
     for z in draws {
-        match usize::try_from(z + most).ok().and_then(|at| bins.get_mut(at)) {
+        match usize::try_from(z + most)
+            .ok()
+            .and_then(|at| bins.get_mut(at))
+        {
             Some(bin) => bin.0 += 1.0,
             None => outside.0 += 1.0,
         }
@@ -290,23 +370,41 @@ fn gaussians_have_the_discrete_law() {
     }
     // Laplace noise of the same deviation, and one that keeps both zeros.
     let mut laplace = vec![0; DRAWS / 8];
-    DiscreteLaplace::new(Scale::new(80).unwrap()).fill(&mut Generator::frozen([65; 32]), &mut laplace);
+    DiscreteLaplace::new(Scale::new(80).unwrap())
+        .fill(&mut Generator::frozen([65; 32]), &mut laplace);
     assert!(gaussian_misfit(&laplace, 112) > 1.0);
     let right = gaussians(16, 66, DRAWS);
-    let zeros: Vec<i128> = right.iter().copied().chain(right.iter().copied().filter(|z| *z == 0)).collect();
+    let zeros: Vec<i128> = right
+        .iter()
+        .copied()
+        .chain(right.iter().copied().filter(|z| *z == 0))
+        .collect();
     assert!(gaussian_misfit(&zeros, 16) > 1.0);
 }
 
 #[test]
 fn large_gaussians_have_their_moments_and_even_low_bits() {
     const N: usize = DRAWS / 4;
-    for (seed, sigma) in [(67, 1 << 40), (68, 16 * ((1 << 41) + 12_345)), (69, Scale::LARGEST)] {
+    for (seed, sigma) in [
+        (67, 1 << 40),
+        (68, 16 * ((1 << 41) + 12_345)),
+        (69, Scale::LARGEST),
+    ] {
         let draws = gaussians(sigma, seed, N);
-        let moment = |power: i32| draws.iter().map(|z| (*z as f64 / sigma as f64).powi(power)).sum::<f64>() / N as f64;
+        let moment = |power: i32| {
+            draws
+                .iter()
+                .map(|z| (*z as f64 / sigma as f64).powi(power))
+                .sum::<f64>()
+                / N as f64
+        };
         // Mean, square and fourth power with their variances.
         for (power, mean, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (4, 3.0, 96.0_f64)] {
             let found = moment(power);
-            assert!((found - mean).abs() < TWO_SIDED * (variance / N as f64).sqrt(), "{sigma}, power {power}: {found}");
+            assert!(
+                (found - mean).abs() < TWO_SIDED * (variance / N as f64).sqrt(),
+                "{sigma}, power {power}: {found}"
+            );
         }
         let reach = TWO_SIDED * (2.0 / N as f64).sqrt();
         assert!((moment(2) * 1.69 - 1.0).abs() > reach && (moment(2) / 1.69 - 1.0).abs() > reach);
@@ -340,19 +438,33 @@ fn gaussian_loss([x, y]: [i128; 2], sigma: f64, price: f64) -> (f64, f64) {
 #[test]
 fn neighbours_under_gaussians_lose_what_is_paid_for() {
     for shift in [[50, 0], [30, -40]] {
-        let sigma =
-            gaussian_noise(50, 2, Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.01".parse().unwrap() })
-                .scale()
-                .units();
+        let sigma = gaussian_noise(
+            50,
+            2,
+            Price::Approximate {
+                epsilon: "1".parse().unwrap(),
+                delta: "0.01".parse().unwrap(),
+            },
+        )
+        .scale()
+        .units();
         let found = gaussian_loss(shift, sigma as f64, 1.0).0;
         let less = gaussian_loss(shift, 0.7 * sigma as f64, 1.0).0;
         println!("a delta of 0.01: {found:.5}, with 30 % less noise {less:.5}");
-        assert!((0.004..=0.01).contains(&found) && less > 0.012, "{found} {less}");
-        let sigma = gaussian_noise(50, 1, Price::Concentrated("0.25".parse().unwrap())).scale().units();
+        assert!(
+            (0.004..=0.01).contains(&found) && less > 0.012,
+            "{found} {less}"
+        );
+        let sigma = gaussian_noise(50, 1, Price::Concentrated("0.25".parse().unwrap()))
+            .scale()
+            .units();
         let found = gaussian_loss(shift, sigma as f64, 1.0).1;
         let less = gaussian_loss(shift, 0.7 * sigma as f64, 1.0).1;
         println!("a rho of 0.25 at order 2: {found:.5}, with 30 % less noise {less:.5}");
-        assert!((0.35..=0.5 + 1e-9).contains(&found) && less > 0.6, "{found} {less}");
+        assert!(
+            (0.35..=0.5 + 1e-9).contains(&found) && less > 0.6,
+            "{found} {less}"
+        );
     }
 }
 
@@ -364,15 +476,32 @@ fn a_release_has_the_deviation_of_its_law() {
     let delta = "0.000000001".parse().unwrap();
     let exact = Exact::new(vec![7; VALUES]);
     let mut generator = Generator::frozen([70; 32]);
-    let gaussian = gaussian_noise(1 << 40, VALUES, Price::Approximate { epsilon: price, delta });
+    let gaussian = gaussian_noise(
+        1 << 40,
+        VALUES,
+        Price::Approximate {
+            epsilon: price,
+            delta,
+        },
+    );
     let ball = ball_noise(1 << 40, price);
     let mut deviation = |release: &dyn Fn(&mut Generator) -> Vec<i128>| -> f64 {
-        let square = |values: Vec<i128>| values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64;
-        ((0..400).map(|_| square(release(&mut generator))).sum::<f64>() / 400.0).sqrt() / f64::from(1 << 20).powi(2)
+        let square = |values: Vec<i128>| {
+            values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64
+        };
+        ((0..400)
+            .map(|_| square(release(&mut generator)))
+            .sum::<f64>()
+            / 400.0)
+            .sqrt()
+            / f64::from(1 << 20).powi(2)
     };
     let of_gaussian = deviation(&|generator| gaussian.release(&exact, generator).values().to_vec());
     let of_ball = deviation(&|generator| ball.release(&exact, generator).values().to_vec());
-    assert!((of_gaussian / 5.495_266 - 1.0).abs() < 0.03, "{of_gaussian}");
+    assert!(
+        (of_gaussian / 5.495_266 - 1.0).abs() < 0.03,
+        "{of_gaussian}"
+    );
     assert!((of_ball / 142.0_f64.sqrt() - 1.0).abs() < 0.03, "{of_ball}");
 }
 
@@ -380,9 +509,15 @@ fn a_release_has_the_deviation_of_its_law() {
 #[test]
 fn a_frozen_generator_draws_the_same_for_ever() {
     assert_eq!(gaussians(112, 42, 8), [-67, -33, -229, 25, 55, 64, 148, 25]);
-    assert_eq!(gaussians(1 << 40, 42, 2), [-666_352_113_398, -329_117_749_544]);
+    assert_eq!(
+        gaussians(1 << 40, 42, 2),
+        [-666_352_113_398, -329_117_749_544]
+    );
     assert_eq!(balls::<4>(112, 42, 1), [[39, -50, 330, -37]]);
-    assert_eq!(balls::<2>(1 << 40, 42, 1), [[-304_452_262_300, -593_556_544_789]]);
+    assert_eq!(
+        balls::<2>(1 << 40, 42, 1),
+        [[-304_452_262_300, -593_556_544_789]]
+    );
 }
 
 #[test]
@@ -392,7 +527,10 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
     let gaussian = gaussian_noise(1 << 40, 1, Price::Concentrated("0.01".parse().unwrap()));
     for seed in 0..16 {
         let mut generator = Generator::frozen([seed; 32]);
-        for noisy in [ball.release(&exact, &mut generator), gaussian.release(&exact, &mut generator)] {
+        for noisy in [
+            ball.release(&exact, &mut generator),
+            gaussian.release(&exact, &mut generator),
+        ] {
             assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);
         }
     }
@@ -405,7 +543,12 @@ fn a_vector_of_any_length_is_released_and_no_two_alike() {
     let mut generator = Generator::frozen([73; 32]);
     for n in [0, 1, 2, 63, 64, 65, 4096] {
         let exact = Exact::new(vec![0; n]);
-        let mut release = || [ball.release(&exact, &mut generator), gaussian.release(&exact, &mut generator)];
+        let mut release = || {
+            [
+                ball.release(&exact, &mut generator),
+                gaussian.release(&exact, &mut generator),
+            ]
+        };
         let first = release();
         let second = release();
         for (first, second) in first.iter().zip(&second) {

@@ -6,8 +6,8 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target as _;
 use bernstream_synopsis::description::{
-    Axis, Basis, Density, Description, KernelBasis, Noise, NoiseDistribution, PointKernel, Smoothing, Smoothness,
-    Target,
+    Axis, Basis, Density, Description, KernelBasis, Noise, NoiseDistribution, PointKernel,
+    Smoothing, Smoothness, Target,
 };
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, Sensitivity};
@@ -25,44 +25,68 @@ struct Window {
 impl Window {
     fn new(seed: u64, count: u32, bandwidth: f64) -> Self {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        let crowds: Vec<(f64, f64)> =
-            (0..3).map(|_| (rng.random_range(0.1..0.9), rng.random_range(0.02..0.15))).collect();
+        let crowds: Vec<(f64, f64)> = (0..3)
+            .map(|_| (rng.random_range(0.1..0.9), rng.random_range(0.02..0.15)))
+            .collect();
         let record = |i: u32| {
             let (centre, width) = crowds[i as usize % 3];
             (centre + width * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 1.0)
         };
-        Window { records: (0..count).map(record).collect(), bandwidth }
+        Window {
+            records: (0..count).map(record).collect(),
+            bandwidth,
+        }
     }
 
     fn at(&self, y: f64) -> f64 {
         let bump = |d: &f64| (-((y - d) / self.bandwidth).powi(2) / 2.0).exp();
-        self.records.iter().map(bump).sum::<f64>() / (self.bandwidth * (2.0 * std::f64::consts::PI).sqrt())
+        self.records.iter().map(bump).sum::<f64>()
+            / (self.bandwidth * (2.0 * std::f64::consts::PI).sqrt())
     }
 
     /// On a lattice of degree 40, at order 2, for noise of this scale.
     fn about(&self, law: NoiseDistribution, scale: f64) -> Description {
         let example = bernstream_synopsis::EXAMPLE;
         let mut about: Description = serde_json::from_str(example).expect("the example");
-        about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }];
+        about.domain = vec![Axis {
+            column: "x".to_owned(),
+            min: 0.0,
+            max: 1.0,
+        }];
         (about.degree, about.order) = (40, 2);
-        about.noise = Noise { law, scale, grid: scale * 1e-10, calibrated: Default::default() };
-        about.target =
-            Target::Density(Density { kernel: Smoothing::Bandwidths(vec![self.bandwidth]), divide_by: None });
+        about.noise = Noise {
+            law,
+            scale,
+            grid: scale * 1e-10,
+            calibrated: Default::default(),
+        };
+        about.target = Target::Density(Density {
+            kernel: Smoothing::Bandwidths(vec![self.bandwidth]),
+            divide_by: None,
+        });
         about
     }
 
     fn released(&self, scale: f64, seed: u64) -> Synopsis {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut laplace = || rng.sample::<f64, _>(Exp1) * if rng.random() { scale } else { -scale };
-        let values = (0..=40).map(|i| self.at(f64::from(i) / 40.0) + laplace()).collect();
-        Synopsis::new(self.about(NoiseDistribution::DiscreteLaplace, scale), values).expect("a synopsis")
+        let values = (0..=40)
+            .map(|i| self.at(f64::from(i) / 40.0) + laplace())
+            .collect();
+        Synopsis::new(
+            self.about(NoiseDistribution::DiscreteLaplace, scale),
+            values,
+        )
+        .expect("a synopsis")
     }
 
     /// The largest error over the domain.
     fn error(&self, synopsis: &Synopsis, by: impl Into<By>) -> f64 {
         let evaluator = synopsis.evaluator(by).expect("a reading");
-        let error =
-            |i: u32| (evaluator.evaluate(&[f64::from(i) / 300.0]).unwrap() - self.at(f64::from(i) / 300.0)).abs();
+        let error = |i: u32| {
+            (evaluator.evaluate(&[f64::from(i) / 300.0]).unwrap() - self.at(f64::from(i) / 300.0))
+                .abs()
+        };
         (0..=300).map(error).fold(0.0, f64::max)
     }
 }
@@ -90,9 +114,18 @@ fn raw_and_smoothed(epsilon: f64, told: f64) -> (f64, f64) {
 
 #[test]
 fn smoothing_gains_where_noise_rules_and_loses_nothing_where_it_does_not() {
-    for (epsilon, at_most) in [(0.01, 0.8), (0.03, 0.8), (0.1, 0.9), (1.0, 0.95), (30.0, 1.02)] {
+    for (epsilon, at_most) in [
+        (0.01, 0.8),
+        (0.03, 0.8),
+        (0.1, 0.9),
+        (1.0, 0.95),
+        (30.0, 1.02),
+    ] {
         let (raw, smoothed) = raw_and_smoothed(epsilon, 1.0);
-        assert!(smoothed < at_most * raw, "epsilon {epsilon}: raw {raw}, smoothed {smoothed}");
+        assert!(
+            smoothed < at_most * raw,
+            "epsilon {epsilon}: raw {raw}, smoothed {smoothed}"
+        );
     }
 }
 
@@ -100,7 +133,10 @@ fn smoothing_gains_where_noise_rules_and_loses_nothing_where_it_does_not() {
 fn a_scale_told_ten_times_too_small_loses_the_gain() {
     let (raw, smoothed) = raw_and_smoothed(0.03, 1.0);
     let (_, misled) = raw_and_smoothed(0.03, 0.1);
-    assert!(misled > 1.3 * smoothed, "raw {raw}, smoothed {smoothed}, misled {misled}");
+    assert!(
+        misled > 1.3 * smoothed,
+        "raw {raw}, smoothed {smoothed}, misled {misled}"
+    );
 }
 
 #[test]
@@ -120,25 +156,41 @@ fn the_posterior_deviation_is_that_of_the_error() {
             squares += (error / deviation).powi(2);
             all += 1;
         }
-        assert_eq!(synopsis.evaluator(2).unwrap().deviation(&[0.5]).unwrap(), None);
+        assert_eq!(
+            synopsis.evaluator(2).unwrap().deviation(&[0.5]).unwrap(),
+            None
+        );
     }
     let covered = inside as f64 / f64::from(all);
     let square = squares / f64::from(all);
-    assert!(covered > 0.9 && (0.4..1.5).contains(&square), "{covered} {square}");
+    assert!(
+        covered > 0.9 && (0.4..1.5).contains(&square),
+        "{covered} {square}"
+    );
 }
 
 /// `d` whitened coordinates with noise on them, published as kernel coefficients.
 #[test]
 fn kernel_functions_are_smoothed_too() {
-    let kernel = PointKernel::Gaussian { precision: vec![vec![1.0 / 0.06_f64.powi(2)]] };
+    let kernel = PointKernel::Gaussian {
+        precision: vec![vec![1.0 / 0.06_f64.powi(2)]],
+    };
     let points: Vec<Vec<f64>> = (0..=24).map(|i| vec![f64::from(i) / 24.0]).collect();
-    let basis = KernelBasis { kernel: kernel.clone(), points: points.clone() };
+    let basis = KernelBasis {
+        kernel: kernel.clone(),
+        points: points.clone(),
+    };
     // The Cholesky factor, by the book.
     let mut factor = vec![vec![0.0; 25]; 25];
     for i in 0..25 {
         for j in 0..=i {
-            let rest = kernel.value(&points[i], &points[j]) - (0..j).map(|m| factor[i][m] * factor[j][m]).sum::<f64>();
-            factor[i][j] = if i == j { rest.sqrt() } else { rest / factor[j][j] };
+            let rest = kernel.value(&points[i], &points[j])
+                - (0..j).map(|m| factor[i][m] * factor[j][m]).sum::<f64>();
+            factor[i][j] = if i == j {
+                rest.sqrt()
+            } else {
+                rest / factor[j][j]
+            };
         }
     }
     let mut raw = 0.0;
@@ -176,9 +228,16 @@ fn kernel_functions_are_smoothed_too() {
 fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
     const DRAWS: u32 = 1_500;
     let density = KernelDensity::diagonal(&[0.06], 15).unwrap();
-    let change = Sensitivity(density.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap());
+    let change = Sensitivity(
+        density
+            .euclidean_sensitivity(Adjacency::AddRemove, 1)
+            .unwrap(),
+    );
     for (law, price) in [
-        (NoiseDistribution::DiscreteGaussian, Price::Concentrated("0.5".parse().unwrap())),
+        (
+            NoiseDistribution::DiscreteGaussian,
+            Price::Concentrated("0.5".parse().unwrap()),
+        ),
         (NoiseDistribution::Ball, Price::Pure("1".parse().unwrap())),
     ] {
         let mechanism = Mechanism::calibrated(law, change, 15, price).unwrap();
@@ -188,7 +247,10 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
         let places = [0.0, 0.03, 0.5, 0.77, density.points().basis().points[6][0]];
         let mut seen = [(0.0, 0, 0); 5];
         // Bands know no values.
-        let band = Synopsis::new(about.clone(), vec![0.0; 15]).unwrap().pointwise(1).unwrap();
+        let band = Synopsis::new(about.clone(), vec![0.0; 15])
+            .unwrap()
+            .pointwise(1)
+            .unwrap();
         let stated = places.map(|y| band.deviation(&[y]).unwrap());
         for _ in 0..DRAWS {
             let noisy = mechanism.release(&Exact::new(vec![0; 15]), &mut generator);
@@ -206,8 +268,15 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
         }
         for ((square, covered, louder), stated) in seen.into_iter().zip(stated) {
             // Six deviations of a count, and of a mean of squares.
-            assert!((1_374..=1_475).contains(&covered) && louder < 1_374, "{law:?}: {covered} {louder}");
-            assert!((square.sqrt() / stated - 1.0).abs() < 0.13, "{law:?}: {} {stated}", square.sqrt());
+            assert!(
+                (1_374..=1_475).contains(&covered) && louder < 1_374,
+                "{law:?}: {covered} {louder}"
+            );
+            assert!(
+                (square.sqrt() / stated - 1.0).abs() < 0.13,
+                "{law:?}: {} {stated}",
+                square.sqrt()
+            );
         }
     }
 }
@@ -230,7 +299,10 @@ fn pointwise_bands_cover_at_a_point_and_are_far_narrower_than_simultaneous_ones(
         }
     }
     // Three deviations of a count of 1,900; the band of Laplace noise is up to 8 % too wide, so at most 1,933 or so.
-    assert!(covered.iter().all(|count| (1_871..1_960).contains(count)), "{covered:?}");
+    assert!(
+        covered.iter().all(|count| (1_871..1_960).contains(count)),
+        "{covered:?}"
+    );
     assert!(louder.iter().all(|count| *count < 1_850), "{louder:?}");
 }
 
@@ -240,7 +312,11 @@ fn the_nearest_point_is_a_step_function_through_the_values() {
     let synopsis = window.released(1.0, 5);
     let nearest = synopsis.evaluator(By::Nearest).unwrap();
     for (y, index) in [(0.0, 0), (0.012, 0), (0.013, 1), (0.5, 20), (1.0, 40)] {
-        assert_eq!(nearest.evaluate(&[y]).unwrap(), synopsis.values()[index], "{y}");
+        assert_eq!(
+            nearest.evaluate(&[y]).unwrap(),
+            synopsis.values()[index],
+            "{y}"
+        );
     }
     // Interpolation goes through exact values, all but.
     let exact = window.released(1e-9, 5);
@@ -259,9 +335,15 @@ fn readings_that_values_do_not_allow_are_refused() {
     }
     about.basis = Basis::Cosine { frequencies: 3 };
     let moments = Synopsis::new(about, vec![1.0; 3]).unwrap();
-    assert!(matches!(moments.evaluator(By::Posterior), Err(Error::NoFunction)));
+    assert!(matches!(
+        moments.evaluator(By::Posterior),
+        Err(Error::NoFunction)
+    ));
     assert!(matches!(moments.half_width(&[0.5]), Err(Error::NoFunction)));
-    assert!(matches!(moments.pointwise_half_width(&[0.5]), Err(Error::NoFunction)));
+    assert!(matches!(
+        moments.pointwise_half_width(&[0.5]),
+        Err(Error::NoFunction)
+    ));
 }
 
 #[test]
@@ -270,18 +352,39 @@ fn a_proper_density_is_nowhere_negative_and_integrates_to_one_and_its_distributi
     let synopsis = window.released(400.0, 7);
     let raw = synopsis.evaluator(2).unwrap();
     let points: Vec<f64> = (0..2_000).map(|i| (f64::from(i) + 0.5) / 2_000.0).collect();
-    assert!(points.iter().any(|y| raw.evaluate(&[*y]).unwrap() < 0.0), "noise that shows");
+    assert!(
+        points.iter().any(|y| raw.evaluate(&[*y]).unwrap() < 0.0),
+        "noise that shows"
+    );
     let proper = raw.clone().proper().unwrap();
-    let values: Vec<f64> = points.iter().map(|y| proper.evaluate(&[*y]).unwrap()).collect();
+    let values: Vec<f64> = points
+        .iter()
+        .map(|y| proper.evaluate(&[*y]).unwrap())
+        .collect();
     assert!(values.iter().all(|value| *value >= 0.0));
     assert!((values.iter().sum::<f64>() / 2_000.0 - 1.0).abs() < 1e-3);
     let cumulative = raw.cumulative().unwrap();
-    let values: Vec<f64> = points.iter().map(|y| cumulative.evaluate(&[*y]).unwrap()).collect();
+    let values: Vec<f64> = points
+        .iter()
+        .map(|y| cumulative.evaluate(&[*y]).unwrap())
+        .collect();
     assert!(values.windows(2).all(|pair| pair[0] <= pair[1] + 1e-12));
-    assert_eq!((cumulative.evaluate(&[0.0]).unwrap(), cumulative.evaluate(&[1.0]).unwrap()), (0.0, 1.0));
+    assert_eq!(
+        (
+            cumulative.evaluate(&[0.0]).unwrap(),
+            cumulative.evaluate(&[1.0]).unwrap()
+        ),
+        (0.0, 1.0)
+    );
     let nothing = Synopsis::new(synopsis.description().clone(), vec![-1.0; 41]).unwrap();
-    assert!(matches!(nothing.evaluator(1).unwrap().proper(), Err(Error::NoMass { .. })));
-    assert!(matches!(nothing.evaluator(1).unwrap().cumulative(), Err(Error::NoMass { .. })));
+    assert!(matches!(
+        nothing.evaluator(1).unwrap().proper(),
+        Err(Error::NoMass { .. })
+    ));
+    assert!(matches!(
+        nothing.evaluator(1).unwrap().cumulative(),
+        Err(Error::NoMass { .. })
+    ));
 }
 
 /// Sums of bumps of a known norm, curvature and slope, at every order: the declared bound holds, 30 % less does not where it is
@@ -291,49 +394,94 @@ fn the_approximation_is_within_its_declared_bound() {
     let about = Window::new(1, 0, 0.1).about(NoiseDistribution::DiscreteLaplace, 1.0);
     // A parabola has the same curvature everywhere: the bound is its error, at every point.
     let parabola = |y: f64| 3.0 * y * y;
-    let line = |degree: u32| (0..=degree).map(|i| f64::from(i) / f64::from(degree)).collect::<Vec<f64>>();
+    let line = |degree: u32| {
+        (0..=degree)
+            .map(|i| f64::from(i) / f64::from(degree))
+            .collect::<Vec<f64>>()
+    };
     let values: Vec<f64> = line(40).into_iter().map(parabola).collect();
-    assert!(Synopsis::new(about.clone(), values.clone()).unwrap().approximation().is_none());
+    assert!(
+        Synopsis::new(about.clone(), values.clone())
+            .unwrap()
+            .approximation()
+            .is_none()
+    );
     for (order, declared) in [
         (1, Smoothness::Curvature(vec![6.0])),
         (1, Smoothness::Lipschitz(vec![6.0])),
         (2, Smoothness::Curvature(vec![6.0])),
         (5, Smoothness::Lipschitz(vec![6.0])),
     ] {
-        let about = Description { order, smoothness: Some(declared.clone()), ..about.clone() };
+        let about = Description {
+            order,
+            smoothness: Some(declared.clone()),
+            ..about.clone()
+        };
         let synopsis = Synopsis::new(about, values.clone()).unwrap();
         let bound = synopsis.approximation().unwrap();
         let evaluator = synopsis.evaluator(order).unwrap();
         for y in line(97) {
             let error = (evaluator.evaluate(&[y]).unwrap() - parabola(y)).abs();
             let width = bound.half_width(&[y]).unwrap();
-            assert!(error <= width + 1e-12, "{order} {declared:?} {y}: {error} {width}");
+            assert!(
+                error <= width + 1e-12,
+                "{order} {declared:?} {y}: {error} {width}"
+            );
             if (order, &declared) == (1, &Smoothness::Curvature(vec![6.0])) {
                 assert!(error >= 0.7 * width, "{y}: {error} {width}");
             }
         }
     }
     // A single kernel function between the points has norm 1, and misses by the power function at its own place.
-    let kernel = PointKernel::Gaussian { precision: vec![vec![25.0]] };
-    let basis = KernelBasis { kernel: kernel.clone(), points: vec![vec![0.2], vec![0.7]] };
+    let kernel = PointKernel::Gaussian {
+        precision: vec![vec![25.0]],
+    };
+    let basis = KernelBasis {
+        kernel: kernel.clone(),
+        points: vec![vec![0.2], vec![0.7]],
+    };
     // Its projection: K a = k.
     let near = kernel.value(&[0.4], &[0.2]);
     let far = kernel.value(&[0.4], &[0.7]);
     let between = kernel.value(&[0.2], &[0.7]);
     let determinant = 1.0 - between * between;
-    let projection = vec![(near - between * far) / determinant, (far - between * near) / determinant];
-    let mut of_kernel = Description { smoothness: Some(Smoothness::Norm(1.0)), ..about.clone() };
+    let projection = vec![
+        (near - between * far) / determinant,
+        (far - between * near) / determinant,
+    ];
+    let mut of_kernel = Description {
+        smoothness: Some(Smoothness::Norm(1.0)),
+        ..about.clone()
+    };
     (of_kernel.degree, of_kernel.order, of_kernel.basis) = (1, 1, Basis::Kernel(basis));
     let synopsis = Synopsis::new(of_kernel, projection).unwrap();
     let bound = synopsis.approximation().unwrap();
     let error = |y: f64| (synopsis.evaluate(&[y]).unwrap() - kernel.value(&[0.4], &[y])).abs();
-    assert!(line(97).into_iter().all(|y| error(y) <= bound.half_width(&[y]).unwrap() + 1e-9));
+    assert!(
+        line(97)
+            .into_iter()
+            .all(|y| error(y) <= bound.half_width(&[y]).unwrap() + 1e-9)
+    );
     let at_place = bound.half_width(&[0.4]).unwrap();
-    assert!((error(0.4) - at_place.powi(2)).abs() < 1e-9 && at_place > 0.1, "{} {at_place}", error(0.4));
+    assert!(
+        (error(0.4) - at_place.powi(2)).abs() < 1e-9 && at_place > 0.1,
+        "{} {at_place}",
+        error(0.4)
+    );
     // A declaration that does not fit the form is refused.
-    for wrong in [Smoothness::Norm(1.0), Smoothness::Lipschitz(vec![1.0, 1.0]), Smoothness::Curvature(vec![-1.0])] {
-        let about = Description { smoothness: Some(wrong), ..about.clone() };
-        assert!(matches!(Synopsis::new(about, values.clone()), Err(Error::Damaged(_))));
+    for wrong in [
+        Smoothness::Norm(1.0),
+        Smoothness::Lipschitz(vec![1.0, 1.0]),
+        Smoothness::Curvature(vec![-1.0]),
+    ] {
+        let about = Description {
+            smoothness: Some(wrong),
+            ..about.clone()
+        };
+        assert!(matches!(
+            Synopsis::new(about, values.clone()),
+            Err(Error::Damaged(_))
+        ));
     }
 }
 
@@ -345,20 +493,40 @@ fn smoothing_gains_more_in_two_dimensions() {
     let scale = f64::from(degree * degree) / epsilon;
     let mut about = Window::new(1, 0, bandwidth).about(NoiseDistribution::DiscreteLaplace, scale);
     about.degree = degree;
-    about.domain = ["x", "y"].map(|name| Axis { column: name.to_owned(), min: 0.0, max: 1.0 }).to_vec();
-    about.target = Target::Density(Density { kernel: Smoothing::Bandwidths(vec![bandwidth; 2]), divide_by: None });
+    about.domain = ["x", "y"]
+        .map(|name| Axis {
+            column: name.to_owned(),
+            min: 0.0,
+            max: 1.0,
+        })
+        .to_vec();
+    about.target = Target::Density(Density {
+        kernel: Smoothing::Bandwidths(vec![bandwidth; 2]),
+        divide_by: None,
+    });
     let grid = |side: u32| -> Vec<[f64; 2]> {
         let at = |i: u32| f64::from(i) / f64::from(side);
-        (0..=side).flat_map(|i| (0..=side).map(move |j| [at(i), at(j)])).collect()
+        (0..=side)
+            .flat_map(|i| (0..=side).map(move |j| [at(i), at(j)]))
+            .collect()
     };
     let mut raw = [0.0; 3];
     let mut smoothed = 0.0;
     for seed in 0..6 {
         let [first, second] = [seed, seed + 50].map(|seed| Window::new(seed, 3_000, bandwidth));
-        let records: Vec<[f64; 2]> = first.records.iter().zip(&second.records).map(|(x, y)| [*x, *y]).collect();
+        let records: Vec<[f64; 2]> = first
+            .records
+            .iter()
+            .zip(&second.records)
+            .map(|(x, y)| [*x, *y])
+            .collect();
         let exact = |y: &[f64; 2]| {
-            let square = |d: &[f64; 2]| ((y[0] - d[0]).powi(2) + (y[1] - d[1]).powi(2)) / bandwidth.powi(2);
-            records.iter().map(|d| (-square(d) / 2.0).exp()).sum::<f64>()
+            let square =
+                |d: &[f64; 2]| ((y[0] - d[0]).powi(2) + (y[1] - d[1]).powi(2)) / bandwidth.powi(2);
+            records
+                .iter()
+                .map(|d| (-square(d) / 2.0).exp())
+                .sum::<f64>()
                 / (2.0 * std::f64::consts::PI * bandwidth.powi(2))
         };
         let mut rng = ChaCha12Rng::seed_from_u64(seed + 300);
@@ -368,7 +536,10 @@ fn smoothing_gains_more_in_two_dimensions() {
         let points: Vec<([f64; 2], f64)> = grid(24).into_iter().map(|y| (y, exact(&y))).collect();
         let error = |by: By| {
             let evaluator = synopsis.evaluator(by).unwrap();
-            points.iter().map(|(y, f)| (evaluator.evaluate(y).unwrap() - f).abs()).fold(0.0, f64::max)
+            points
+                .iter()
+                .map(|(y, f)| (evaluator.evaluate(y).unwrap() - f).abs())
+                .fold(0.0, f64::max)
         };
         for (sum, order) in raw.iter_mut().zip([1, 2, 4]) {
             *sum += error(By::Bernstein(order));

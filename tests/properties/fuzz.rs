@@ -17,14 +17,22 @@ const LONGEST: usize = 1 << 16;
 
 fn run(target: &str, input: fn(&[u8])) {
     let folder = format!("fuzz/corpus/{target}");
-    let mut files: Vec<_> = fs::read_dir(&folder).expect(&folder).map(|file| file.expect("a file").path()).collect();
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect(&folder)
+        .map(|file| file.expect("a file").path())
+        .collect();
     files.sort();
-    let corpus: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).expect("a seed")).collect();
+    let corpus: Vec<Vec<u8>> = files
+        .iter()
+        .map(|file| fs::read(file).expect("a seed"))
+        .collect();
     assert!(!corpus.is_empty(), "{folder} has no seeds");
     for bytes in &corpus {
         try_one(target, input, bytes);
     }
-    let seconds = std::env::var("FUZZ_SECONDS").map_or(SECONDS, |text| text.parse().expect("FUZZ_SECONDS: a number"));
+    let seconds = std::env::var("FUZZ_SECONDS").map_or(SECONDS, |text| {
+        text.parse().expect("FUZZ_SECONDS: a number")
+    });
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut tried = 0_u64;
@@ -46,7 +54,16 @@ fn try_one(target: &str, input: fn(&[u8]), bytes: &[u8]) {
 
 /// A seed with one to eight changes.
 fn changed(corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) -> Vec<u8> {
-    const NUMBERS: [i64; 8] = [0, -1, 1, 0x7f, 0xffff, i32::MAX as i64, i32::MIN as i64, i64::MAX];
+    const NUMBERS: [i64; 8] = [
+        0,
+        -1,
+        1,
+        0x7f,
+        0xffff,
+        i32::MAX as i64,
+        i32::MIN as i64,
+        i64::MAX,
+    ];
     let mut bytes = corpus[rng.random_range(0..corpus.len())].clone();
     for _ in 0..rng.random_range(1..=8) {
         let at = rng.random_range(0..=bytes.len());

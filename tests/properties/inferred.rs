@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions,
+    StringArray,
+};
 use arrow_array::{BooleanArray, LargeStringArray, StringViewArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
@@ -33,7 +36,14 @@ fn columns(unit_type: Option<IdType>) -> Columns {
     let [time, user, x, y] = COLUMNS.map(str::to_owned);
     let time_format = Some(TimeFormat::Seconds);
     let unit = Some(user);
-    Columns { time, time_format, unit, unit_type, values: vec![x, y], ..Columns::default() }
+    Columns {
+        time,
+        time_format,
+        unit,
+        unit_type,
+        values: vec![x, y],
+        ..Columns::default()
+    }
 }
 
 /// How programs make a column of Python objects, or of the fields of a file.
@@ -50,7 +60,12 @@ enum Program {
 }
 
 impl Program {
-    const ALL: [Program; 4] = [Program::Pyarrow, Program::Pandas, Program::Polars, Program::CsvOfPandas];
+    const ALL: [Program; 4] = [
+        Program::Pyarrow,
+        Program::Pandas,
+        Program::Polars,
+        Program::CsvOfPandas,
+    ];
 
     /// `None` where the program raises an error instead.
     fn column(self, cells: &[Cell]) -> Option<ArrayRef> {
@@ -75,20 +90,33 @@ impl Program {
             return match self {
                 Program::CsvOfPandas => Some(Arc::new(LargeStringArray::from(texts))),
                 _ if has_integer || has_float => None,
-                Program::Polars => Some(Arc::new(texts.iter().map(Option::as_deref).collect::<StringViewArray>())),
+                Program::Polars => Some(Arc::new(
+                    texts
+                        .iter()
+                        .map(Option::as_deref)
+                        .collect::<StringViewArray>(),
+                )),
                 Program::Pyarrow | Program::Pandas => Some(Arc::new(StringArray::from(texts))),
             };
         }
         let has_only_nulls = !has_float && !has_integer;
         Some(match self {
             // To pandas a field without text is not a number.
-            _ if has_only_nulls && !matches!(self, Program::CsvOfPandas) => Arc::new(NullArray::new(cells.len())),
+            _ if has_only_nulls && !matches!(self, Program::CsvOfPandas) => {
+                Arc::new(NullArray::new(cells.len()))
+            }
             Program::Pandas | Program::CsvOfPandas if has_null || has_float => {
                 Arc::new(cells.iter().map(float).collect::<Float64Array>())
             }
             _ if has_float => Arc::new(cells.iter().map(float).collect::<Float64Array>()),
             _ => {
-                let integer = |cell: &Cell| if let Cell::Integer(integer) = cell { Some(*integer) } else { None };
+                let integer = |cell: &Cell| {
+                    if let Cell::Integer(integer) = cell {
+                        Some(*integer)
+                    } else {
+                        None
+                    }
+                };
                 Arc::new(cells.iter().map(integer).collect::<Int64Array>())
             }
         })
@@ -109,7 +137,8 @@ impl Program {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(records.len()));
         let schema = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).expect("columns of one length");
+        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+            .expect("columns of one length");
         let mut writer = StreamWriter::try_new(Vec::new(), &schema).expect("a writer");
         writer.write(&batch).expect("it is written");
         Some(writer.into_inner().expect("it ends"))
@@ -127,25 +156,51 @@ struct Kept {
 /// What becomes of each record; `None` for those without a time, which are dropped.
 fn kept(batch: &Batch, records: usize) -> Vec<Option<Kept>> {
     let kept = |row: usize| {
-        let time = (row < batch.times.len() && batch.times.is_valid(row)).then(|| batch.times.value(row))?;
-        let user = batch.units.as_ref().expect("users").get(row).map(<[u8]>::to_vec);
-        let values = batch.values.iter().map(|values| values.is_valid(row).then(|| values.value(row)));
-        Some(Kept { time, user, values: values.collect() })
+        let time = (row < batch.times.len() && batch.times.is_valid(row))
+            .then(|| batch.times.value(row))?;
+        let user = batch
+            .units
+            .as_ref()
+            .expect("users")
+            .get(row)
+            .map(<[u8]>::to_vec);
+        let values = batch
+            .values
+            .iter()
+            .map(|values| values.is_valid(row).then(|| values.value(row)));
+        Some(Kept {
+            time,
+            user,
+            values: values.collect(),
+        })
     };
     (0..records).map(kept).collect()
 }
 
 fn read(message: &[u8], columns: &Columns, records: usize) -> Vec<Option<Kept>> {
-    let batch = decode(message, columns, 0, 0, None).unwrap_or_else(|broken| panic!("reading stops: {broken}"));
+    let batch = decode(message, columns, 0, 0, None)
+        .unwrap_or_else(|broken| panic!("reading stops: {broken}"));
     kept(&batch, records)
 }
 
 fn record() -> impl Strategy<Value = Record> {
     let most = (1_i64 << 53) - 1;
     let of = |cells: Vec<Cell>| select(cells);
-    let time = of(vec![Cell::Integer(1), Cell::Integer(60), Cell::Integer(60), Cell::Null, Cell::Text("soon")]);
-    let user =
-        of(vec![Cell::Integer(7), Cell::Integer(-8), Cell::Integer(most), Cell::Null, Cell::Null, Cell::Text("x9")]);
+    let time = of(vec![
+        Cell::Integer(1),
+        Cell::Integer(60),
+        Cell::Integer(60),
+        Cell::Null,
+        Cell::Text("soon"),
+    ]);
+    let user = of(vec![
+        Cell::Integer(7),
+        Cell::Integer(-8),
+        Cell::Integer(most),
+        Cell::Null,
+        Cell::Null,
+        Cell::Text("x9"),
+    ]);
     let value = || {
         of(vec![
             Cell::Integer(5),
@@ -187,29 +242,47 @@ proptest! {
 /// A reader of CSV makes times and booleans of a column, unless one of its fields is neither: then all are text.
 #[test]
 fn one_field_that_is_no_time_or_boolean_takes_no_other_record_along() {
-    let columns = Columns { time_format: None, unit: None, values: vec!["x".to_owned()], ..columns(None) };
+    let columns = Columns {
+        time_format: None,
+        unit: None,
+        values: vec!["x".to_owned()],
+        ..columns(None)
+    };
     let read = |time: ArrayRef, x: ArrayRef| {
-        let fields =
-            [("time", &time), ("x", &x)].map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+        let fields = [("time", &time), ("x", &x)]
+            .map(|(name, array)| Field::new(name, array.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.to_vec()));
         let mut writer = StreamWriter::try_new(Vec::new(), &schema).expect("a writer");
         writer
             .write(&RecordBatch::try_new(schema, vec![time, x]).expect("columns of one length"))
             .expect("it is written");
         let bytes = writer.into_inner().expect("it ends");
-        let batch = decode(&bytes, &columns, 0, 0, None).unwrap_or_else(|broken| panic!("reading stops: {broken}"));
+        let batch = decode(&bytes, &columns, 0, 0, None)
+            .unwrap_or_else(|broken| panic!("reading stops: {broken}"));
         let row = |row: usize| {
             let time = batch.times.is_valid(row).then(|| batch.times.value(row));
-            (time, batch.values[0].is_valid(row).then(|| batch.values[0].value(row)))
+            (
+                time,
+                batch.values[0]
+                    .is_valid(row)
+                    .then(|| batch.values[0].value(row)),
+            )
         };
         (row(0), row(1))
     };
-    let times = TimestampMicrosecondArray::from(vec![Some(60_000_000), Some(1)]).with_timezone("+00:00");
-    let inferred = read(Arc::new(times), Arc::new(BooleanArray::from(vec![true, false])));
+    let times =
+        TimestampMicrosecondArray::from(vec![Some(60_000_000), Some(1)]).with_timezone("+00:00");
+    let inferred = read(
+        Arc::new(times),
+        Arc::new(BooleanArray::from(vec![true, false])),
+    );
     assert_eq!(inferred.0, (Some(60_000_000), Some(1.0)));
     for booleans in [["True", "n/a"], ["true", "x"]] {
         let times = StringArray::from(vec!["1970-01-01T00:01:00Z", "soon"]);
-        let text = read(Arc::new(times), Arc::new(StringArray::from(booleans.to_vec())));
+        let text = read(
+            Arc::new(times),
+            Arc::new(StringArray::from(booleans.to_vec())),
+        );
         assert_eq!(text.0, inferred.0);
         assert_eq!(text.1.1, None);
     }
@@ -220,8 +293,19 @@ fn one_field_that_is_no_time_or_boolean_takes_no_other_record_along() {
 fn a_column_of_nulls_and_a_column_of_floats_are_what_their_records_are() {
     let kept = |user: Cell, x: Cell| Kept {
         time: 60_000_000,
-        user: if let Cell::Integer(user) = user { Some(user.to_string().into_bytes()) } else { None },
-        values: vec![if let Cell::Integer(x) = x { Some(x as f64) } else { None }, None],
+        user: if let Cell::Integer(user) = user {
+            Some(user.to_string().into_bytes())
+        } else {
+            None
+        },
+        values: vec![
+            if let Cell::Integer(x) = x {
+                Some(x as f64)
+            } else {
+                None
+            },
+            None,
+        ],
     };
     let record = |user: Cell, x: Cell| [Cell::Integer(60), user, x, Cell::Null];
     let cells = [
@@ -233,10 +317,17 @@ fn a_column_of_nulls_and_a_column_of_floats_are_what_their_records_are() {
     for program in Program::ALL {
         for some in (1..=4).flat_map(|length| cells.windows(length)) {
             let records: Vec<Record> = some.iter().map(|(user, x)| record(*user, *x)).collect();
-            let expected: Vec<Option<Kept>> = some.iter().map(|(user, x)| Some(kept(*user, *x))).collect();
+            let expected: Vec<Option<Kept>> =
+                some.iter().map(|(user, x)| Some(kept(*user, *x))).collect();
             for leaves_out in [false, true] {
-                let message = program.message(&records, leaves_out).expect("no text is in it");
-                assert_eq!(read(&message, &columns(None), records.len()), expected, "{program:?}: {some:?}");
+                let message = program
+                    .message(&records, leaves_out)
+                    .expect("no text is in it");
+                assert_eq!(
+                    read(&message, &columns(None), records.len()),
+                    expected,
+                    "{program:?}: {some:?}"
+                );
             }
         }
     }

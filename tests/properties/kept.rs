@@ -28,8 +28,11 @@ fn rows(rng: &mut ChaCha20Rng) -> Vec<Row> {
     let mut rows: Vec<Row> = (0..rng.random_range(10..60))
         .map(|offset| {
             let value = [1.0, 1.1, 5.0, 9.0, rng.random_range(-1.0..11.0)][rng.random_range(0..5)];
-            let label =
-                if rng.random_bool(0.05) { odd[rng.random_range(0..3)] } else { [-1.0, 1.0][rng.random_range(0..2)] };
+            let label = if rng.random_bool(0.05) {
+                odd[rng.random_range(0..3)]
+            } else {
+                [-1.0, 1.0][rng.random_range(0..2)]
+            };
             let row = batches::Record {
                 user: Some(USERS[rng.random_range(0..USERS.len())]),
                 key: Some(if rng.random_bool(0.5) { b"a" } else { b"b" }),
@@ -46,17 +49,31 @@ fn rows(rng: &mut ChaCha20Rng) -> Vec<Row> {
 
 /// The lattice values of both keys, without the rows of one user.
 fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128> {
-    let label = Label::Number(Axis { min: -1.0, max: 1.0, outside: Outside::Clamp });
+    let label = Label::Number(Axis {
+        min: -1.0,
+        max: 1.0,
+        outside: Outside::Clamp,
+    });
     let rules = rules_for_users(CAP, 100);
-    let form = Form { label: Some(label), columns: vec![0, 1], ..form(target.accumulator()) };
+    let form = Form {
+        label: Some(label),
+        columns: vec![0, 1],
+        ..form(target.accumulator())
+    };
     let first = rules.grid.span_of(seconds(0));
     let mut windows = Windows::new(rules, vec![form], first.start, first, None);
-    for (row, label) in rows.iter().filter(|(row, _)| without.is_none() || row.user != without) {
+    for (row, label) in rows
+        .iter()
+        .filter(|(row, _)| without.is_none() || row.user != without)
+    {
         let mut batch = batch(row);
         batch.values.push(Float64Array::from(vec![*label]));
         windows.absorb(&batch);
     }
-    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.accumulator).opened()).collect()
+    windows.close().forms[0]
+        .iter()
+        .flat_map(|group| target.evaluate(&group.accumulator).opened())
+        .collect()
 }
 
 /// What a user changes over what is claimed, at most.
@@ -67,7 +84,11 @@ fn tightness(target: &dyn Target, seed: u64) -> f64 {
         let rows = rows(rng);
         let one = values(target, &rows, None);
         let other = values(target, &rows, Some("u"));
-        one.iter().zip(&other).map(|(a, b)| a.abs_diff(*b)).sum::<u128>() as f64 / claimed
+        one.iter()
+            .zip(&other)
+            .map(|(a, b)| a.abs_diff(*b))
+            .sum::<u128>() as f64
+            / claimed
     };
     (0..400).map(|_| change(&mut rng)).fold(0.0, f64::max)
 }

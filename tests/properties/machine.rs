@@ -49,8 +49,18 @@ const CASES: [(Kernel, Loss, f64, usize, u32, [f64; 2]); 12] = [
 /// `m`.
 const RECORDS: u32 = 40;
 
-fn settings((kernel, loss, c, dimensions, degree, _): (Kernel, Loss, f64, usize, u32, [f64; 2])) -> Settings {
-    Settings { kernel, loss, c, records: RECORDS, dimensions, degree, landmarks: None }
+fn settings(
+    (kernel, loss, c, dimensions, degree, _): (Kernel, Loss, f64, usize, u32, [f64; 2]),
+) -> Settings {
+    Settings {
+        kernel,
+        loss,
+        c,
+        records: RECORDS,
+        dimensions,
+        degree,
+        landmarks: None,
+    }
 }
 
 fn machine(settings: Settings) -> Machine {
@@ -61,7 +71,9 @@ fn machine(settings: Settings) -> Machine {
 type Side = Vec<(Vec<f64>, f64)>;
 
 fn state(target: &dyn Target, side: &Side) -> Accumulator {
-    target.accumulator().filled(side.iter().map(|(x, label)| Record::new(x, *label)))
+    target
+        .accumulator()
+        .filled(side.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
 /// The difference over what is claimed: 1-norm, sup norm, 2-norm.
@@ -95,7 +107,9 @@ impl Search<'_> {
 
     fn place(&self, rng: &mut ChaCha20Rng) -> Vec<f64> {
         match rng.random_range(0..3) {
-            0 => (0..self.dimensions).map(|_| f64::from(rng.random_range(0..2_u32))).collect(),
+            0 => (0..self.dimensions)
+                .map(|_| f64::from(rng.random_range(0..2_u32)))
+                .collect(),
             1 => vec![0.5; self.dimensions],
             _ => (0..self.dimensions).map(|_| rng.random()).collect(),
         }
@@ -103,7 +117,9 @@ impl Search<'_> {
 
     /// The two that are exchanged first, then what both sides share.
     fn starts(&self, rng: &mut ChaCha20Rng) -> Vec<Side> {
-        let lattice: Vec<Vec<f64>> = [0.0, 0.25, 0.5, 1.0].map(|x| vec![x; self.dimensions]).to_vec();
+        let lattice: Vec<Vec<f64>> = [0.0, 0.25, 0.5, 1.0]
+            .map(|x| vec![x; self.dimensions])
+            .to_vec();
         let mut starts = Vec::new();
         for x in &lattice {
             for share in [0, 1] {
@@ -119,28 +135,42 @@ impl Search<'_> {
         for x in &lattice {
             let far: Vec<f64> = x.iter().map(|x| if *x > 0.4 { 0.0 } else { 1.0 }).collect();
             let mut side = vec![(x.clone(), 1.0), (x.clone(), -1.0)];
-            side.extend((1..self.records).map(|i| (far.clone(), if i % 2 == 0 { 1.0 } else { -1.0 })));
+            side.extend(
+                (1..self.records).map(|i| (far.clone(), if i % 2 == 0 { 1.0 } else { -1.0 })),
+            );
             starts.push(side);
         }
         // Two camps on either side of where the record changes its own.
         for gap in [0.05, 0.2, 0.5] {
             let at = |x: f64| vec![x.clamp(0.0, 1.0); self.dimensions];
             let mut side = vec![(at(0.5 - gap / 2.0), 1.0), (at(0.5 + gap / 2.0), -1.0)];
-            side.extend(
-                (1..self.records).map(|i| if i % 2 == 0 { (at(0.5 - gap), -1.0) } else { (at(0.5 + gap), 1.0) }),
-            );
+            side.extend((1..self.records).map(|i| {
+                if i % 2 == 0 {
+                    (at(0.5 - gap), -1.0)
+                } else {
+                    (at(0.5 + gap), 1.0)
+                }
+            }));
             starts.push(side);
         }
         for _ in 0..30 {
             let share = rng.random_range(0..self.records);
-            starts.push((0..share + 2).map(|_| (self.place(rng), self.label(rng))).collect());
+            starts.push(
+                (0..share + 2)
+                    .map(|_| (self.place(rng), self.label(rng)))
+                    .collect(),
+            );
         }
         starts
     }
 
     fn found(&self, both: &Side) -> [f64; 3] {
         let shared = &both[2..];
-        let side = |one: usize| -> Side { std::iter::once(both[one].clone()).chain(shared.iter().cloned()).collect() };
+        let side = |one: usize| -> Side {
+            std::iter::once(both[one].clone())
+                .chain(shared.iter().cloned())
+                .collect()
+        };
         // In a full window the record that arrives first pushes the last one out, so one is exchanged; in others there is
         // one record more, or not.
         if self.adjacency == Adjacency::AddRemove && both.len() < self.records + 1 {
@@ -152,7 +182,10 @@ impl Search<'_> {
     fn worst(&self, rng: &mut ChaCha20Rng, rounds: i32) -> [f64; 3] {
         [0, 1, 2].map(|norm| {
             let starts = self.starts(rng);
-            let mut found: Vec<(f64, Side)> = starts.into_iter().map(|side| (self.found(&side)[norm], side)).collect();
+            let mut found: Vec<(f64, Side)> = starts
+                .into_iter()
+                .map(|side| (self.found(&side)[norm], side))
+                .collect();
             found.sort_by(|a, b| b.0.total_cmp(&a.0));
             found.truncate(2);
             for (best, both) in &mut found {
@@ -162,9 +195,9 @@ impl Search<'_> {
                     let one = rng.random_range(0..moved.len());
                     for (index, (place, label)) in moved.iter_mut().enumerate() {
                         if index == one || rng.random_bool(0.3) {
-                            place
-                                .iter_mut()
-                                .for_each(|x| *x = (*x + step * rng.random_range(-1.0..=1.0)).clamp(0.0, 1.0));
+                            place.iter_mut().for_each(|x| {
+                                *x = (*x + step * rng.random_range(-1.0..=1.0)).clamp(0.0, 1.0)
+                            });
                             if rng.random_bool(0.1) {
                                 *label = self.label(rng);
                             }
@@ -182,8 +215,19 @@ impl Search<'_> {
 }
 
 /// Found over claimed, for the 1-norm, the sup norm and the 2-norm; the seed is the same for a target and its control.
-fn tightness(target: &dyn Target, adjacency: Adjacency, dimensions: usize, classes: bool) -> [f64; 3] {
-    let search = Search { target, adjacency, dimensions, records: RECORDS as usize, classes };
+fn tightness(
+    target: &dyn Target,
+    adjacency: Adjacency,
+    dimensions: usize,
+    classes: bool,
+) -> [f64; 3] {
+    let search = Search {
+        target,
+        adjacency,
+        dimensions,
+        records: RECORDS as usize,
+        classes,
+    };
     search.worst(&mut ChaCha20Rng::seed_from_u64(1), 60)
 }
 
@@ -202,13 +246,22 @@ fn no_record_changes_a_machine_by_more_than_claimed_and_some_nearly_do() {
                 "{kernel:?} {loss:?} C = {c} {adjacency:?}: {sum:.3} {sup:.3} {length:.3} of the claim; {less:.3} below \
                  sqrt(D1 S)"
             );
-            assert!(sum <= 1.0 && sup <= 1.0 && length <= 1.0, "{case:?} {adjacency:?}: {sum} {sup} {length}");
+            assert!(
+                sum <= 1.0 && sup <= 1.0 && length <= 1.0,
+                "{case:?} {adjacency:?}: {sum} {sup} {length}"
+            );
             // Two records that replace each other pull to one side as hard as they can where the function is between them;
             // for the smooth losses the others, without whom there is no exchange, resist.
             let resisted = adjacency == Adjacency::AddRemove && case.1 == Loss::Logistic;
             let near = if resisted { 0.45 } else { 1.0 };
-            assert!(sum >= near * case.5[0] && sup >= near * case.5[1], "{case:?} {adjacency:?}: {sum} {sup}");
-            assert!(length >= near * case.5[0] - 0.005, "{case:?} {adjacency:?}: {length}");
+            assert!(
+                sum >= near * case.5[0] && sup >= near * case.5[1],
+                "{case:?} {adjacency:?}: {sum} {sup}"
+            );
+            assert!(
+                length >= near * case.5[0] - 0.005,
+                "{case:?} {adjacency:?}: {length}"
+            );
         }
     }
 }
@@ -217,9 +270,13 @@ fn no_record_changes_a_machine_by_more_than_claimed_and_some_nearly_do() {
 fn a_sensitivity_thirty_percent_too_small_is_found_out() {
     for case in CASES {
         let target = machine(settings(case));
-        let [sum, sup, length] = tightness(&target, Adjacency::ReplaceOne, case.3, case.1.classifies());
+        let [sum, sup, length] =
+            tightness(&target, Adjacency::ReplaceOne, case.3, case.1.classifies());
         // The others are those whose gap is explained above.
-        assert!(case.5[0] < 0.71 || sum.min(length) / 0.7 > 1.0, "{case:?}: {sum} {length}");
+        assert!(
+            case.5[0] < 0.71 || sum.min(length) / 0.7 > 1.0,
+            "{case:?}: {sum} {length}"
+        );
         assert!(case.5[1] < 0.71 || sup / 0.7 > 1.0, "{case:?}: {sup}");
     }
 }
@@ -228,10 +285,16 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
 fn landmarks_are_held_to_the_same_claims() {
     for (kernel, near) in [(NARROW, 0.9), (WIDE, 0.95), (LAPLACIAN, 0.9), (CUBIC, 0.95)] {
         let case = (kernel, Loss::Hinge, 1.0, 1, 12, [0.0; 2]);
-        let target = machine(Settings { landmarks: Some(6), ..settings(case) });
+        let target = machine(Settings {
+            landmarks: Some(6),
+            ..settings(case)
+        });
         let [sum, sup, length] = tightness(&target, Adjacency::ReplaceOne, 1, true);
         println!("{kernel:?} landmarks: {sum:.3} {sup:.3} {length:.3}");
-        assert!(sum <= 1.0 && sup <= 1.0 && length <= 1.0 && sup > near, "{kernel:?}: {sum} {sup} {length}");
+        assert!(
+            sum <= 1.0 && sup <= 1.0 && length <= 1.0 && sup > near,
+            "{kernel:?}: {sum} {sup} {length}"
+        );
     }
 }
 
@@ -253,9 +316,18 @@ fn no_record_changes_a_logistic_regression_by_more_than_claimed_and_some_nearly_
             println!(
                 "{dimensions} {score:?} {adjacency:?}: {sum:.3} {sup:.3} {length:.3} of the claim; {less:.3} less"
             );
-            assert!(sum <= 1.0 && sup <= 1.0 && length <= 1.0, "{score:?} {adjacency:?}: {sum} {sup} {length}");
-            assert!(length >= near[0], "{dimensions} {score:?} {adjacency:?}: {length}");
-            assert!(sum >= near[0] && sup >= near[1], "{dimensions} {score:?} {adjacency:?}: {sum} {sup}");
+            assert!(
+                sum <= 1.0 && sup <= 1.0 && length <= 1.0,
+                "{score:?} {adjacency:?}: {sum} {sup} {length}"
+            );
+            assert!(
+                length >= near[0],
+                "{dimensions} {score:?} {adjacency:?}: {length}"
+            );
+            assert!(
+                sum >= near[0] && sup >= near[1],
+                "{dimensions} {score:?} {adjacency:?}: {sum} {sup}"
+            );
             // The control: some claim is found out where it is 30 % smaller.
             assert!(adjacency == Adjacency::AddRemove || sum.max(sup) / 0.7 > 1.0);
         }
@@ -266,19 +338,32 @@ fn no_record_changes_a_logistic_regression_by_more_than_claimed_and_some_nearly_
 fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
     let target = machine(settings(CASES[1]));
     let side = |label: f64| -> Side { (0..5).map(|_| (vec![0.5], label)).collect() };
-    let found = change(&target, Adjacency::ReplaceOne, &side(1.0), &side(-1.0)).map(|found| found / 5.0);
-    assert!(found.iter().all(|found| (0.94..=1.0).contains(found)), "{found:?}");
+    let found =
+        change(&target, Adjacency::ReplaceOne, &side(1.0), &side(-1.0)).map(|found| found / 5.0);
+    assert!(
+        found.iter().all(|found| (0.94..=1.0).contains(found)),
+        "{found:?}"
+    );
     let one = target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0;
-    assert_eq!(target.sensitivity(Adjacency::ReplaceOne, 5).unwrap().0, 5 * one);
+    assert_eq!(
+        target.sensitivity(Adjacency::ReplaceOne, 5).unwrap().0,
+        5 * one
+    );
     assert_eq!(target.sensitivity(Adjacency::AddRemove, 1).unwrap().0, one);
 }
 
 /// The records of `machine.py`.
 fn records(n: u32, axes: usize, classes: bool) -> Side {
     let record = |i: u32| {
-        let x: Vec<f64> = (0..axes as u32).map(|a| f64::from((7919 * (a + 1) * i + 101 * a) % 1009) / 1009.0).collect();
+        let x: Vec<f64> = (0..axes as u32)
+            .map(|a| f64::from((7919 * (a + 1) * i + 101 * a) % 1009) / 1009.0)
+            .collect();
         let y = (6.0 * x[0]).sin() + (x[axes - 1] - 0.5) + (f64::from((31 * i) % 17) - 8.0) / 16.0;
-        let label = if classes { if y > 0.0 { 1.0 } else { -1.0 } } else { (y / 2.0).clamp(-1.0, 1.0) };
+        let label = if classes {
+            if y > 0.0 { 1.0 } else { -1.0 }
+        } else {
+            (y / 2.0).clamp(-1.0, 1.0)
+        };
         (x, label)
     };
     (0..n).map(record).collect()
@@ -291,9 +376,15 @@ fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
         let words: Vec<&str> = pair[0].split(' ').collect();
         let number = |i: usize| -> f64 { words[i].parse().unwrap() };
         let kernel = match words[0] {
-            "gaussian" => Kernel::Gaussian { bandwidth: number(1) },
-            "laplacian" => Kernel::Laplacian { bandwidth: number(1) },
-            "polynomial" => Kernel::Polynomial { power: number(1) as u32 },
+            "gaussian" => Kernel::Gaussian {
+                bandwidth: number(1),
+            },
+            "laplacian" => Kernel::Laplacian {
+                bandwidth: number(1),
+            },
+            "polynomial" => Kernel::Polynomial {
+                power: number(1) as u32,
+            },
             _ => Kernel::Linear,
         };
         let loss = match words[2] {
@@ -303,20 +394,42 @@ fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
             _ => Loss::Huber,
         };
         let [records, dimensions, degree] = [4, 5, 6].map(|i| number(i) as u32);
-        let settings =
-            Settings { kernel, loss, c: number(3), records, dimensions: dimensions as usize, degree, landmarks: None };
-        (settings, words[2] == "sharp", pair[1].split(' ').map(|value| value.parse().unwrap()).collect())
+        let settings = Settings {
+            kernel,
+            loss,
+            c: number(3),
+            records,
+            dimensions: dimensions as usize,
+            degree,
+            landmarks: None,
+        };
+        (
+            settings,
+            words[2] == "sharp",
+            pair[1]
+                .split(' ')
+                .map(|value| value.parse().unwrap())
+                .collect(),
+        )
     };
     lines.chunks_exact(2).map(fixture).collect()
 }
 
 fn values(target: &dyn Target, side: &Side) -> Vec<f64> {
-    target.evaluate(&state(target, side)).opened().iter().map(|value| *value as f64 * target.unit()).collect()
+    target
+        .evaluate(&state(target, side))
+        .opened()
+        .iter()
+        .map(|value| *value as f64 * target.unit())
+        .collect()
 }
 
 fn farthest(ours: &[f64], theirs: &[f64]) -> f64 {
     assert_eq!(ours.len(), theirs.len());
-    ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    ours.iter()
+        .zip(theirs)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max)
 }
 
 #[test]
@@ -326,9 +439,19 @@ fn minimisers_are_those_of_scikit_learn_and_scipy() {
         let side = records(60, settings.dimensions, settings.loss.classifies());
         let found = farthest(&values(&target, &side), &theirs);
         // Rounding the corner off moves the objective by at most C CORNER / 2, and it is 1-strongly convex.
-        let corner = if sharp { (settings.c / 128.0).sqrt() } else { 0.0 };
-        println!("{settings:?}: {found:.1e}, allowed {:.1e} + {corner:.1e}", target.tolerance());
-        assert!(found <= target.tolerance() + corner + 1e-6, "{settings:?}: {found}");
+        let corner = if sharp {
+            (settings.c / 128.0).sqrt()
+        } else {
+            0.0
+        };
+        println!(
+            "{settings:?}: {found:.1e}, allowed {:.1e} + {corner:.1e}",
+            target.tolerance()
+        );
+        assert!(
+            found <= target.tolerance() + corner + 1e-6,
+            "{settings:?}: {found}"
+        );
     }
 }
 
@@ -341,7 +464,10 @@ fn landmarks_lose_nothing_of_a_polynomial_and_little_of_a_smooth_kernel() {
             _ => continue,
         };
         if !sharp {
-            let target = machine(Settings { landmarks: Some(few), ..settings });
+            let target = machine(Settings {
+                landmarks: Some(few),
+                ..settings
+            });
             let side = records(60, settings.dimensions, settings.loss.classifies());
             let found = farthest(&values(&target, &side), &theirs);
             println!("{settings:?} {few} landmarks an axis: {found:.1e}");
@@ -357,28 +483,53 @@ fn a_logistic_regression_is_that_of_scikit_learn() {
     };
     let (settings, _, theirs) = fixtures().into_iter().find(linear).unwrap();
     let side = records(60, settings.dimensions, true);
-    let regression = |score: Score| Logistic::new(settings.dimensions, settings.c, settings.records, score).unwrap();
+    let regression = |score: Score| {
+        Logistic::new(settings.dimensions, settings.c, settings.records, score).unwrap()
+    };
     let coefficients = values(&regression(Score::Linear), &side);
     assert_eq!(coefficients.len(), settings.dimensions + 1);
     let t = |index: usize, axis: u32| f64::from(index as u32 / 3_u32.pow(2 - axis) % 3) - 1.0;
     let score = |index: usize| {
-        coefficients[0] + (0..3).map(|axis| coefficients[axis as usize + 1] * t(index, axis)).sum::<f64>()
+        coefficients[0]
+            + (0..3)
+                .map(|axis| coefficients[axis as usize + 1] * t(index, axis))
+                .sum::<f64>()
     };
     let scores: Vec<f64> = (0..theirs.len()).map(score).collect();
     let tolerance = machine(settings).tolerance();
     assert!(farthest(&scores, &theirs) <= tolerance + 1e-6);
-    let sigmoids: Vec<f64> = theirs.iter().map(|score| 1.0 / (1.0 + (-score).exp())).collect();
-    let ours = values(&regression(Score::Sigmoid { degree: settings.degree }), &side);
+    let sigmoids: Vec<f64> = theirs
+        .iter()
+        .map(|score| 1.0 / (1.0 + (-score).exp()))
+        .collect();
+    let ours = values(
+        &regression(Score::Sigmoid {
+            degree: settings.degree,
+        }),
+        &side,
+    );
     assert!(farthest(&ours, &sigmoids) <= tolerance / 4.0 + 1e-6);
 }
 
 #[test]
 fn degenerate_windows_give_finite_functions_of_the_same_shape() {
     let at = |x: f64, label: f64| (vec![x, 1.0 - x], label);
-    let mut windows: Vec<Side> = vec![Vec::new(), vec![at(0.3, 1.0)], vec![at(f64::NAN, f64::NAN), at(-7.0, 9.0)]];
-    windows.push((0..RECORDS).map(|i| at(f64::from(i) / f64::from(RECORDS), 1.0)).collect());
+    let mut windows: Vec<Side> = vec![
+        Vec::new(),
+        vec![at(0.3, 1.0)],
+        vec![at(f64::NAN, f64::NAN), at(-7.0, 9.0)],
+    ];
+    windows.push(
+        (0..RECORDS)
+            .map(|i| at(f64::from(i) / f64::from(RECORDS), 1.0))
+            .collect(),
+    );
     windows.push((0..RECORDS).map(|_| at(0.5, -1.0)).collect());
-    windows.push((0..RECORDS).map(|i| at(0.5, if i % 2 == 0 { 1.0 } else { -1.0 })).collect());
+    windows.push(
+        (0..RECORDS)
+            .map(|i| at(0.5, if i % 2 == 0 { 1.0 } else { -1.0 }))
+            .collect(),
+    );
     let mut targets: Vec<Box<dyn Target>> = vec![
         Box::new(Logistic::new(2, 5.0, RECORDS, Score::Linear).unwrap()),
         Box::new(Logistic::new(2, 5.0, RECORDS, Score::Sigmoid { degree: 3 }).unwrap()),
@@ -387,7 +538,10 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
         for kernel in [NARROW, WIDE, LAPLACIAN, CUBIC, Kernel::Linear] {
             for (c, landmarks) in [(1e-6, None), (50.0, None), (50.0, Some(4))] {
                 let settings = settings((kernel, loss, c, 2, 3, [0.0; 2]));
-                targets.push(Box::new(machine(Settings { landmarks, ..settings })));
+                targets.push(Box::new(machine(Settings {
+                    landmarks,
+                    ..settings
+                })));
             }
         }
     }
@@ -395,11 +549,21 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
         for window in &windows {
             let exact = target.evaluate(&state(&**target, window));
             assert_eq!(exact.opened().len(), target.shape().values());
-            let largest = exact.opened().iter().map(|value| value.unsigned_abs()).max().unwrap();
+            let largest = exact
+                .opened()
+                .iter()
+                .map(|value| value.unsigned_abs())
+                .max()
+                .unwrap();
             assert!((largest as f64 * target.unit()).abs() < 100.0, "{target:?}");
         }
         let empty = target.evaluate(&target.accumulator().empty());
-        assert!(empty.opened().iter().all(|value| (*value - empty.opened()[0]).abs() <= 1));
+        assert!(
+            empty
+                .opened()
+                .iter()
+                .all(|value| (*value - empty.opened()[0]).abs() <= 1)
+        );
     }
 }
 
@@ -407,14 +571,24 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
 fn more_records_than_the_window_keeps_are_not_used() {
     let target = machine(settings(CASES[0]));
     let mut rng = ChaCha20Rng::seed_from_u64(5);
-    let mut side: Side = (0..RECORDS).map(|_| (vec![rng.random_range(0.0..0.9)], 1.0)).collect();
+    let mut side: Side = (0..RECORDS)
+        .map(|_| (vec![rng.random_range(0.0..0.9)], 1.0))
+        .collect();
     let full = target.evaluate(&state(&target, &side)).opened();
     side.push((vec![0.95], -1.0));
     assert_eq!(target.evaluate(&state(&target, &side)).opened(), full);
     // One that sorts first pushes another one out, and that is an exchange.
     side.push((vec![0.0], -1.0));
-    let found = change(&target, Adjacency::AddRemove, &side, &side[..RECORDS as usize].to_vec());
-    assert!(found[0] > 0.1 && found.iter().all(|found| *found <= 1.0), "{found:?}");
+    let found = change(
+        &target,
+        Adjacency::AddRemove,
+        &side,
+        &side[..RECORDS as usize].to_vec(),
+    );
+    assert!(
+        found[0] > 0.1 && found.iter().all(|found| *found <= 1.0),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -432,21 +606,70 @@ fn settings_without_a_bound_or_without_memory_are_refused() {
     let error = |settings: Settings| Machine::new(settings).unwrap_err();
     assert_eq!(error(Settings { c: 0.0, ..good }), Error::Weight { c: 0.0 });
     assert_eq!(error(Settings { records: 0, ..good }), Error::NoRecords);
-    assert_eq!(error(Settings { dimensions: 4, ..good }), Error::Shape(ShapeError::Axes(4)));
-    assert_eq!(error(Settings { records: 5_001, ..good }), Error::NeedsLandmarks { records: 5_001, most: 5_000 });
-    assert!(matches!(error(Settings { degree: 10_000, ..good }), Error::Degree { .. }));
-    assert!(matches!(error(Settings { dimensions: 3, degree: 30, ..good }), Error::Points { .. }));
+    assert_eq!(
+        error(Settings {
+            dimensions: 4,
+            ..good
+        }),
+        Error::Shape(ShapeError::Axes(4))
+    );
+    assert_eq!(
+        error(Settings {
+            records: 5_001,
+            ..good
+        }),
+        Error::NeedsLandmarks {
+            records: 5_001,
+            most: 5_000
+        }
+    );
     assert!(matches!(
-        error(Settings { kernel: Kernel::Gaussian { bandwidth: f64::NAN }, ..good }),
+        error(Settings {
+            degree: 10_000,
+            ..good
+        }),
+        Error::Degree { .. }
+    ));
+    assert!(matches!(
+        error(Settings {
+            dimensions: 3,
+            degree: 30,
+            ..good
+        }),
+        Error::Points { .. }
+    ));
+    assert!(matches!(
+        error(Settings {
+            kernel: Kernel::Gaussian {
+                bandwidth: f64::NAN
+            },
+            ..good
+        }),
         Error::Shape(ShapeError::KernelBandwidth { .. })
     ));
     assert!(matches!(
-        error(Settings { kernel: Kernel::Polynomial { power: 0 }, ..good }),
+        error(Settings {
+            kernel: Kernel::Polynomial { power: 0 },
+            ..good
+        }),
         Error::Shape(ShapeError::Power { .. })
     ));
-    let many = Settings { records: u32::MAX, landmarks: Some(30), ..good };
+    let many = Settings {
+        records: u32::MAX,
+        landmarks: Some(30),
+        ..good
+    };
     assert!(matches!(error(many), Error::Features { .. }));
-    let squared = machine(Settings { loss: Loss::Squared, ..good });
-    assert_eq!(squared.sensitivity(Adjacency::AddRemove, 1), Err(Error::SquaredLoss));
-    assert_eq!(squared.sup_sensitivity(Adjacency::AddRemove, 1), Err(Error::SquaredLoss));
+    let squared = machine(Settings {
+        loss: Loss::Squared,
+        ..good
+    });
+    assert_eq!(
+        squared.sensitivity(Adjacency::AddRemove, 1),
+        Err(Error::SquaredLoss)
+    );
+    assert_eq!(
+        squared.sup_sensitivity(Adjacency::AddRemove, 1),
+        Err(Error::SquaredLoss)
+    );
 }

@@ -46,13 +46,19 @@ fn stamps(settings: &Settings) -> Stamps {
     match &settings.input {
         Input::Files(_) => Stamps::None,
         Input::Kafka(kafka) if kafka.trust_producer_time => Stamps::Producers,
-        Input::Kafka(kafka) => Stamps::Broker { slack: kafka.clock_slack },
+        Input::Kafka(kafka) => Stamps::Broker {
+            slack: kafka.clock_slack,
+        },
     }
 }
 
 fn subject<'a>(settings: &'a Settings, plan: &'a Plan, has_backfill: bool) -> Subject<'a> {
     // In the third window: two that are past take records until then, and the others have cutoffs of their own.
-    let third = plan.rules.grid.origin().plus(2 * plan.rules.grid.length() + Duration::from_secs(30));
+    let third = plan
+        .rules
+        .grid
+        .origin()
+        .plus(2 * plan.rules.grid.length() + Duration::from_secs(30));
     Subject {
         plan,
         columns: &settings.columns,
@@ -64,7 +70,11 @@ fn subject<'a>(settings: &'a Settings, plan: &'a Plan, has_backfill: bool) -> Su
 
 #[test]
 fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_nothing_else() {
-    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
+    let number = |name: &str| {
+        env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().expect("a whole number"))
+    };
     let seconds = number("BERNSTREAM_NEIGHBOURS").unwrap_or(SECONDS);
     let seed = number("BERNSTREAM_NEIGHBOURS_SEED").unwrap_or(1);
     let started = Instant::now();
@@ -86,30 +96,55 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
             }
             let at = order[place % order.len()];
             let case = Case::new(&rows, at);
-            done.push((at, case.replayed(seed + place as u64, Instant::now() + share), case));
+            done.push((
+                at,
+                case.replayed(seed + place as u64, Instant::now() + share),
+                case,
+            ));
         }
     };
     let mut reports: BTreeMap<usize, (Case, Report)> = BTreeMap::new();
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        for (at, report, case) in threads.into_iter().flat_map(|thread| thread.join().expect("no replay panicked")) {
-            let (_, all) = reports.entry(at).or_insert_with(|| (case, Report::default()));
+        for (at, report, case) in threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("no replay panicked"))
+        {
+            let (_, all) = reports
+                .entry(at)
+                .or_insert_with(|| (case, Report::default()));
             all.join(report);
         }
     });
     let pairs: usize = reports.values().map(|(_, report)| report.pairs).sum();
-    println!("{pairs} pairs of {} configurations in {:?}", reports.len(), started.elapsed());
+    println!(
+        "{pairs} pairs of {} configurations in {:?}",
+        reports.len(),
+        started.elapsed()
+    );
     table(reports.values());
     let wrong: Vec<String> = reports
         .values()
         .flat_map(|(case, report)| {
             // What was sampled may be exceeded, with a probability that is stated.
             let beyond = report.beyond.iter().filter(|_| !case.is_random());
-            report.violations.iter().chain(beyond).map(|(pair, what)| format!("[{}] {pair}: {what}", case.name))
+            report
+                .violations
+                .iter()
+                .chain(beyond)
+                .map(|(pair, what)| format!("[{}] {pair}: {what}", case.name))
         })
         .collect();
-    assert!(wrong.is_empty(), "seed {seed}, {} violations:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
-    assert!(pairs >= FIRST * reports.len() && reports.len() >= LEAST, "{pairs} pairs");
+    assert!(
+        wrong.is_empty(),
+        "seed {seed}, {} violations:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+    assert!(
+        pairs >= FIRST * reports.len() && reports.len() >= LEAST,
+        "{pairs} pairs"
+    );
 }
 
 /// A configuration that is replayed.
@@ -139,7 +174,8 @@ impl Case {
             name: configurations::shown(row),
             function: format!("{}, {}", of("function"), of("adjacency")),
             noise: of("noise"),
-            settings: configurations::parsed(row).unwrap_or_else(|why| panic!("it is refused now: {why}")),
+            settings: configurations::parsed(row)
+                .unwrap_or_else(|why| panic!("it is refused now: {why}")),
             has_backfill: of("input") == "backfill",
         }
     }
@@ -178,9 +214,17 @@ fn covers(rows: &[configurations::Row], promised: usize) {
     for couple in wanted.iter().filter(|couple| !covered.contains(couple)) {
         let row = configurations::plainest(couple);
         let Err(why) = configurations::parsed(&row) else {
-            panic!("{} is allowed and not in the array: see configurations.rs", configurations::shown(&row));
+            panic!(
+                "{} is allowed and not in the array: see configurations.rs",
+                configurations::shown(&row)
+            );
         };
-        let reason = why.lines().next().unwrap_or_default().split_once(": ").map_or("", |(_, reason)| reason);
+        let reason = why
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .split_once(": ")
+            .map_or("", |(_, reason)| reason);
         *refused.entry(reason.to_owned()).or_default() += 1;
     }
     let without: usize = refused.values().sum();
@@ -190,8 +234,13 @@ fn covers(rows: &[configurations::Row], promised: usize) {
         covered.len(),
         wanted.len()
     );
-    refused.iter().for_each(|(reason, count)| println!("  {count:3}  {reason}"));
-    assert_eq!((covered.len(), without), (promised, wanted.len() - promised));
+    refused
+        .iter()
+        .for_each(|(reason, count)| println!("  {count:3}  {reason}"));
+    assert_eq!(
+        (covered.len(), without),
+        (promised, wanted.len() - promised)
+    );
 }
 
 /// What was found of what is declared, by function and noise.
@@ -207,7 +256,9 @@ fn table<'a>(reports: impl Iterator<Item = &'a (Case, Report)>) {
                 (0, Part::Scores { .. }) => "scores".to_owned(),
                 _ => continue,
             };
-            let cell = cells.entry((case.function.clone(), what)).or_insert((0.0, String::new()));
+            let cell = cells
+                .entry((case.function.clone(), what))
+                .or_insert((0.0, String::new()));
             if largest.part() > cell.0 {
                 *cell = (largest.part(), largest.pair.clone());
             }
@@ -232,7 +283,8 @@ impl Control {
 
     /// With these choices.
     fn of(choices: &[(&str, &str)]) -> Self {
-        let settings = configurations::parsed(&configurations::row(choices)).expect("a configuration");
+        let settings =
+            configurations::parsed(&configurations::row(choices)).expect("a configuration");
         let plan = plan_of(&settings);
         Control { settings, plan }
     }
@@ -246,7 +298,8 @@ impl Control {
     }
 
     fn replays(&self, pair: &Pair) -> [Observed; 2] {
-        [&pair.with, &pair.without].map(|stream| replay::replay(&self.subject(), stream, 1).expect("a replay"))
+        [&pair.with, &pair.without]
+            .map(|stream| replay::replay(&self.subject(), stream, 1).expect("a replay"))
     }
 
     /// What is said of two replays.
@@ -266,17 +319,28 @@ fn what_shows_that_a_record_is_there_is_found() {
         let mut bent = sound.clone();
         change(&mut bent[0]);
         let said = control.said(&pair, &bent);
-        assert!(said.iter().any(|said| said.contains(what)), "{what}: {said:?}");
+        assert!(
+            said.iter().any(|said| said.contains(what)),
+            "{what}: {said:?}"
+        );
     };
     found("log", &|with| with.log.push("a record".to_owned()));
     found("metrics at the end", &|with| with.metrics.push('1'));
-    found("metrics before a draw", &|with| with.windows[1].metrics.push('1'));
+    found("metrics before a draw", &|with| {
+        with.windows[1].metrics.push('1')
+    });
     found("random words", &|with| with.windows[1].words += 2);
-    found("number of messages", &|with| with.published.push(with.published[0].clone()));
+    found("number of messages", &|with| {
+        with.published.push(with.published[0].clone())
+    });
     found("headers", &|with| with.published[1].headers[0].1.push('1'));
-    found("published values", &|with| with.published[0].bytes = sound[0].published[2].bytes.clone());
+    found("published values", &|with| {
+        with.published[0].bytes = sound[0].published[2].bytes.clone()
+    });
     found("asked", &|with| with.asked.truncate(1));
-    found("rows of the ledger", &|with| with.rows[2] = with.rows[2].replace("0.5", "0.4"));
+    found("rows of the ledger", &|with| {
+        with.rows[2] = with.rows[2].replace("0.5", "0.4")
+    });
     found("claimed", &|with| with.claimed = None);
 }
 
@@ -290,11 +354,17 @@ fn noise_for_half_the_sensitivity_is_found() {
         .variants
         .try_map(|variant| {
             let change = bernstream_synopsis::Sensitivity(variant.change.0 / 2);
-            Ok::<_, std::convert::Infallible>(bernstream_worker::pipeline::ReleaseVariant { change, ..variant.clone() })
+            Ok::<_, std::convert::Infallible>(bernstream_worker::pipeline::ReleaseVariant {
+                change,
+                ..variant.clone()
+            })
         })
         .unwrap();
     let said = control.said(&pair, &replays);
-    assert!(said.iter().any(|said| said.contains("declared are")), "{said:?}");
+    assert!(
+        said.iter().any(|said| said.contains("declared are")),
+        "{said:?}"
+    );
 }
 
 /// What is withheld stands in the ledger, and nowhere else.
@@ -307,10 +377,19 @@ fn a_window_that_is_withheld_for_one_record_only_is_found() {
     let pair = control.pair();
     let sound = control.replays(&pair);
     assert_eq!(control.said(&pair, &sound), [""; 0]);
-    let withheld = sound[0].rows.iter().position(|row| row.contains("\"withheld\"")).expect("the third window");
+    let withheld = sound[0]
+        .rows
+        .iter()
+        .position(|row| row.contains("\"withheld\""))
+        .expect("the third window");
     let mut bent = sound.clone();
     bent[0].rows.remove(withheld);
-    assert!(control.said(&pair, &bent).iter().any(|said| said.contains("rows of the ledger")));
+    assert!(
+        control
+            .said(&pair, &bent)
+            .iter()
+            .any(|said| said.contains("rows of the ledger"))
+    );
 }
 
 /// Each odd value in each column, for every kind of promise.
@@ -328,17 +407,38 @@ fn no_odd_value_changes_more_than_a_record_may_whatever_the_column() {
         "minus zero",
         "the least there is",
     ];
-    for promise in [("adjacency", "add_remove"), ("adjacency", "replace_one"), ("unit", "user in 1m")] {
+    for promise in [
+        ("adjacency", "add_remove"),
+        ("adjacency", "replace_one"),
+        ("unit", "user in 1m"),
+    ] {
         for outside in ["clamp", "drop"] {
-            let control = Control::of(&[("function", "expression of a label"), promise, ("outside", outside)]);
+            let control = Control::of(&[
+                ("function", "expression of a label"),
+                promise,
+                ("outside", outside),
+            ]);
             let mut pairs = neighbours::pairs(&control.subject());
-            pairs.retain(|pair| ["value 0 ", "value 1 "].iter().any(|column| pair.name.contains(column)));
-            for (column, kind) in [0, 1].iter().flat_map(|column| KINDS.map(|kind| (column, kind))) {
+            pairs.retain(|pair| {
+                ["value 0 ", "value 1 "]
+                    .iter()
+                    .any(|column| pair.name.contains(column))
+            });
+            for (column, kind) in [0, 1]
+                .iter()
+                .flat_map(|column| KINDS.map(|kind| (column, kind)))
+            {
                 let what = format!("value {column} {kind}");
-                assert!(pairs.iter().any(|pair| pair.name.contains(&what)), "{promise:?}: {what}");
+                assert!(
+                    pairs.iter().any(|pair| pair.name.contains(&what)),
+                    "{promise:?}: {what}"
+                );
             }
             let report = run(&control.subject(), &pairs, 1, || true).expect("replays");
-            assert!(report.violations.is_empty() && report.beyond.is_empty(), "{promise:?}, {outside}: {report:?}");
+            assert!(
+                report.violations.is_empty() && report.beyond.is_empty(),
+                "{promise:?}, {outside}: {report:?}"
+            );
         }
     }
 }
@@ -346,7 +446,11 @@ fn no_odd_value_changes_more_than_a_record_may_whatever_the_column() {
 /// `bernstream audit` finds the pair that differed most by its name.
 #[test]
 fn each_pair_has_a_name_of_its_own() {
-    for promise in [("adjacency", "add_remove"), ("adjacency", "replace_one"), ("unit", "user in 90s")] {
+    for promise in [
+        ("adjacency", "add_remove"),
+        ("adjacency", "replace_one"),
+        ("unit", "user in 90s"),
+    ] {
         let control = Control::of(&[promise, ("keys", "two"), ("releases", "two")]);
         let pairs = neighbours::pairs(&control.subject());
         let names: BTreeSet<&str> = pairs.iter().map(|pair| pair.name.as_str()).collect();
@@ -357,9 +461,17 @@ fn each_pair_has_a_name_of_its_own() {
 /// A worker that takes more records of a user than the noise was made for.
 #[test]
 fn a_cap_that_is_not_kept_is_found() {
-    let control = Control::of(&[("unit", "user in 3m"), ("keys", "two"), ("windows", "hopping")]);
+    let control = Control::of(&[
+        ("unit", "user in 3m"),
+        ("keys", "two"),
+        ("windows", "hopping"),
+    ]);
     let pairs = neighbours::pairs(&control.subject());
-    let mut loose = Control::of(&[("unit", "user in 3m"), ("keys", "two"), ("windows", "hopping")]);
+    let mut loose = Control::of(&[
+        ("unit", "user in 3m"),
+        ("keys", "two"),
+        ("windows", "hopping"),
+    ]);
     loose.plan.rules.cap.as_mut().expect("a cap").records *= 2;
     let report = run(&loose.subject(), &pairs[..FIRST], 1, || true).expect("replays");
     assert!(report.beyond.len() > FIRST / 2, "{:?}", report.beyond);
@@ -368,15 +480,29 @@ fn a_cap_that_is_not_kept_is_found() {
 /// However producers cut rows into messages, and whatever types they infer from them, for every kind of promise.
 #[test]
 fn no_row_decides_how_the_rows_beside_it_are_read() {
-    for promise in [("adjacency", "add_remove"), ("adjacency", "replace_one"), ("unit", "user in 1m")] {
+    for promise in [
+        ("adjacency", "add_remove"),
+        ("adjacency", "replace_one"),
+        ("unit", "user in 1m"),
+    ] {
         let control = Control::of(&[promise, ("keys", "two")]);
         let mut pairs = neighbours::pairs(&control.subject());
-        pairs.retain(|pair| ["cut by", " infers"].iter().any(|words| pair.name.contains(words)));
+        pairs.retain(|pair| {
+            ["cut by", " infers"]
+                .iter()
+                .any(|words| pair.name.contains(words))
+        });
         for words in ["by count", "by the clock", "pyarrow", "Polars", "pandas"] {
-            assert!(pairs.iter().any(|pair| pair.name.contains(words)), "{promise:?}: {words}");
+            assert!(
+                pairs.iter().any(|pair| pair.name.contains(words)),
+                "{promise:?}: {words}"
+            );
         }
         let report = run(&control.subject(), &pairs, 1, || true).expect("replays");
-        assert!(report.violations.is_empty() && report.beyond.is_empty(), "{promise:?}: {report:?}");
+        assert!(
+            report.violations.is_empty() && report.beyond.is_empty(),
+            "{promise:?}: {report:?}"
+        );
     }
 }
 
@@ -386,15 +512,29 @@ fn a_producer_that_counts_rows_and_keeps_them_for_longer_than_grace_is_found() {
     let control = Control::new();
     let mut pairs = neighbours::pairs(&control.subject());
     pairs.retain(|pair| pair.name.contains("cut by"));
-    assert!(pairs.iter().any(|pair| pair.name.contains("cut by count")), "{pairs:?}");
+    assert!(
+        pairs.iter().any(|pair| pair.name.contains("cut by count")),
+        "{pairs:?}"
+    );
     let mut hasty = Control::new();
     assert!(!hasty.plan.rules.allowed_lateness.is_zero());
     hasty.plan.rules.allowed_lateness = Duration::ZERO;
     let report = run(&hasty.subject(), &pairs, 1, || true).expect("replays");
-    let found: BTreeSet<&str> = report.violations.iter().chain(&report.beyond).map(|(pair, _)| pair.as_str()).collect();
-    assert!(found.iter().any(|pair| pair.contains("cut by count")), "{report:?}");
+    let found: BTreeSet<&str> = report
+        .violations
+        .iter()
+        .chain(&report.beyond)
+        .map(|(pair, _)| pair.as_str())
+        .collect();
+    assert!(
+        found.iter().any(|pair| pair.contains("cut by count")),
+        "{report:?}"
+    );
     // What is cut by the clock is cut in the same places in both streams.
-    assert!(!found.iter().any(|pair| pair.contains("cut by the clock")), "{report:?}");
+    assert!(
+        !found.iter().any(|pair| pair.contains("cut by the clock")),
+        "{report:?}"
+    );
 }
 
 /// All records of one user may be in one message: a few hundred kilobytes must not unfold to gigabytes.
@@ -403,10 +543,14 @@ fn no_user_takes_much_memory() {
     let control = Control::of(&[("unit", "user in 1m"), ("keys", "two")]);
     let subject = control.subject();
     let pairs = neighbours::pairs(&subject);
-    let large: Vec<_> = pairs.iter().filter(|pair| pair.name.contains("24 batches")).collect();
+    let large: Vec<_> = pairs
+        .iter()
+        .filter(|pair| pair.name.contains("24 batches"))
+        .collect();
     assert!(large.iter().any(|pair| pair.name.contains("500 in each")));
     for pair in large {
-        let (observed, peak) = peak_of(|| replay::replay(&subject, &pair.with, 1).expect("a replay"));
+        let (observed, peak) =
+            peak_of(|| replay::replay(&subject, &pair.with, 1).expect("a replay"));
         assert_eq!(observed.stopped, None, "{}", pair.name);
         assert!(peak < 64 << 20, "{}: {peak} bytes", pair.name);
     }
@@ -417,8 +561,18 @@ fn a_row_that_spoils_its_message_is_found() {
     let control = Control::new();
     let pair = control.pair();
     let mut with = pair.with.to_vec();
-    with[1] = Message { batches: Vec::new(), ..with[1].clone() };
-    let spoilt = Pair { with: Arc::new(with), ..pair };
+    with[1] = Message {
+        batches: Vec::new(),
+        ..with[1].clone()
+    };
+    let spoilt = Pair {
+        with: Arc::new(with),
+        ..pair
+    };
     let said = control.said(&spoilt, &control.replays(&spoilt));
-    assert!(said.iter().any(|said| said.contains("how the worker ended")), "{said:?}");
+    assert!(
+        said.iter()
+            .any(|said| said.contains("how the worker ended")),
+        "{said:?}"
+    );
 }

@@ -30,7 +30,12 @@ fn kernels() -> Vec<(PointKernel, usize)> {
         (laplacian(0.3), 2),
         (gaussian(0.3), 1),
         (gaussian(1.0), 2),
-        (PointKernel::Gaussian { precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]] }, 2),
+        (
+            PointKernel::Gaussian {
+                precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]],
+            },
+            2,
+        ),
         (PointKernel::Machine(Kernel::Polynomial { power: 4 }), 2),
     ]
 }
@@ -60,7 +65,11 @@ struct Cholesky {
 
 impl Cholesky {
     fn new(kernel: &PointKernel) -> Self {
-        Cholesky { kernel: kernel.clone(), points: Vec::new(), rows: Vec::new() }
+        Cholesky {
+            kernel: kernel.clone(),
+            points: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     fn of(kernel: &PointKernel, points: &[Vec<f64>]) -> Self {
@@ -80,7 +89,13 @@ impl Cholesky {
 
     /// `L^-1 k(y)`.
     fn at(&self, y: &[f64]) -> Vec<f64> {
-        self.solve(&self.points.iter().map(|p| self.kernel.value(p, y)).collect::<Vec<f64>>())
+        self.solve(
+            &self
+                .points
+                .iter()
+                .map(|p| self.kernel.value(p, y))
+                .collect::<Vec<f64>>(),
+        )
     }
 
     fn push(&mut self, point: &[f64]) {
@@ -96,7 +111,9 @@ impl Cholesky {
 fn misfit(sample: &[f64]) -> f64 {
     let below = |x: f64| libm::erfc(-x / 2.0_f64.sqrt()) / 2.0;
     let mut counts = [0.0; 20];
-    sample.iter().for_each(|x| counts[((below(*x) * 20.0) as usize).min(19)] += 1.0);
+    sample
+        .iter()
+        .for_each(|x| counts[((below(*x) * 20.0) as usize).min(19)] += 1.0);
     chi_square(&counts.map(|count| (count, sample.len() as f64 / 20.0)))
 }
 
@@ -104,8 +121,10 @@ fn misfit(sample: &[f64]) -> f64 {
 fn answers_one_by_one_have_the_law_of_the_batch() {
     const DRAWS: usize = 4_000;
     for (kernel, axes) in kernels() {
-        let points: Vec<Vec<f64>> =
-            [0.5, 0.1, 0.95, 0.4].map(|x| [x, 1.0 - x * x, x][..axes].to_vec()).into_iter().collect();
+        let points: Vec<Vec<f64>> = [0.5, 0.1, 0.95, 0.4]
+            .map(|x| [x, 1.0 - x * x, x][..axes].to_vec())
+            .into_iter()
+            .collect();
         let factor = Cholesky::of(&kernel, &points);
         let values: Vec<i128> = (0..4).map(|i| (i - 2) * 123_456_789).collect();
         let mut generator = Generator::frozen([7; 32]);
@@ -121,17 +140,32 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
             noise.iter().map(|z| z / online.deviation()).collect()
         };
         let batch = |generator: &mut Generator| -> Vec<f64> {
-            let noise =
-                Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(DELTA), 1, rho("0.5")).unwrap();
+            let noise = Mechanism::calibrated(
+                NoiseDistribution::DiscreteGaussian,
+                Sensitivity(DELTA),
+                1,
+                rho("0.5"),
+            )
+            .unwrap();
             let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
-            let whitened = factor.solve(&floats).iter().map(|c| c.round() as i128).collect();
+            let whitened = factor
+                .solve(&floats)
+                .iter()
+                .map(|c| c.round() as i128)
+                .collect();
             let noisy = noise.release(&Exact::new(whitened), generator);
             let coordinates: Vec<f64> = noisy.values().iter().map(|c| *c as f64).collect();
             let released = factor.rows.iter().map(|row| inner(row, &coordinates));
-            released.zip(&floats).map(|(y, value)| (y - value) / noise.scale().units() as f64).collect()
+            released
+                .zip(&floats)
+                .map(|(y, value)| (y - value) / noise.scale().units() as f64)
+                .collect()
         };
         let laws: [(&str, Vec<Vec<f64>>); 2] = [
-            ("online", (0..DRAWS).map(|_| singly(&mut generator)).collect()),
+            (
+                "online",
+                (0..DRAWS).map(|_| singly(&mut generator)).collect(),
+            ),
             ("batch", (0..DRAWS).map(|_| batch(&mut generator)).collect()),
         ];
         for (name, draws) in laws {
@@ -139,22 +173,45 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
             for (i, p) in points.iter().enumerate() {
                 let variance = kernel.value(p, p);
                 let mean = draws.iter().map(|path| path[i]).sum::<f64>() / DRAWS as f64;
-                assert!(mean.abs() < TWO_SIDED * (variance / DRAWS as f64).sqrt(), "{name} {kernel:?}: {mean}");
+                assert!(
+                    mean.abs() < TWO_SIDED * (variance / DRAWS as f64).sqrt(),
+                    "{name} {kernel:?}: {mean}"
+                );
                 for (j, q) in points.iter().enumerate() {
-                    let found = draws.iter().map(|path| path[i] * path[j]).sum::<f64>() / DRAWS as f64;
+                    let found =
+                        draws.iter().map(|path| path[i] * path[j]).sum::<f64>() / DRAWS as f64;
                     let law = kernel.value(p, q);
-                    let deviation = ((variance * kernel.value(q, q) + law * law) / DRAWS as f64).sqrt();
-                    assert!((found - law).abs() < TWO_SIDED * deviation, "{name} {kernel:?}: {found} {law}");
+                    let deviation =
+                        ((variance * kernel.value(q, q) + law * law) / DRAWS as f64).sqrt();
+                    assert!(
+                        (found - law).abs() < TWO_SIDED * deviation,
+                        "{name} {kernel:?}: {found} {law}"
+                    );
                 }
             }
             // Independent normal coordinates, each and in pairs.
             let whitened: Vec<Vec<f64>> = draws.iter().map(|path| factor.solve(path)).collect();
             for i in 0..4 {
-                let of = |scale: f64| -> Vec<f64> { whitened.iter().map(|c| c[i] * scale).collect() };
-                assert!(misfit(&of(1.0)) <= 1.0, "{name} {kernel:?} {i}: {}", misfit(&of(1.0)));
-                assert!(misfit(&of(1.3)) > 1.0 && misfit(&of(0.7)) > 1.0, "a scale 30 % off is found out");
-                let beside: Vec<f64> = whitened.iter().map(|c| (c[i] + c[(i + 1) % 4]) / 2.0_f64.sqrt()).collect();
-                assert!(misfit(&beside) <= 1.0, "{name} {kernel:?} {i}: {}", misfit(&beside));
+                let of =
+                    |scale: f64| -> Vec<f64> { whitened.iter().map(|c| c[i] * scale).collect() };
+                assert!(
+                    misfit(&of(1.0)) <= 1.0,
+                    "{name} {kernel:?} {i}: {}",
+                    misfit(&of(1.0))
+                );
+                assert!(
+                    misfit(&of(1.3)) > 1.0 && misfit(&of(0.7)) > 1.0,
+                    "a scale 30 % off is found out"
+                );
+                let beside: Vec<f64> = whitened
+                    .iter()
+                    .map(|c| (c[i] + c[(i + 1) % 4]) / 2.0_f64.sqrt())
+                    .collect();
+                assert!(
+                    misfit(&beside) <= 1.0,
+                    "{name} {kernel:?} {i}: {}",
+                    misfit(&beside)
+                );
             }
         }
     }
@@ -184,7 +241,9 @@ impl Pair {
     /// `values` of both; the answer of the first.
     fn ask(&mut self, point: &[f64], values: [i128; 2]) -> Answer {
         let mut answers = Vec::new();
-        for ((side, generator), value) in self.sides.iter_mut().zip(&mut self.generators).zip(values) {
+        for ((side, generator), value) in
+            self.sides.iter_mut().zip(&mut self.generators).zip(values)
+        {
             answers.push(side.ask(point, &one(value), generator).unwrap());
         }
         assert_eq!(answers[0].power, answers[1].power, "what is free is public");
@@ -195,7 +254,8 @@ impl Pair {
             let known = inner(&self.factor.at(point), &self.change);
             self.factor.push(point);
             let pivot = *self.factor.rows.last().and_then(|row| row.last()).unwrap();
-            self.change.push((answers[0].value - answers[1].value - known) / pivot);
+            self.change
+                .push((answers[0].value - answers[1].value - known) / pivot);
         }
         answers[0]
     }
@@ -210,7 +270,10 @@ impl Pair {
 fn worst(kernel: &PointKernel, x: &[f64], point: &[f64], error: f64, up: bool) -> [i128; 2] {
     let exact = DELTA as f64 * kernel.value(x, point) / kernel.value(x, x).sqrt();
     let common = 1_000_000_007;
-    [common + (exact + if up { error } else { -error }).trunc() as i128, common]
+    [
+        common + (exact + if up { error } else { -error }).trunc() as i128,
+        common,
+    ]
 }
 
 #[test]
@@ -237,17 +300,30 @@ fn no_course_of_points_changes_the_answers_by_more_than_was_paid_for_and_some_ne
                         3 => at((low + high) / 2.0),
                         _ => (0..axes).map(|_| rng.random()).collect(),
                     };
-                    let alternately = if course == 5 { rng.random() } else { i % 2 == 0 };
+                    let alternately = if course == 5 {
+                        rng.random()
+                    } else {
+                        i % 2 == 0
+                    };
                     let answer = pair.ask(&point, worst(&kernel, &x, &point, error, alternately));
                     let middle = (low + high) / 2.0;
-                    if answer.value > 1e9 { low = middle } else { high = middle }
+                    if answer.value > 1e9 {
+                        low = middle
+                    } else {
+                        high = middle
+                    }
                 }
                 longest = longest.max(pair.length());
                 free += pair.free;
             }
-            println!("{kernel:?}, error {error}: {longest:.4} of what is paid for, {free} of 240 free");
+            println!(
+                "{kernel:?}, error {error}: {longest:.4} of what is paid for, {free} of 240 free"
+            );
             assert!(longest <= 1.0, "{kernel:?} {error}: {longest}");
-            assert!(longest > 0.9 && longest / 0.7 > 1.0, "30 % less would be found out: {kernel:?} {longest}");
+            assert!(
+                longest > 0.9 && longest / 0.7 > 1.0,
+                "30 % less would be found out: {kernel:?} {longest}"
+            );
             assert!(free > 0 && free < 234, "{kernel:?} {error}: {free}");
         }
     }
@@ -260,7 +336,10 @@ fn without_its_limits_the_change_would_pass_what_was_paid_for() {
     let mut pair = Pair::new(&kernel, 1, 1.0);
     for i in 0..40 {
         let point = [f64::from(i) / 40.0 * 0.05];
-        pair.ask(&point, worst(&kernel, &[0.02], &point, 100_000.0, i % 2 == 0));
+        pair.ask(
+            &point,
+            worst(&kernel, &[0.02], &point, 100_000.0, i % 2 == 0),
+        );
     }
     assert!(pair.free == 0 && pair.length() > 1.0, "{}", pair.length());
 }
@@ -276,7 +355,9 @@ fn what_is_free_is_what_the_earlier_answers_predict() {
         let mut released = Vec::new();
         for i in 0..40 {
             let point: Vec<f64> = (0..axes).map(|_| rng.random()).collect();
-            let answer = online.ask(&point, &one(i * 1_000_000), &mut generator).unwrap();
+            let answer = online
+                .ask(&point, &one(i * 1_000_000), &mut generator)
+                .unwrap();
             let n = factor.at(&point);
             let whole = kernel.value(&point, &point);
             match answer.power {
@@ -287,15 +368,25 @@ fn what_is_free_is_what_the_earlier_answers_predict() {
                 }
                 Some(power) => {
                     let predicted = inner(&n, &factor.solve(&released));
-                    assert!((answer.value - predicted).abs() < 1e-3, "{kernel:?}: {} {predicted}", answer.value);
+                    assert!(
+                        (answer.value - predicted).abs() < 1e-3,
+                        "{kernel:?}: {} {predicted}",
+                        answer.value
+                    );
                     let explained = inner(&n, &n);
                     assert!((power * power - (whole - explained)).abs() < 1e-9);
-                    assert!(((answer.deviation / online.deviation()).powi(2) - explained).abs() < 1e-9);
+                    assert!(
+                        ((answer.deviation / online.deviation()).powi(2) - explained).abs() < 1e-9
+                    );
                 }
             }
         }
         assert_eq!(released.len(), online.drawn());
-        assert!((1..39).contains(&released.len()), "{kernel:?}: {}", released.len());
+        assert!(
+            (1..39).contains(&released.len()),
+            "{kernel:?}: {}",
+            released.len()
+        );
     }
 }
 
@@ -319,7 +410,10 @@ fn the_deviation_of_an_answer_is_that_of_its_noise() {
     }
     for i in 0..3 {
         let off = (squares[i] / DRAWS as f64).sqrt() / stated[i] - 1.0;
-        assert!(off.abs() < TWO_SIDED / (2.0 * DRAWS as f64).sqrt(), "{i}: {off}");
+        assert!(
+            off.abs() < TWO_SIDED / (2.0 * DRAWS as f64).sqrt(),
+            "{i}: {off}"
+        );
     }
 }
 
@@ -327,22 +421,41 @@ fn the_deviation_of_an_answer_is_that_of_its_noise() {
 fn one_price_pays_for_all_points() {
     // 2^24 units of a coordinate to one of the grid, and a twentieth of slack.
     let change = (DELTA * 21 / 20 + 1) << 24;
-    for price in [rho("0.5"), Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.000001".parse().unwrap() }]
-    {
+    for price in [
+        rho("0.5"),
+        Price::Approximate {
+            epsilon: "1".parse().unwrap(),
+            delta: "0.000001".parse().unwrap(),
+        },
+    ] {
         let online = Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, price).unwrap();
-        let vector =
-            Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(change), 1 << 20, price).unwrap();
+        let vector = Mechanism::calibrated(
+            NoiseDistribution::DiscreteGaussian,
+            Sensitivity(change),
+            1 << 20,
+            price,
+        )
+        .unwrap();
         let deviation = vector.scale().units() as f64 / f64::from(1 << 24);
-        assert!((online.deviation() / deviation - 1.0).abs() < 1e-6, "{} {deviation}", online.deviation());
+        assert!(
+            (online.deviation() / deviation - 1.0).abs() < 1e-6,
+            "{} {deviation}",
+            online.deviation()
+        );
     }
     let pure = Price::Pure("1".parse().unwrap());
-    assert!(Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, pure).is_err(), "Gaussian noise has no pure price");
+    assert!(
+        Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, pure).is_err(),
+        "Gaussian noise has no pure price"
+    );
 }
 
 #[test]
 fn what_cannot_be_answered_says_why() {
     let refused = |kernel, axes, change, error| {
-        Online::new(kernel, axes, Sensitivity(change), error, rho("0.5")).unwrap_err().to_string()
+        Online::new(kernel, axes, Sensitivity(change), error, rho("0.5"))
+            .unwrap_err()
+            .to_string()
     };
     assert!(refused(laplacian(0.2), 1, 20, 1.0).contains("finer grid"));
     assert!(refused(laplacian(0.2), 1, 1 << 24, f64::NAN).contains("finer grid"));
@@ -353,14 +466,31 @@ fn what_cannot_be_answered_says_why() {
     let mut generator = Generator::frozen([6; 32]);
     let mut online = online(&laplacian(0.2), 1, 1.0);
     for point in [&[1.5][..], &[f64::NAN], &[], &[0.5, 0.5]] {
-        assert!(online.ask(point, &one(0), &mut generator).is_err(), "{point:?}");
+        assert!(
+            online.ask(point, &one(0), &mut generator).is_err(),
+            "{point:?}"
+        );
     }
-    assert!(online.ask(&[0.5], &Exact::new(vec![]), &mut generator).is_err());
+    assert!(
+        online
+            .ask(&[0.5], &Exact::new(vec![]), &mut generator)
+            .is_err()
+    );
     // Values of any size: sums wrap.
     for (i, value) in [i128::MAX, i128::MIN, -1].into_iter().enumerate() {
-        assert!(online.ask(&[i as f64 / 4.0], &one(value), &mut generator).unwrap().value.is_finite());
+        assert!(
+            online
+                .ask(&[i as f64 / 4.0], &one(value), &mut generator)
+                .unwrap()
+                .value
+                .is_finite()
+        );
     }
-    assert_eq!(format!("{online:?}"), "Online(3 points drawn)", "no secret is shown");
+    assert_eq!(
+        format!("{online:?}"),
+        "Online(3 points drawn)",
+        "no secret is shown"
+    );
 }
 
 /// A grid of 2^24 units to the change, and values that are rounded to it.
@@ -380,7 +510,8 @@ fn many_points_fit_into_the_slack() {
     assert_eq!(drawn(&laplacian(0.2), 1, 50_000), 50_000);
     assert_eq!(drawn(&laplacian(0.2), 2, 300), 300);
     // Smooth kernels know all there is after a few.
-    let few = [(gaussian(0.1), 1), (gaussian(0.2), 2)].map(|(kernel, axes)| drawn(&kernel, axes, 300));
+    let few =
+        [(gaussian(0.1), 1), (gaussian(0.2), 2)].map(|(kernel, axes)| drawn(&kernel, axes, 300));
     println!("{few:?}");
     assert!(few[0] > 15 && few[1] > 60, "{few:?}");
 }

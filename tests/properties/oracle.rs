@@ -2,7 +2,9 @@
 //! nothing of how they are drawn.
 
 use bernstream_noise::calibrate::Scale;
-use bernstream_noise::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
+use bernstream_noise::noise::{
+    DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall,
+};
 use bernstream_synopsis::NoiseDistribution;
 
 use crate::statistics::chi_square;
@@ -34,8 +36,16 @@ fn cases() -> Vec<Case> {
                 cells: Vec::new(),
             }),
             [_, to, mass] => {
-                let to = if to == "-" { i128::MAX } else { to.parse().unwrap() };
-                cases.last_mut().unwrap().cells.push((to, mass.parse().unwrap()));
+                let to = if to == "-" {
+                    i128::MAX
+                } else {
+                    to.parse().unwrap()
+                };
+                cases
+                    .last_mut()
+                    .unwrap()
+                    .cells
+                    .push((to, mass.parse().unwrap()));
             }
             _ => panic!("{line}"),
         }
@@ -114,14 +124,26 @@ fn what_is_drawn_has_the_law_of_exact_arithmetic() {
         NoiseDistribution::Ball,
         NoiseDistribution::DiscreteGaussian,
     ] {
-        assert!(cases.iter().filter(|case| case.law == law).count() >= 3, "{law}");
+        assert!(
+            cases.iter().filter(|case| case.law == law).count() >= 3,
+            "{law}"
+        );
     }
     for (seed, case) in (1..).zip(&cases) {
         let sum: f64 = case.cells.iter().map(|(_, mass)| mass).sum();
         assert!((sum - 1.0).abs() < 1e-12, "{sum}");
         let misfit = case.misfit(&case.drawn(case.scale, case.values, seed));
-        println!("{} of {} at {}: chi-square at {misfit:.3} of its limit", case.law, case.values, case.scale);
-        assert!(misfit < 1.0, "{} of {} at {}: {misfit}", case.law, case.values, case.scale);
+        println!(
+            "{} of {} at {}: chi-square at {misfit:.3} of its limit",
+            case.law, case.values, case.scale
+        );
+        assert!(
+            misfit < 1.0,
+            "{} of {} at {}: {misfit}",
+            case.law,
+            case.values,
+            case.scale
+        );
     }
 }
 
@@ -130,12 +152,30 @@ fn what_is_drawn_has_the_law_of_exact_arithmetic() {
 fn what_has_another_law_is_found_out() {
     for (seed, case) in (101..).zip(&cases()) {
         let less = (case.scale / 16 * 19 / 20).max(1) * 16;
-        let other = if less < case.scale { less } else { case.scale + 16 };
+        let other = if less < case.scale {
+            less
+        } else {
+            case.scale + 16
+        };
         let misfit = case.misfit(&case.drawn(other, case.values, seed));
-        assert!(misfit > 1.0, "{} at {other} for {}: {misfit}", case.law, case.scale);
-        if matches!(case.law, NoiseDistribution::DiscreteCube | NoiseDistribution::Ball) && case.values < 10 {
+        assert!(
+            misfit > 1.0,
+            "{} at {other} for {}: {misfit}",
+            case.law,
+            case.scale
+        );
+        if matches!(
+            case.law,
+            NoiseDistribution::DiscreteCube | NoiseDistribution::Ball
+        ) && case.values < 10
+        {
             let misfit = case.misfit(&case.drawn(case.scale, case.values + 1, seed));
-            assert!(misfit > 1.0, "{} of one value more than {}: {misfit}", case.law, case.values);
+            assert!(
+                misfit > 1.0,
+                "{} of one value more than {}: {misfit}",
+                case.law,
+                case.values
+            );
         }
         let right = case.drawn(case.scale, case.values, seed);
         if !case.is_largest {
@@ -143,9 +183,18 @@ fn what_has_another_law_is_found_out() {
             assert!(case.misfit(&unsigned) > 1.0, "{}: a lost sign", case.law);
         }
         // One draw in fifty is nothing at all.
-        let silent: Vec<i128> =
-            right.iter().enumerate().map(|(i, number)| if i % 50 == 0 { 0 } else { *number }).collect();
-        assert!(case.misfit(&silent) > 1.0, "{} of {} at {}: values without noise", case.law, case.values, case.scale);
+        let silent: Vec<i128> = right
+            .iter()
+            .enumerate()
+            .map(|(i, number)| if i % 50 == 0 { 0 } else { *number })
+            .collect();
+        assert!(
+            case.misfit(&silent) > 1.0,
+            "{} of {} at {}: values without noise",
+            case.law,
+            case.values,
+            case.scale
+        );
     }
 }
 
@@ -154,7 +203,10 @@ fn what_has_another_law_is_found_out() {
 fn the_constants_of_the_samplers_are_those_of_exact_arithmetic() {
     let source = include_str!("../../crates/noise/src/noise/geometric.rs");
     let written = |hex: &str| {
-        let words: Vec<String> = [0, 16, 32].iter().map(|at| format!("0x{}", &hex[*at..at + 16])).collect();
+        let words: Vec<String> = [0, 16, 32]
+            .iter()
+            .map(|at| format!("0x{}", &hex[*at..at + 16]))
+            .collect();
         format!("[{}]", words.join(", "))
     };
     let constants: Vec<&str> = VECTORS
@@ -165,7 +217,14 @@ fn the_constants_of_the_samplers_are_those_of_exact_arithmetic() {
     assert_eq!(constants.len(), 11);
     for hex in &constants {
         assert!(source.contains(&written(hex)), "{hex}");
-        let other = format!("{}{}", &hex[..47], if hex.ends_with('0') { '1' } else { '0' });
-        assert!(!source.contains(&written(&other)), "a digit that is off by one in the last place");
+        let other = format!(
+            "{}{}",
+            &hex[..47],
+            if hex.ends_with('0') { '1' } else { '0' }
+        );
+        assert!(
+            !source.contains(&written(&other)),
+            "a digit that is off by one in the last place"
+        );
     }
 }

@@ -69,7 +69,13 @@ fn mixture() -> Vec<f64> {
     let wide = wide.expect("a law");
     let narrow = narrow.expect("a law");
     (0..RECORDS)
-        .map(|_| if rng.random_bool(0.4) { wide.sample(&mut rng) } else { narrow.sample(&mut rng) })
+        .map(|_| {
+            if rng.random_bool(0.4) {
+                wide.sample(&mut rng)
+            } else {
+                narrow.sample(&mut rng)
+            }
+        })
         .map(|x: f64| x.clamp(0.0, 1.0))
         .collect()
 }
@@ -93,21 +99,31 @@ impl Evaluation {
             .collect();
         let row = |y| {
             let basis = [basis(degree, y)];
-            functions.iter().map(|coefficients| evaluate(coefficients, &basis)).collect()
+            functions
+                .iter()
+                .map(|coefficients| evaluate(coefficients, &basis))
+                .collect()
         };
         Evaluation(grid().map(row).collect())
     }
 
     fn sup_error(&self, values: &[f64], exact: &[f64]) -> f64 {
         let at = |row: &Vec<f64>| row.iter().zip(values).map(|(w, v)| w * v).sum::<f64>();
-        self.0.iter().zip(exact).map(|(row, exact)| (at(row) - exact).abs()).fold(0.0, f64::max)
+        self.0
+            .iter()
+            .zip(exact)
+            .map(|(row, exact)| (at(row) - exact).abs())
+            .fold(0.0, f64::max)
     }
 }
 
 fn nearest_sup_error(values: &[f64], exact: &[f64]) -> f64 {
     let last = (values.len() - 1) as f64;
     let nearest = |y: f64| values[(y * last).round() as usize];
-    grid().zip(exact).map(|(y, exact)| (nearest(y) - exact).abs()).fold(0.0, f64::max)
+    grid()
+        .zip(exact)
+        .map(|(y, exact)| (nearest(y) - exact).abs())
+        .fold(0.0, f64::max)
 }
 
 /// Mean sup errors at one epsilon.
@@ -144,9 +160,19 @@ impl Experiment {
     fn new(bandwidth: f64) -> Self {
         let records = mixture();
         let kernel = |z: f64| (-z * z / 2.0).exp() / ((2.0 * PI).sqrt() * bandwidth);
-        let at = |y: f64| records.iter().map(|d| kernel((y - d) / bandwidth)).sum::<f64>() / RECORDS as f64;
+        let at = |y: f64| {
+            records
+                .iter()
+                .map(|d| kernel((y - d) / bandwidth))
+                .sum::<f64>()
+                / RECORDS as f64
+        };
         let exact = grid().map(at).collect();
-        Experiment { bandwidth, records, exact }
+        Experiment {
+            bandwidth,
+            records,
+            exact,
+        }
     }
 
     /// Mean sup errors over `repeats` releases: of each evaluation, and last of the nearest lattice point.
@@ -159,14 +185,22 @@ impl Experiment {
     ) -> Vec<f64> {
         let density = Density::new(&[self.bandwidth], *degree).expect("a density");
         let spec = density.accumulator();
-        let exact = Target::evaluate(&density, &spec.filled(self.records.iter().map(|x| spec.record(&[*x], 0.0))));
-        let laplace = Mechanism::laplace(calibration.sensitivity(&density), price).expect("a scale");
+        let exact = Target::evaluate(
+            &density,
+            &spec.filled(self.records.iter().map(|x| spec.record(&[*x], 0.0))),
+        );
+        let laplace =
+            Mechanism::laplace(calibration.sensitivity(&density), price).expect("a scale");
         let mut generator = Generator::frozen([calibration as u8 + 1; 32]);
         let unit = density.unit() / RECORDS as f64;
         let mut sums = vec![0.0; evaluations.len() + 1];
         for _ in 0..repeats {
             let noisy = laplace.release(&exact, &mut generator);
-            let values: Vec<f64> = noisy.values().iter().map(|value| *value as f64 * unit).collect();
+            let values: Vec<f64> = noisy
+                .values()
+                .iter()
+                .map(|value| *value as f64 * unit)
+                .collect();
             for (sum, evaluation) in sums.iter_mut().zip(evaluations) {
                 *sum += evaluation.sup_error(&values, &self.exact);
             }
@@ -176,23 +210,40 @@ impl Experiment {
     }
 
     /// `evaluations`: that of [`DEGREE`], then those of [`HINDSIGHT_DEGREES`].
-    fn row(&self, calibration: Calibration, epsilon: Epsilon, evaluations: &[(u32, Vec<Evaluation>)]) -> Row {
+    fn row(
+        &self,
+        calibration: Calibration,
+        epsilon: Epsilon,
+        evaluations: &[(u32, Vec<Evaluation>)],
+    ) -> Row {
         let (figure, hindsight) = evaluations.split_first().expect("some");
         let mut bernstein = self.errors(figure, calibration, epsilon, REPEATS);
         let baseline = bernstein.pop().expect("the last one");
-        let mut best = [(); 2].map(|()| Best { degree: 0, order: 0, error: f64::INFINITY });
+        let mut best = [(); 2].map(|()| Best {
+            degree: 0,
+            order: 0,
+            error: f64::INFINITY,
+        });
         for with_degree in hindsight {
             let errors = self.errors(with_degree, calibration, epsilon, HINDSIGHT_REPEATS);
             for (i, error) in errors.iter().enumerate() {
                 let is_nearest = i + 1 == errors.len();
                 let best = &mut best[usize::from(is_nearest)];
                 if *error < best.error {
-                    *best =
-                        Best { degree: with_degree.0, order: if is_nearest { 0 } else { ORDERS[i] }, error: *error };
+                    *best = Best {
+                        degree: with_degree.0,
+                        order: if is_nearest { 0 } else { ORDERS[i] },
+                        error: *error,
+                    };
                 }
             }
         }
-        Row { epsilon, bernstein, baseline, hindsight: best }
+        Row {
+            epsilon,
+            bernstein,
+            baseline,
+            hindsight: best,
+        }
     }
 
     fn rows(&self, calibration: Calibration) -> Vec<Row> {
@@ -201,14 +252,23 @@ impl Experiment {
             .chain(HINDSIGHT_DEGREES)
             .map(|degree| {
                 let orders = ORDERS.iter().filter(|_| degree <= HIGHEST_DEGREE);
-                (degree, orders.map(|order| Evaluation::bernstein(degree, *order)).collect())
+                (
+                    degree,
+                    orders
+                        .map(|order| Evaluation::bernstein(degree, *order))
+                        .collect(),
+                )
             })
             .collect();
-        EPSILONS.map(|epsilon| self.row(calibration, epsilon.parse().expect("a price"), &evaluations)).into()
+        EPSILONS
+            .map(|epsilon| self.row(calibration, epsilon.parse().expect("a price"), &evaluations))
+            .into()
     }
 
     fn sensitivity(&self, calibration: Calibration) -> f64 {
-        calibration.sensitivity(&Density::new(&[self.bandwidth], DEGREE).expect("a density")).0 as f64
+        calibration
+            .sensitivity(&Density::new(&[self.bandwidth], DEGREE).expect("a density"))
+            .0 as f64
     }
 }
 
@@ -216,7 +276,12 @@ impl Experiment {
 fn expected_gain(bandwidth: f64) -> f64 {
     let k = f64::from(DEGREE);
     let peak = 1.0 / ((2.0 * PI).sqrt() * bandwidth);
-    let a = k * (1.0 + 2.0 * (1..50).map(|m| (-2.0 * (PI * f64::from(m) * bandwidth * k).powi(2)).exp()).sum::<f64>());
+    let a = k
+        * (1.0
+            + 2.0
+                * (1..50)
+                    .map(|m| (-2.0 * (PI * f64::from(m) * bandwidth * k).powi(2)).exp())
+                    .sum::<f64>());
     (k + 1.0) * peak / (2.0 * a).min((k + 1.0) * peak)
 }
 
@@ -225,7 +290,10 @@ fn panel(title: &'static str, rows: &[Row]) -> Panel {
         name,
         color,
         is_dashed,
-        points: rows.iter().map(|row| (row.epsilon.to_f64(), value(row))).collect(),
+        points: rows
+            .iter()
+            .map(|row| (row.epsilon.to_f64(), value(row)))
+            .collect(),
     };
     let shade = |i: usize| {
         let t = i as f64 / (ORDERS.len() - 1) as f64;
@@ -233,19 +301,47 @@ fn panel(title: &'static str, rows: &[Row]) -> Panel {
         RGBColor(mix(166, 16), mix(206, 54), mix(235, 110))
     };
     let mut layers = vec![
-        line("nearest point, k = 20".into(), BRICK, false, &|row| row.baseline),
-        line("nearest point, k of hindsight".into(), BRICK, true, &|row| row.hindsight[1].error),
-        line("Bernstein, k and h of hindsight".into(), DARK, true, &|row| row.hindsight[0].error),
+        line("nearest point, k = 20".into(), BRICK, false, &|row| {
+            row.baseline
+        }),
+        line(
+            "nearest point, k of hindsight".into(),
+            BRICK,
+            true,
+            &|row| row.hindsight[1].error,
+        ),
+        line(
+            "Bernstein, k and h of hindsight".into(),
+            DARK,
+            true,
+            &|row| row.hindsight[0].error,
+        ),
     ];
-    layers.extend(
-        ORDERS
-            .iter()
-            .enumerate()
-            .map(|(i, order)| line(format!("Bernstein, h = {order}"), shade(i), false, &move |row| row.bernstein[i])),
-    );
-    let x = Axis { label: "epsilon", range: 0.01..5.0, is_logarithmic: true };
-    let y = Axis { label: "mean largest error", range: 0.005..400.0, is_logarithmic: true };
-    Panel { title, x, y, legend: UpperRight, layers }
+    layers.extend(ORDERS.iter().enumerate().map(|(i, order)| {
+        line(
+            format!("Bernstein, h = {order}"),
+            shade(i),
+            false,
+            &move |row| row.bernstein[i],
+        )
+    }));
+    let x = Axis {
+        label: "epsilon",
+        range: 0.01..5.0,
+        is_logarithmic: true,
+    };
+    let y = Axis {
+        label: "mean largest error",
+        range: 0.005..400.0,
+        is_logarithmic: true,
+    };
+    Panel {
+        title,
+        x,
+        y,
+        legend: UpperRight,
+        layers,
+    }
 }
 
 #[test]
@@ -254,11 +350,16 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
         let run = |bandwidth| {
             scope.spawn(move || {
                 let experiment = Experiment::new(bandwidth);
-                let rows = [Calibration::Paper, Calibration::Tight].map(|calibration| experiment.rows(calibration));
+                let rows = [Calibration::Paper, Calibration::Tight]
+                    .map(|calibration| experiment.rows(calibration));
                 (experiment, rows)
             })
         };
-        BANDWIDTHS.map(run).into_iter().map(|thread| thread.join().expect("it ends")).collect()
+        BANDWIDTHS
+            .map(run)
+            .into_iter()
+            .map(|thread| thread.join().expect("it ends"))
+            .collect()
     });
     let mut table = String::from("bandwidth,calibration,epsilon,method,mean_sup_error\n");
     for (experiment, both) in &results {
@@ -281,21 +382,39 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
     }
     fs::write(picture::output("figure_1.csv"), table).expect("written");
     let titles = [
-        ["b = 0.1, the paper's scale N S / epsilon", "b = 0.1, tight scale D1 / epsilon"],
-        ["b = 0.05, the paper's scale N S / epsilon", "b = 0.05, tight scale D1 / epsilon"],
+        [
+            "b = 0.1, the paper's scale N S / epsilon",
+            "b = 0.1, tight scale D1 / epsilon",
+        ],
+        [
+            "b = 0.05, the paper's scale N S / epsilon",
+            "b = 0.05, tight scale D1 / epsilon",
+        ],
     ];
     let panels: Vec<Panel> = results
         .iter()
         .zip(titles)
-        .flat_map(|((_, both), titles)| titles.into_iter().zip(both).map(|(title, rows)| panel(title, rows)))
+        .flat_map(|((_, both), titles)| {
+            titles
+                .into_iter()
+                .zip(both)
+                .map(|(title, rows)| panel(title, rows))
+        })
         .collect();
     picture::draw(&picture::output("figure_1.svg"), 2, picture::WIDE, &panels);
 
     for (experiment, both) in &results {
-        println!("b = {}: mean sup error; orders {ORDERS:?} | nearest | with hindsight both", experiment.bandwidth);
+        println!(
+            "b = {}: mean sup error; orders {ORDERS:?} | nearest | with hindsight both",
+            experiment.bandwidth
+        );
         for (calibration, rows) in [Calibration::Paper, Calibration::Tight].iter().zip(both) {
             for row in rows {
-                let orders: Vec<String> = row.bernstein.iter().map(|error| format!("{error:7.4}")).collect();
+                let orders: Vec<String> = row
+                    .bernstein
+                    .iter()
+                    .map(|error| format!("{error:7.4}"))
+                    .collect();
                 let [bernstein, nearest] = &row.hindsight;
                 println!(
                     "{calibration:?} {:>5}: {} | {:7.4} | {:.4} (k {}, h {}) {:.4} (k {})",
@@ -317,25 +436,44 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
             let epsilon = row.epsilon;
             // "For every privacy budget there is a suitable choice of h such that our mechanism always achieves better
             // utility compared to the baseline": at the same degree, and at the best of each too.
-            assert!(row.best() < row.baseline, "b {b} epsilon {epsilon}: {} {}", row.best(), row.baseline);
+            assert!(
+                row.best() < row.baseline,
+                "b {b} epsilon {epsilon}: {} {}",
+                row.best(),
+                row.baseline
+            );
             let [bernstein, nearest] = &row.hindsight;
-            assert!(bernstein.error < nearest.error, "b {b} epsilon {epsilon}: {bernstein:?} {nearest:?}");
+            assert!(
+                bernstein.error < nearest.error,
+                "b {b} epsilon {epsilon}: {bernstein:?} {nearest:?}"
+            );
         }
         for rows in [paper, tight] {
             // "Accuracy improves for increasing h, except for sufficiently large perturbations."
             let least = &rows[0];
             let most = &rows[EPSILONS.len() - 1];
-            assert!(most.bernstein.is_sorted_by(|low, high| low > high), "b {b}: {:?}", most.bernstein);
+            assert!(
+                most.bernstein.is_sorted_by(|low, high| low > high),
+                "b {b}: {:?}",
+                most.bernstein
+            );
             assert!(least.bernstein.is_sorted(), "b {b}: {:?}", least.bernstein);
         }
-        let gain = experiment.sensitivity(Calibration::Paper) / experiment.sensitivity(Calibration::Tight);
+        let gain =
+            experiment.sensitivity(Calibration::Paper) / experiment.sensitivity(Calibration::Tight);
         // Where all is noise, the errors differ as the scales do.
         let found = paper[0].bernstein[0] / tight[0].bernstein[0];
         println!(
             "b = {b}: the tight scale is {gain:.2} times smaller than the paper's (closed form {:.2}), the error {found:.2} times",
             expected_gain(b)
         );
-        assert!((gain / expected_gain(b) - 1.0).abs() < 0.03, "b {b}: {gain}");
-        assert!(found > 0.85 * gain && found < 1.05 * gain, "b {b}: {found} {gain}");
+        assert!(
+            (gain / expected_gain(b) - 1.0).abs() < 0.03,
+            "b {b}: {gain}"
+        );
+        assert!(
+            found > 0.85 * gain && found < 1.05 * gain,
+            "b {b}: {found} {gain}"
+        );
     }
 }

@@ -33,7 +33,15 @@ type Grid = Vec<Vec<f64>>;
 
 fn machine(kernel: Kernel, c: f64, records: usize, degree: u32) -> Machine {
     let records = records as u32;
-    let settings = Settings { kernel, loss: Loss::Hinge, c, records, dimensions: 2, degree, landmarks: None };
+    let settings = Settings {
+        kernel,
+        loss: Loss::Hinge,
+        c,
+        records,
+        dimensions: 2,
+        degree,
+        landmarks: None,
+    };
     Machine::new(settings).expect("a machine")
 }
 
@@ -46,20 +54,31 @@ fn solve(machine: &Machine, data: &Data) -> Exact {
 fn exact(kernel: Kernel, c: f64, data: &Data) -> Grid {
     let fine = machine(kernel, c, data.len(), STEPS);
     let side = STEPS as usize + 1;
-    let values: Vec<f64> = solve(&fine, data).opened().iter().map(|value| *value as f64 * fine.unit()).collect();
-    (0..side).map(|y| (0..side).map(|x| values[x * side + y]).collect()).collect()
+    let values: Vec<f64> = solve(&fine, data)
+        .opened()
+        .iter()
+        .map(|value| *value as f64 * fine.unit())
+        .collect();
+    (0..side)
+        .map(|y| (0..side).map(|x| values[x * side + y]).collect())
+        .collect()
 }
 
 /// The order-`order` polynomial of lattice values on the grid.
 fn polynomial(degree: u32, order: u32, values: &[f64]) -> Grid {
     let coefficients = Operator::new(2, degree).coefficients(values, order);
     let side = degree as usize + 1;
-    let bases: Vec<Vec<f64>> = (0..=STEPS).map(|i| basis(degree, f64::from(i) / f64::from(STEPS))).collect();
+    let bases: Vec<Vec<f64>> = (0..=STEPS)
+        .map(|i| basis(degree, f64::from(i) / f64::from(STEPS)))
+        .collect();
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     bases
         .iter()
         .map(|along_y| {
-            let of_x: Vec<f64> = coefficients.chunks_exact(side).map(|row| dot(row, along_y)).collect();
+            let of_x: Vec<f64> = coefficients
+                .chunks_exact(side)
+                .map(|row| dot(row, along_y))
+                .collect();
             bases.iter().map(|along_x| dot(&of_x, along_x)).collect()
         })
         .collect()
@@ -73,8 +92,14 @@ fn release(
     order: u32,
     generator: &mut Generator,
 ) -> Grid {
-    let noisy = Mechanism::laplace(sensitivity, price).expect("a scale").release(exact, generator);
-    let values: Vec<f64> = noisy.values().iter().map(|value| *value as f64 * machine.unit()).collect();
+    let noisy = Mechanism::laplace(sensitivity, price)
+        .expect("a scale")
+        .release(exact, generator);
+    let values: Vec<f64> = noisy
+        .values()
+        .iter()
+        .map(|value| *value as f64 * machine.unit())
+        .collect();
     polynomial(machine.shape().degree, order, &values)
 }
 
@@ -100,20 +125,33 @@ fn disagreement(a: &Grid, b: &Grid, data: &Data) -> f64 {
 /// Points in class colours; every so many of them, where all would hide the curves.
 fn dots(data: &Data, every: usize) -> [Layer; 2] {
     [(1.0, SKY), (-1.0, BRICK)].map(|(class, color)| {
-        let points = data.iter().filter(|(_, label)| *label == class).step_by(every).map(|([x, y], _)| (*x, *y));
-        Layer::Dots { name: String::new(), color, points: points.collect() }
+        let points = data
+            .iter()
+            .filter(|(_, label)| *label == class)
+            .step_by(every)
+            .map(|([x, y], _)| (*x, *y));
+        Layer::Dots {
+            name: String::new(),
+            color,
+            points: points.collect(),
+        }
     })
 }
 
 fn axes() -> (Axis, Axis) {
-    (Axis::new("first coordinate", 0.0..1.0), Axis::new("second coordinate", 0.0..1.0))
+    (
+        Axis::new("first coordinate", 0.0..1.0),
+        Axis::new("second coordinate", 0.0..1.0),
+    )
 }
 
 fn csv(name: &str, names: &[&str], grids: &[&Grid]) {
     let mut table = format!("x,y,{}\n", names.join(","));
     for (row, column) in (0..=STEPS).flat_map(|row| (0..=STEPS).map(move |column| (row, column))) {
-        let values: Vec<String> =
-            grids.iter().map(|grid| format!("{:.5}", grid[row as usize][column as usize])).collect();
+        let values: Vec<String> = grids
+            .iter()
+            .map(|grid| format!("{:.5}", grid[row as usize][column as usize]))
+            .collect();
         let x = f64::from(column) / f64::from(STEPS);
         let y = f64::from(row) / f64::from(STEPS);
         let _ = writeln!(table, "{x:.4},{y:.4},{}", values.join(","));
@@ -131,9 +169,14 @@ fn two_clouds() -> Data {
         data.push(([0.3 + 0.1 * u, 0.5 + 0.1 * v], 1.0));
         let [u, v]: [f64; 2] = [(); 2].map(|()| StandardNormal.sample(&mut rng));
         // The Cholesky factor of the second covariance: 0.8^2 + 0.86 = 1.5.
-        data.push(([0.6 + 0.1 * u, 0.4 + 0.1 * (0.8 * u + 0.86_f64.sqrt() * v)], -1.0));
+        data.push((
+            [0.6 + 0.1 * u, 0.4 + 0.1 * (0.8 * u + 0.86_f64.sqrt() * v)],
+            -1.0,
+        ));
     }
-    data.iter().map(|(x, label)| (x.map(|x| x.clamp(0.0, 1.0)), *label)).collect()
+    data.iter()
+        .map(|(x, label)| (x.map(|x| x.clamp(0.0, 1.0)), *label))
+        .collect()
 }
 
 /// Figure 2 of `[AR17]`: a support vector machine with the Gaussian kernel, `C = sigma = 1`, its boundary and the private
@@ -157,10 +200,16 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
     let values = solve(&machine, &data);
 
     let refused = machine.papers_sensitivity(Adjacency::ReplaceOne, 1);
-    assert!(matches!(refused, Err(Error::PaperIsWrong { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::PaperIsWrong { .. })),
+        "{refused:?}"
+    );
     let papers = machine.shape().values() as f64 / data.len() as f64 / machine.unit();
-    let tight = machine.sensitivity(Adjacency::ReplaceOne, 1).expect("a bound");
-    let mean = exact.iter().flatten().map(|value| value.abs()).sum::<f64>() / exact.iter().flatten().count() as f64;
+    let tight = machine
+        .sensitivity(Adjacency::ReplaceOne, 1)
+        .expect("a bound");
+    let mean = exact.iter().flatten().map(|value| value.abs()).sum::<f64>()
+        / exact.iter().flatten().count() as f64;
     let unit = machine.unit();
     println!(
         "mean |f| {mean:.4}; D1 {:.4}; N S of the paper {:.4}, mended {:.4}",
@@ -168,17 +217,29 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
         papers * unit,
         2.0 * papers * unit
     );
-    assert!(tight.0 as f64 > papers && (tight.0 as f64) < 2.0 * papers, "more than is false, less than N S");
+    assert!(
+        tight.0 as f64 > papers && (tight.0 as f64) < 2.0 * papers,
+        "more than is false, less than N S"
+    );
 
     let mut first = Vec::new();
-    for (name, sensitivity) in [("paper", Sensitivity(papers.ceil() as u64)), ("tight", tight)] {
+    for (name, sensitivity) in [
+        ("paper", Sensitivity(papers.ceil() as u64)),
+        ("tight", tight),
+    ] {
         for epsilon in ["0.1", "1", "10"] {
             let mut generator = Generator::frozen([2; 32]);
             let price = epsilon.parse().expect("a price");
             let mut error = 0.0;
             let mut changed = 0.0;
             for repeat in 0..REPEATS {
-                let released = release((&machine, &values), sensitivity, price, ORDER, &mut generator);
+                let released = release(
+                    (&machine, &values),
+                    sensitivity,
+                    price,
+                    ORDER,
+                    &mut generator,
+                );
                 error += sup_distance(&released, &exact) / REPEATS as f64;
                 changed += disagreement(&released, &exact, &data) / REPEATS as f64;
                 if repeat == 0 && epsilon == "1" {
@@ -193,11 +254,20 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
             assert!(changed < most, "{name} {epsilon}: {changed}");
         }
     }
-    let [papers, tight] = &first[..] else { panic!("two releases") };
-    csv("figure_2.csv", &["exact", "paper_false_constant", "tight"], &[&exact, papers, tight]);
+    let [papers, tight] = &first[..] else {
+        panic!("two releases")
+    };
+    csv(
+        "figure_2.csv",
+        &["exact", "paper_false_constant", "tight"],
+        &[&exact, papers, tight],
+    );
     let (x, y) = axes();
-    let boundary =
-        |name: &str, color, values: &Grid| Layer::Boundary { name: name.into(), color, values: values.clone() };
+    let boundary = |name: &str, color, values: &Grid| Layer::Boundary {
+        name: name.into(),
+        color,
+        values: values.clone(),
+    };
     let mut layers = Vec::from(dots(&data, 3));
     layers.push(boundary("paper, false constant", GREY, papers));
     layers.push(boundary("tight", picture::GREEN, tight));
@@ -207,7 +277,13 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
         &picture::output("figure_2.svg"),
         1,
         picture::SQUARE,
-        &[Panel { title, x, y, legend: UpperLeft, layers }],
+        &[Panel {
+            title,
+            x,
+            y,
+            legend: UpperLeft,
+            layers,
+        }],
     );
 }
 
@@ -243,12 +319,17 @@ fn normal(x: f64) -> f64 {
 /// The least deviation of Gaussian noise that makes neighbours 1 apart `(epsilon, delta)`-private (Balle and Wang 2018,
 /// theorem 8).
 fn analytic_gaussian(epsilon: f64, delta: f64) -> f64 {
-    let spent = |s: f64| normal(0.5 / s - epsilon * s) - epsilon.exp() * normal(-0.5 / s - epsilon * s);
+    let spent =
+        |s: f64| normal(0.5 / s - epsilon * s) - epsilon.exp() * normal(-0.5 / s - epsilon * s);
     let mut low = 0.1;
     let mut high = 4.0;
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if spent(middle) > delta { low = middle } else { high = middle }
+        if spent(middle) > delta {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     high
 }
@@ -265,14 +346,22 @@ fn path(bandwidth: f64, rng: &mut ChaCha20Rng) -> Grid {
             let known: f64 = (0..j).map(|m| factor[i][m] * factor[j][m]).sum();
             let kernel = (-((place(i) - place(j)) / bandwidth).powi(2) / 2.0).exp();
             // The matrix is all but singular; a little more on its diagonal only adds noise.
-            factor[i][j] = if i == j { (kernel + 1e-9 - known).sqrt() } else { (kernel - known) / factor[j][j] };
+            factor[i][j] = if i == j {
+                (kernel + 1e-9 - known).sqrt()
+            } else {
+                (kernel - known) / factor[j][j]
+            };
         }
     }
-    let white: Grid = (0..side).map(|_| (0..side).map(|_| StandardNormal.sample(rng)).collect()).collect();
+    let white: Grid = (0..side)
+        .map(|_| (0..side).map(|_| StandardNormal.sample(rng)).collect())
+        .collect();
     let times = |rows: &Grid| -> Grid {
         // L times the rows, transposed, so that a second time restores them.
         let column = |j: usize, i: usize| (0..=i).map(|m| factor[i][m] * rows[m][j]).sum();
-        (0..side).map(|j| (0..side).map(|i| column(j, i)).collect()).collect()
+        (0..side)
+            .map(|j| (0..side).map(|i| column(j, i)).collect())
+            .collect()
     };
     times(&times(&white))
 }
@@ -295,54 +384,114 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
     const DEGREE: u32 = 4;
     const ORDER: u32 = 16;
     let data = two_moons(2_000);
-    let kernel = Kernel::Gaussian { bandwidth: BANDWIDTH };
+    let kernel = Kernel::Gaussian {
+        bandwidth: BANDWIDTH,
+    };
     let exact = exact(kernel, C, &data);
     let machine = machine(kernel, C, data.len(), DEGREE);
     let values = solve(&machine, &data);
     let delta = 2.0 * C / data.len() as f64 + 2.0 * machine.tolerance();
     let scale = analytic_gaussian(1.0, 0.1) * delta;
-    assert!(analytic_gaussian(1.0, 0.1) < (2.0 * 20_f64.ln()).sqrt(), "the paper's scale is larger");
+    assert!(
+        analytic_gaussian(1.0, 0.1) < (2.0 * 20_f64.ln()).sqrt(),
+        "the paper's scale is larger"
+    );
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     let mut generator = Generator::frozen([3; 32]);
-    let tight = machine.sensitivity(Adjacency::ReplaceOne, 1).expect("a bound");
+    let tight = machine
+        .sensitivity(Adjacency::ReplaceOne, 1)
+        .expect("a bound");
     let one = "1".parse().expect("a price");
     let mut runs = Vec::new();
     for _ in 0..REPEATS {
         let path = path(BANDWIDTH, &mut rng);
-        let gaussian: Grid =
-            exact.iter().zip(&path).map(|(f, g)| f.iter().zip(g).map(|(f, g)| f + scale * g).collect()).collect();
-        runs.push([gaussian, release((&machine, &values), tight, one, ORDER, &mut generator)]);
+        let gaussian: Grid = exact
+            .iter()
+            .zip(&path)
+            .map(|(f, g)| f.iter().zip(g).map(|(f, g)| f + scale * g).collect())
+            .collect();
+        runs.push([
+            gaussian,
+            release((&machine, &values), tight, one, ORDER, &mut generator),
+        ]);
     }
     let without_noise = {
-        let values: Vec<f64> = values.opened().iter().map(|value| *value as f64 * machine.unit()).collect();
+        let values: Vec<f64> = values
+            .opened()
+            .iter()
+            .map(|value| *value as f64 * machine.unit())
+            .collect();
         polynomial(DEGREE, ORDER, &values)
     };
-    println!("noise: Gaussian process {scale:.4}, Laplace {:.4} a lattice point", tight.0 as f64 * machine.unit());
-    println!("polynomial without noise: sup error {:.3}", sup_distance(&without_noise, &exact));
+    println!(
+        "noise: Gaussian process {scale:.4}, Laplace {:.4} a lattice point",
+        tight.0 as f64 * machine.unit()
+    );
+    println!(
+        "polynomial without noise: sup error {:.3}",
+        sup_distance(&without_noise, &exact)
+    );
     let means = [0, 1].map(|which| {
-        let mean =
-            |measure: &dyn Fn(&Grid) -> f64| runs.iter().map(|run| measure(&run[which])).sum::<f64>() / REPEATS as f64;
-        [mean(&|grid| sup_distance(grid, &exact)), mean(&|grid| disagreement(grid, &exact, &data))]
+        let mean = |measure: &dyn Fn(&Grid) -> f64| {
+            runs.iter().map(|run| measure(&run[which])).sum::<f64>() / REPEATS as f64
+        };
+        [
+            mean(&|grid| sup_distance(grid, &exact)),
+            mean(&|grid| disagreement(grid, &exact, &data)),
+        ]
     });
     for (name, [error, changed]) in ["Gaussian process", "Laplace"].iter().zip(means) {
-        println!("{name}: mean sup error {error:.3}, {:.2} % of records change class", 100.0 * changed);
+        println!(
+            "{name}: mean sup error {error:.3}, {:.2} % of records change class",
+            100.0 * changed
+        );
         assert!(changed < 0.1, "{name}: {changed}");
     }
     let [gaussian, laplace] = &runs[0];
-    csv("figure_3.csv", &["exact", "gaussian_process", "laplace"], &[&exact, gaussian, laplace]);
+    csv(
+        "figure_3.csv",
+        &["exact", "gaussian_process", "laplace"],
+        &[&exact, gaussian, laplace],
+    );
     let panel = |title, values: &Grid| {
         let (x, y) = axes();
-        let negated = values.iter().map(|row| row.iter().map(|value| -value).collect()).collect();
-        let mut layers =
-            vec![Layer::Region { color: SKY, values: values.clone() }, Layer::Region { color: BRICK, values: negated }];
+        let negated = values
+            .iter()
+            .map(|row| row.iter().map(|value| -value).collect())
+            .collect();
+        let mut layers = vec![
+            Layer::Region {
+                color: SKY,
+                values: values.clone(),
+            },
+            Layer::Region {
+                color: BRICK,
+                values: negated,
+            },
+        ];
         layers.extend(dots(&data, 4));
-        layers.push(Layer::Boundary { name: String::new(), color: DARK, values: values.clone() });
-        Panel { title, x, y, legend: UpperLeft, layers }
+        layers.push(Layer::Boundary {
+            name: String::new(),
+            color: DARK,
+            values: values.clone(),
+        });
+        Panel {
+            title,
+            x,
+            y,
+            legend: UpperLeft,
+            layers,
+        }
     };
     let panels = [
         panel("exact", &exact),
         panel("Gaussian process, epsilon 1, delta 0.1", gaussian),
         panel("Bernstein with Laplace noise, epsilon 1", laplace),
     ];
-    picture::draw(&picture::output("figure_3.svg"), 3, picture::SQUARE, &panels);
+    picture::draw(
+        &picture::output("figure_3.svg"),
+        3,
+        picture::SQUARE,
+        &panels,
+    );
 }

@@ -54,16 +54,24 @@ fn grid() -> impl Iterator<Item = f64> {
 /// The order-1 polynomial of lattice values on the grid.
 fn polynomial(values: &[f64]) -> Vec<f64> {
     let coefficients = Operator::new(1, DEGREE).coefficients(values, 1);
-    grid().map(|x| evaluate(&coefficients, &[basis(DEGREE, x)])).collect()
+    grid()
+        .map(|x| evaluate(&coefficients, &[basis(DEGREE, x)]))
+        .collect()
 }
 
 fn sup_distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max)
 }
 
 /// Lattice values in the units of the labels.
 fn natural(regression: &Regression, values: &[i128]) -> Vec<f64> {
-    values.iter().map(|value| *value as f64 * regression.unit() * BOUND).collect()
+    values
+        .iter()
+        .map(|value| *value as f64 * regression.unit() * BOUND)
+        .collect()
 }
 
 fn solve(regression: &Regression, records: &[(f64, f64)]) -> Exact {
@@ -119,22 +127,41 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
         (regression, values)
     };
     let unclipped = with_gap(1.0);
-    let lattice: Vec<f64> = (0..=DEGREE).map(|i| estimator(&data, f64::from(i) / f64::from(DEGREE))).collect();
+    let lattice: Vec<f64> = (0..=DEGREE)
+        .map(|i| estimator(&data, f64::from(i) / f64::from(DEGREE)))
+        .collect();
     let off = sup_distance(&natural(&unclipped.0, &unclipped.1.opened()), &lattice);
-    assert!(off < 0.01, "with a gap of 1 the target is the vignette's estimator, but for clipped labels: {off}");
+    assert!(
+        off < 0.01,
+        "with a gap of 1 the target is the vignette's estimator, but for clipped labels: {off}"
+    );
     let bernstein = polynomial(&lattice);
-    println!("sup error of the polynomial {:.3}", sup_distance(&bernstein, &exact));
+    println!(
+        "sup error of the polynomial {:.3}",
+        sup_distance(&bernstein, &exact)
+    );
 
     // The paper's condition does not bound the gap between neighbours, so its constant is refused.
     let refused = unclipped.0.papers_sensitivity(Adjacency::ReplaceOne, 1);
-    assert!(matches!(refused, Err(Error::PaperIsWrong { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::PaperIsWrong { .. })),
+        "{refused:?}"
+    );
 
     let plan = Plan::new(500, 0.2).expect("a plan");
     let values = |records: &[Record]| {
         let state = unclipped.0.accumulator().filled(records.iter().copied());
         natural(&unclipped.0, &unclipped.0.evaluate(&state).opened())
     };
-    let sampled = sample(&plan, most, Adjacency::ReplaceOne, values, prior(), &mut rng).expect("a sensitivity");
+    let sampled = sample(
+        &plan,
+        most,
+        Adjacency::ReplaceOne,
+        values,
+        prior(),
+        &mut rng,
+    )
+    .expect("a sensitivity");
     let vignettes = f64::from(DEGREE + 1) * sampled.sup;
 
     let price: Epsilon = "5".parse().expect("a price");
@@ -142,7 +169,12 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     // The first release, and the mean sup error of all.
     let mut releases = |(regression, values): &(Regression, Exact), sensitivity| {
         let laplace = Mechanism::laplace(sensitivity, price).expect("a scale");
-        let mut release = || polynomial(&natural(regression, laplace.release(values, &mut generator).values()));
+        let mut release = || {
+            polynomial(&natural(
+                regression,
+                laplace.release(values, &mut generator).values(),
+            ))
+        };
         let first = release();
         let errors = (0..REPEATS).map(|_| sup_distance(&release(), &exact));
         (first, errors.sum::<f64>() / REPEATS as f64)
@@ -156,9 +188,15 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     assert!(error < 0.3, "{error}");
     let ours = GAPS.map(|gap| {
         let clipped = with_gap(gap / f64::from(most));
-        let tight = clipped.0.sensitivity(Adjacency::ReplaceOne, 1).expect("a bound");
+        let tight = clipped
+            .0
+            .sensitivity(Adjacency::ReplaceOne, 1)
+            .expect("a bound");
         let (first, error) = releases(&clipped, tight);
-        let bias = sup_distance(&polynomial(&natural(&clipped.0, &clipped.1.opened())), &exact);
+        let bias = sup_distance(
+            &polynomial(&natural(&clipped.0, &clipped.1.opened())),
+            &exact,
+        );
         println!(
             "for all data, gap {gap}/n: D1 {:.3}; sup error {bias:.3}, with noise {error:.3}",
             tight.0 as f64 * clipped.0.unit() * BOUND
@@ -170,7 +208,11 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
 
     let mut table = String::from("x,exact,bernstein,ours,sampled\n");
     for (i, x) in grid().enumerate() {
-        let _ = writeln!(table, "{x:.4},{:.5},{:.5},{:.5},{:.5}", exact[i], bernstein[i], ours[i], theirs[i]);
+        let _ = writeln!(
+            table,
+            "{x:.4},{:.5},{:.5},{:.5},{:.5}",
+            exact[i], bernstein[i], ours[i], theirs[i]
+        );
     }
     fs::write(picture::output("vignette.csv"), table).expect("written");
     let line = |name: &str, color, is_dashed, values: &[f64]| Layer::Line {
@@ -185,10 +227,19 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
         y: Axis::new("y", -2.1..1.4),
         legend: LowerLeft,
         layers: vec![
-            Layer::Dots { name: String::new(), color: GREY, points: data.clone() },
+            Layer::Dots {
+                name: String::new(),
+                color: GREY,
+                points: data.clone(),
+            },
             line("exact", BRICK, true, &exact),
             line("Bernstein polynomial", DARK, true, &bernstein),
-            line("private, sampled sensitivity (random DP, gamma 0.2)", GREEN, false, &theirs),
+            line(
+                "private, sampled sensitivity (random DP, gamma 0.2)",
+                GREEN,
+                false,
+                &theirs,
+            ),
             line("private for all data, gaps to 2/n", SKY, false, ours),
         ],
     };

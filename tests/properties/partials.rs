@@ -9,7 +9,9 @@ use bernstream_release::window::accumulator::Accumulator;
 use bernstream_release::window::{LONGEST_UNIT, Rules, Window, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
-use bernstream_worker::scale::{Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces};
+use bernstream_worker::scale::{
+    Added, Announcement, Collected, Head, Keys, LONGEST, Message, Partial, Piece, pieces,
+};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -24,13 +26,25 @@ fn open(rules: &Rules, panes: u32) -> Windows {
 }
 
 fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
-    window.forms.iter().map(|groups| groups.iter().map(|group| group.accumulator.clone()).collect()).collect()
+    window
+        .forms
+        .iter()
+        .map(|groups| {
+            groups
+                .iter()
+                .map(|group| group.accumulator.clone())
+                .collect()
+        })
+        .collect()
 }
 
 /// The bytes of every window of a partition, by a process that reads its messages in this order.
 fn encoded(rules: &Rules, partition: i32, messages: &[Batch]) -> Vec<(Span, Vec<u8>)> {
     let mut windows = open(rules, 1);
-    messages.iter().filter(|batch| batch.partition == partition).for_each(|batch| _ = windows.absorb(batch));
+    messages
+        .iter()
+        .filter(|batch| batch.partition == partition)
+        .for_each(|batch| _ = windows.absorb(batch));
     std::iter::from_fn(|| windows.next().map(|span| (span, windows.part().encoded()))).collect()
 }
 
@@ -41,23 +55,35 @@ fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
         let messages = messages(100 + seed);
         let partitions: BTreeSet<i32> = messages.iter().map(|batch| batch.partition).collect();
         assert!(partitions.len() > 1);
-        for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
+        for (has_keys, cap) in [
+            (false, None),
+            (true, None),
+            (true, Some(2)),
+            (false, Some(1)),
+        ] {
             let rules = rules(has_keys, cap);
-            let partials: Vec<_> = partitions.iter().map(|p| encoded(&rules, *p, &messages)).collect();
+            let partials: Vec<_> = partitions
+                .iter()
+                .map(|p| encoded(&rules, *p, &messages))
+                .collect();
             for panes in [1, 3] {
                 let mut whole = open(&rules, panes);
                 messages.iter().for_each(|batch| _ = whole.absorb(batch));
                 let mut joined = open(&rules, panes);
                 let mut number = 0;
                 while let Some(span) = joined.next() {
-                    let mut all: Vec<_> = partials.iter().map(|windows| &windows[number].1).collect();
+                    let mut all: Vec<_> =
+                        partials.iter().map(|windows| &windows[number].1).collect();
                     all.shuffle(&mut random);
                     for bytes in all {
                         assert!(joined.take(span, bytes));
                     }
                     let expected = kept(&whole.close());
                     let found = kept(&joined.close());
-                    assert!(expected == found, "seed {seed}, {has_keys} {cap:?}, {panes} panes, window {number}");
+                    assert!(
+                        expected == found,
+                        "seed {seed}, {has_keys} {cap:?}, {panes} panes, window {number}"
+                    );
                     number += 1;
                 }
                 assert_eq!(number, 10);
@@ -76,7 +102,12 @@ fn a_partial_that_has_a_group_twice_is_refused() {
     let mut sent = windows();
     messages(7).iter().for_each(|batch| _ = sent.absorb(batch));
     let bytes = sent.part().encoded();
-    let [0, 0, 1, 0, ..] = bytes[..] else { panic!("no records, no users, one sum, of group 0: {:?}", &bytes[..4]) };
+    let [0, 0, 1, 0, ..] = bytes[..] else {
+        panic!(
+            "no records, no users, one sum, of group 0: {:?}",
+            &bytes[..4]
+        )
+    };
     assert!(windows().take(first, &bytes));
     let twice = [&[0, 0, 2], &bytes[3..], &bytes[3..]].concat();
     assert!(!windows().take(first, &twice));
@@ -89,8 +120,14 @@ fn the_bytes_of_a_partial_do_not_depend_on_who_reads_it() {
         let rules = rules(has_keys, cap);
         let messages = messages(7);
         // Offsets differ as they do where records are gathered otherwise; their order does not.
-        let others: Vec<_> =
-            messages.iter().rev().map(|b| Batch { offset: 5000 * b.offset + 17, ..b.clone() }).collect();
+        let others: Vec<_> = messages
+            .iter()
+            .rev()
+            .map(|b| Batch {
+                offset: 5000 * b.offset + 17,
+                ..b.clone()
+            })
+            .collect();
         for partition in 0..2 {
             assert!(encoded(&rules, partition, &messages) == encoded(&rules, partition, &others));
         }
@@ -105,20 +142,37 @@ fn the_bytes_of_a_partial_are_those_of_their_version() {
     for (has_keys, cap) in [(false, None), (true, Some(2))] {
         let messages = tied(7);
         for partition in 0..2 {
-            encoded(&rules(has_keys, cap), partition, &messages).iter().for_each(|(_, bytes)| digest.update(bytes));
+            encoded(&rules(has_keys, cap), partition, &messages)
+                .iter()
+                .for_each(|(_, bytes)| digest.update(bytes));
         }
     }
-    let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!((bernstream_release::window::VERSION, digest.as_str()), (2, "e2de800055fb5d48"));
+    let digest: String = digest
+        .finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(
+        (bernstream_release::window::VERSION, digest.as_str()),
+        (2, "e2de800055fb5d48")
+    );
 }
 
 #[test]
 fn bytes_that_end_early_or_late_are_no_partial() {
     let rules = rules(true, Some(2));
-    let (span, bytes) = encoded(&rules, 0, &messages(7)).into_iter().max_by_key(|(_, b)| b.len()).expect("a window");
+    let (span, bytes) = encoded(&rules, 0, &messages(7))
+        .into_iter()
+        .max_by_key(|(_, b)| b.len())
+        .expect("a window");
     let mut windows = open(&rules, 1);
     for end in (0..bytes.len()).step_by(97) {
-        assert!(!windows.take(span, &bytes[..end]), "{end} of {}", bytes.len());
+        assert!(
+            !windows.take(span, &bytes[..end]),
+            "{end} of {}",
+            bytes.len()
+        );
     }
     assert!(!windows.take(span, &[bytes.as_slice(), &[0]].concat()));
     assert!(windows.take(span, &bytes));
@@ -128,7 +182,10 @@ fn bytes_that_end_early_or_late_are_no_partial() {
 #[test]
 fn damaged_bytes_are_refused_or_taken_but_harm_nothing() {
     let rules = rules(true, Some(2));
-    let (span, bytes) = encoded(&rules, 0, &messages(7)).into_iter().max_by_key(|(_, b)| b.len()).expect("a window");
+    let (span, bytes) = encoded(&rules, 0, &messages(7))
+        .into_iter()
+        .max_by_key(|(_, b)| b.len())
+        .expect("a window");
     let mut random = ChaCha20Rng::seed_from_u64(1);
     for _ in 0..300 {
         let mut bytes = bytes.clone();
@@ -172,10 +229,20 @@ fn written(records: &[Kept], users: &[(i64, usize)], sums: u64) -> Vec<u8> {
         bytes.extend(vec![b'u'; *length]);
     }
     natural(&mut bytes, records.len() as u64);
-    for Kept { second, group, place, label, unit } in records {
+    for Kept {
+        second,
+        group,
+        place,
+        label,
+        unit,
+    } in records
+    {
         natural(&mut bytes, signed(1_000_000 * (second - last)));
         last = *second;
-        [&[*group], &place[..], &[signed(*label), *unit]].concat().into_iter().for_each(|n| natural(&mut bytes, n));
+        [&[*group], &place[..], &[signed(*label), *unit]]
+            .concat()
+            .into_iter()
+            .for_each(|n| natural(&mut bytes, n));
     }
     natural(&mut bytes, sums);
     // Of group 0, with no cells.
@@ -196,7 +263,11 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
         ([16 * STEPS, 0, 0], &[0], &[1]),
         ([8 * STEPS, 8 * STEPS, 0], &[0], &[1]),
         ([8 * STEPS, 0, 0], &[0], &[1]),
-        ([20 * STEPS, 0, 0], &[0, LABEL, -LABEL], &[LABEL + 1, -LABEL - 1]),
+        (
+            [20 * STEPS, 0, 0],
+            &[0, LABEL, -LABEL],
+            &[LABEL + 1, -LABEL - 1],
+        ),
         ([20 * STEPS, 0, 0], &[0, 2], &[3, -1]),
         ([20 * STEPS, 7 * STEPS, 0], &[LABEL, -LABEL], &[0, 1]),
         ([FINE, FINE, 0], &[0, LABEL, -LABEL], &[LABEL + 1]),
@@ -210,16 +281,39 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
     };
     // A window of ten seconds, periods of seven from the third on, four keys, and two records of a user.
     for (form, (place, labels, others)) in possible.into_iter().enumerate() {
-        let sound = Kept { second: 5, group: 3, place, label: labels[0], unit: 1 };
+        let sound = Kept {
+            second: 5,
+            group: 3,
+            place,
+            label: labels[0],
+            unit: 1,
+        };
         let user = [(3, 1)];
         let one = |kept: Kept| takes(form, Some(2), &written(&[kept], &user, 0));
         for label in labels {
-            assert!(one(Kept { label: *label, ..sound }), "form {form}, label {label}");
+            assert!(
+                one(Kept {
+                    label: *label,
+                    ..sound
+                }),
+                "form {form}, label {label}"
+            );
         }
         for label in others {
-            assert!(!one(Kept { label: *label, ..sound }), "form {form}, label {label}");
+            assert!(
+                !one(Kept {
+                    label: *label,
+                    ..sound
+                }),
+                "form {form}, label {label}"
+            );
         }
-        assert!(one(Kept { second: 9, place: [0; 3], group: 0, ..sound }));
+        assert!(one(Kept {
+            second: 9,
+            place: [0; 3],
+            group: 0,
+            ..sound
+        }));
         for axis in 0..3 {
             let mut beyond = sound;
             beyond.place[axis] += 1;
@@ -227,22 +321,53 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
         }
         assert!(!one(Kept { group: 4, ..sound }), "form {form}: no such key");
         // In the right period of its user.
-        for (second, period, is_inside) in [(0, -4, true), (-1, -4, false), (9, 3, true), (10, 10, false)] {
+        for (second, period, is_inside) in [
+            (0, -4, true),
+            (-1, -4, false),
+            (9, 3, true),
+            (10, 10, false),
+        ] {
             let bytes = written(&[Kept { second, ..sound }], &[(period, 1)], 0);
-            assert_eq!(takes(form, Some(2), &bytes), is_inside, "form {form}, second {second}");
+            assert_eq!(
+                takes(form, Some(2), &bytes),
+                is_inside,
+                "form {form}, second {second}"
+            );
         }
-        assert!(!one(Kept { second: 2, ..sound }), "form {form}: another period than its user's");
-        assert!(!one(Kept { unit: 0, ..sound }) && !one(Kept { unit: 2, ..sound }), "form {form}: of nobody");
+        assert!(
+            !one(Kept { second: 2, ..sound }),
+            "form {form}: another period than its user's"
+        );
+        assert!(
+            !one(Kept { unit: 0, ..sound }) && !one(Kept { unit: 2, ..sound }),
+            "form {form}: of nobody"
+        );
         let all = |count: usize, users: &[(i64, usize)], sums| {
             takes(form, Some(2), &written(&vec![sound; count], users, sums))
         };
-        assert!(all(2, &user, 0) && !all(3, &user, 0), "form {form}: more than the cap");
-        assert!(all(1, &[(3, LONGEST_UNIT)], 0) && !all(1, &[(3, LONGEST_UNIT + 1)], 0), "form {form}: a long name");
+        assert!(
+            all(2, &user, 0) && !all(3, &user, 0),
+            "form {form}: more than the cap"
+        );
+        assert!(
+            all(1, &[(3, LONGEST_UNIT)], 0) && !all(1, &[(3, LONGEST_UNIT + 1)], 0),
+            "form {form}: a long name"
+        );
         assert!(!all(1, &user, 1), "form {form}: past the cap");
         // Without a cap nobody waits, and records are kept one by one where a bounded number of them is.
-        let free = |count: usize, unit| takes(form, None, &written(&vec![Kept { unit, ..sound }; count], &user, 0));
+        let free = |count: usize, unit| {
+            takes(
+                form,
+                None,
+                &written(&vec![Kept { unit, ..sound }; count], &user, 0),
+            )
+        };
         let keeps_records = form == 9;
-        assert_eq!((free(15, 0), free(16, 0), free(1, 1)), (keeps_records, false, false), "form {form}");
+        assert_eq!(
+            (free(15, 0), free(16, 0), free(1, 1)),
+            (keeps_records, false, false),
+            "form {form}"
+        );
     }
 }
 
@@ -250,7 +375,10 @@ fn what_no_reader_keeps_of_a_record_is_refused() {
 const ROOM: u64 = 1 << 30;
 
 fn announcement() -> Announcement {
-    let window = Span { start: seconds(0), end: seconds(10) };
+    let window = Span {
+        start: seconds(0),
+        end: seconds(10),
+    };
     Announcement {
         version: 1,
         settings: "settings".to_owned(),
@@ -269,7 +397,11 @@ fn announcement() -> Announcement {
 fn partial(announcement: &Announcement, partition: i32, seed: u64) -> Partial {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let bytes = (0..1_500_000).map(|_| random.random()).collect();
-    Partial { name: announcement.name(partition).expect("announced"), partition, bytes }
+    Partial {
+        name: announcement.name(partition).expect("announced"),
+        partition,
+        bytes,
+    }
 }
 
 fn missing(collected: &Collected) -> Vec<i32> {
@@ -280,22 +412,43 @@ fn missing(collected: &Collected) -> Vec<i32> {
 fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
-    let mut all: Vec<Piece> = [pieces(&whole).expect("pieces"), pieces(&whole).expect("pieces")].concat();
-    assert!(all.len() >= 6 && all.iter().all(|piece| piece.bytes.len() < 600_000), "{}", all.len());
+    let mut all: Vec<Piece> = [
+        pieces(&whole).expect("pieces"),
+        pieces(&whole).expect("pieces"),
+    ]
+    .concat();
+    assert!(
+        all.len() >= 6 && all.iter().all(|piece| piece.bytes.len() < 600_000),
+        "{}",
+        all.len()
+    );
     let mut random = ChaCha20Rng::seed_from_u64(2);
     for _ in 0..10 {
         all.shuffle(&mut random);
         let mut collected = Collected::new(&announcement, ROOM);
         // A piece of each copy is lost, if it is not the same one.
-        let complete = all.iter().cloned().map(|piece| collected.add(piece)).filter(|a| *a == Added::Complete).count();
+        let complete = all
+            .iter()
+            .cloned()
+            .map(|piece| collected.add(piece))
+            .filter(|a| *a == Added::Complete)
+            .count();
         assert_eq!((complete, missing(&collected)), (1, vec![0]));
-        assert!(collected.partials().all(|(partition, bytes)| partition == 1 && bytes == whole.bytes));
+        assert!(
+            collected
+                .partials()
+                .all(|(partition, bytes)| partition == 1 && bytes == whole.bytes)
+        );
     }
     // Pieces of two copies are not mixed, and half of one is nothing.
     let mut collected = Collected::new(&announcement, ROOM);
     let one = pieces(&whole).expect("pieces");
     let other = pieces(&whole).expect("pieces");
-    one.iter().take(2).chain(other.iter().skip(2)).cloned().for_each(|piece| _ = collected.add(piece));
+    one.iter()
+        .take(2)
+        .chain(other.iter().skip(2))
+        .cloned()
+        .for_each(|piece| _ = collected.add(piece));
     assert_eq!(missing(&collected), [0, 1]);
 }
 
@@ -303,18 +456,52 @@ fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
 fn what_was_not_announced_is_not_taken() {
     let announcement = announcement();
     let others = [
-        Announcement { version: 2, ..announcement.clone() },
-        Announcement { settings: "others".to_owned(), ..announcement.clone() },
-        Announcement { topic: "made anew".to_owned(), ..announcement.clone() },
-        Announcement { cutoff: seconds(13), ..announcement.clone() },
-        Announcement { first: seconds(-10), ..announcement.clone() },
-        Announcement { backfill_until: Some(seconds(3)), ..announcement.clone() },
-        Announcement { ends: Positions(BTreeMap::from([(0, 5), (1, 8)])), ..announcement.clone() },
-        Announcement { window: Span { start: seconds(10), end: seconds(20) }, ..announcement.clone() },
+        Announcement {
+            version: 2,
+            ..announcement.clone()
+        },
+        Announcement {
+            settings: "others".to_owned(),
+            ..announcement.clone()
+        },
+        Announcement {
+            topic: "made anew".to_owned(),
+            ..announcement.clone()
+        },
+        Announcement {
+            cutoff: seconds(13),
+            ..announcement.clone()
+        },
+        Announcement {
+            first: seconds(-10),
+            ..announcement.clone()
+        },
+        Announcement {
+            backfill_until: Some(seconds(3)),
+            ..announcement.clone()
+        },
+        Announcement {
+            ends: Positions(BTreeMap::from([(0, 5), (1, 8)])),
+            ..announcement.clone()
+        },
+        Announcement {
+            window: Span {
+                start: seconds(10),
+                end: seconds(20),
+            },
+            ..announcement.clone()
+        },
     ];
     // What two workers know of windows before may differ.
     let past = Positions(BTreeMap::from([(1, 3)]));
-    assert_eq!(Announcement { past, ..announcement.clone() }.name(1), announcement.name(1));
+    assert_eq!(
+        Announcement {
+            past,
+            ..announcement.clone()
+        }
+        .name(1),
+        announcement.name(1)
+    );
     for other in others {
         let mut collected = Collected::new(&announcement, ROOM);
         let foreign = partial(&other, 1, 1);
@@ -333,7 +520,11 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     let right = partial(&announcement, 1, 1);
     let wrong = partial(&announcement, 1, 2);
     let add = |collected: &mut Collected, partial: &Partial| -> Vec<Added> {
-        pieces(partial).expect("pieces").into_iter().map(|piece| collected.add(piece)).collect()
+        pieces(partial)
+            .expect("pieces")
+            .into_iter()
+            .map(|piece| collected.add(piece))
+            .collect()
     };
     for (one, other) in [(&right, &wrong), (&wrong, &right)] {
         let mut collected = Collected::new(&announcement, ROOM);
@@ -354,13 +545,19 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     let sent = pieces(&right).expect("pieces");
     assert_eq!(collected.add(sent[0].clone()), Added::Nothing);
     assert_eq!(collected.add_own(right.clone()), Added::Complete);
-    let rest: Vec<_> = sent[1..].iter().map(|piece| collected.add(piece.clone())).collect();
+    let rest: Vec<_> = sent[1..]
+        .iter()
+        .map(|piece| collected.add(piece.clone()))
+        .collect();
     assert!(
-        rest.split_last().is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)),
+        rest.split_last()
+            .is_some_and(|(last, others)| *last == Added::Known && !others.contains(last)),
         "{rest:?}"
     );
     let other = pieces(&right).expect("pieces");
-    let gap: Vec<_> = [&other[0], &other[2]].map(|piece| collected.add(piece.clone())).into();
+    let gap: Vec<_> = [&other[0], &other[2]]
+        .map(|piece| collected.add(piece.clone()))
+        .into();
     assert_eq!((sent.len(), gap), (3, vec![Added::Nothing; 2]));
     // A wrong copy that comes after the own one is told, and one that comes when the window is closed too.
     for is_closed in [false, true] {
@@ -394,10 +591,20 @@ fn a_partial_is_what_its_digest_says() {
         let mut collected = Collected::new(&announcement, ROOM);
         let mut broken = pieces(&whole).expect("pieces");
         broken.iter_mut().for_each(damage);
-        let added: Vec<_> = broken.into_iter().map(|piece| collected.add(piece)).collect();
-        assert_eq!((added.last(), missing(&collected)), (Some(&Added::Broken), vec![0, 1]), "{number}");
+        let added: Vec<_> = broken
+            .into_iter()
+            .map(|piece| collected.add(piece))
+            .collect();
+        assert_eq!(
+            (added.last(), missing(&collected)),
+            (Some(&Added::Broken), vec![0, 1]),
+            "{number}"
+        );
         // A sound copy is still taken.
-        pieces(&whole).expect("pieces").into_iter().for_each(|piece| _ = collected.add(piece));
+        pieces(&whole)
+            .expect("pieces")
+            .into_iter()
+            .for_each(|piece| _ = collected.add(piece));
         assert_eq!(missing(&collected), [0]);
     }
 }
@@ -409,11 +616,21 @@ fn of_nine_copies_that_are_not_whole_one_is_forgotten_and_the_longest_partial_is
     let mut copies: Vec<_> = (0..9).map(|_| pieces(&whole).expect("pieces")).collect();
     copies.sort_by_key(|pieces| pieces[0].copy.clone());
     let mut collected = Collected::new(&announcement, ROOM);
-    copies.iter().for_each(|pieces| assert_eq!(collected.add(pieces[0].clone()), Added::Nothing));
-    let mut rest = |copy: usize| copies[copy][1..].iter().map(|piece| collected.add(piece.clone())).last();
+    copies
+        .iter()
+        .for_each(|pieces| assert_eq!(collected.add(pieces[0].clone()), Added::Nothing));
+    let mut rest = |copy: usize| {
+        copies[copy][1..]
+            .iter()
+            .map(|piece| collected.add(piece.clone()))
+            .last()
+    };
     assert_eq!(rest(0), Some(Added::Nothing), "its first piece is gone");
     assert_eq!(rest(8), Some(Added::Complete));
-    let longest = Partial { bytes: vec![0; usize::try_from(LONGEST).expect("a length") + 1], ..whole };
+    let longest = Partial {
+        bytes: vec![0; usize::try_from(LONGEST).expect("a length") + 1],
+        ..whole
+    };
     assert!(pieces(&longest).is_none());
 }
 
@@ -423,7 +640,8 @@ fn what_no_absorber_could_have_sent_is_not_taken() {
     let announcement = announcement();
     let whole = partial(&announcement, 1, 1);
     let keys = Keys::new(&Secret::new([1; 32]));
-    let opened = |piece: &Piece| keys.opened(&keys.sealed(&Message::Piece(piece.clone())).expect("sealed"));
+    let opened =
+        |piece: &Piece| keys.opened(&keys.sealed(&Message::Piece(piece.clone())).expect("sealed"));
     let claims: [fn(&mut Piece); 7] = [
         |piece| piece.size = LONGEST + 1,
         |piece| piece.of = u32::MAX,
@@ -452,20 +670,37 @@ fn what_is_held_of_a_window_is_bounded() {
     let bytes = 1_501_000;
     let add = |collected: &mut Collected, partition: i32, most: usize| -> Vec<Added> {
         let all = pieces(&partial(&announcement, partition, 1)).expect("pieces");
-        all.into_iter().take(most).map(|piece| collected.add(piece)).collect()
+        all.into_iter()
+            .take(most)
+            .map(|piece| collected.add(piece))
+            .collect()
     };
     let mut collected = Collected::new(&announcement, 3 * bytes);
     assert!(add(&mut collected, 0, 9).ends_with(&[Added::Complete]));
     assert!(add(&mut collected, 1, 9).ends_with(&[Added::Complete]));
-    assert!(add(&mut collected, 2, 9).iter().all(|added| *added == Added::Full));
+    assert!(
+        add(&mut collected, 2, 9)
+            .iter()
+            .all(|added| *added == Added::Full)
+    );
     assert_eq!(missing(&collected), [2, 3, 4]);
     // What is there already is not without room.
-    assert!(add(&mut collected, 1, 9).iter().all(|added| *added == Added::Nothing));
+    assert!(
+        add(&mut collected, 1, 9)
+            .iter()
+            .all(|added| *added == Added::Nothing)
+    );
     // What was read here is taken, and takes no room.
     for partition in 0..5 {
-        assert_eq!(collected.add_own(partial(&announcement, partition, 1)), Added::Complete);
+        assert_eq!(
+            collected.add_own(partial(&announcement, partition, 1)),
+            Added::Complete
+        );
     }
-    assert!(add(&mut collected, 4, 9).ends_with(&[Added::Known]), "there is room now");
+    assert!(
+        add(&mut collected, 4, 9).ends_with(&[Added::Known]),
+        "there is room now"
+    );
     assert!(missing(&collected).is_empty());
     // What would not fit is not given back to absorbers.
     let mut collected = Collected::new(&announcement, 3 * bytes);
@@ -473,32 +708,59 @@ fn what_is_held_of_a_window_is_bounded() {
         add(&mut collected, 0, 9).ends_with(&[Added::Complete])
             && add(&mut collected, 1, 9).ends_with(&[Added::Complete])
     );
-    assert_eq!(collected.add_own(partial(&announcement, 2, 1)), Added::Complete);
+    assert_eq!(
+        collected.add_own(partial(&announcement, 2, 1)),
+        Added::Complete
+    );
     assert!(add(&mut collected, 2, 9).ends_with(&[Added::Full]));
     // Pieces that wait for others take room too, and what is disputed leaves it.
     let mut collected = Collected::new(&announcement, 13 * bytes / 5);
     for partition in [0, 1] {
-        assert!(add(&mut collected, partition, 2).iter().all(|added| *added == Added::Nothing));
+        assert!(
+            add(&mut collected, partition, 2)
+                .iter()
+                .all(|added| *added == Added::Nothing)
+        );
     }
     assert_eq!(add(&mut collected, 2, 1), [Added::Full]);
     for partition in [0, 1] {
-        let lie = pieces(&partial(&announcement, partition, 2)).expect("pieces").remove(0);
+        let lie = pieces(&partial(&announcement, partition, 2))
+            .expect("pieces")
+            .remove(0);
         assert_eq!(collected.add(lie), Added::Differing);
     }
     assert!(add(&mut collected, 2, 9).ends_with(&[Added::Complete]));
     // Nor are there places for any number of pieces that never come.
     let mut collected = Collected::new(&announcement, 3 * 24 * 2_000);
     let claims = (0..5).map(|partition| {
-        let piece =
-            pieces(&Partial { bytes: vec![0], ..partial(&announcement, partition, 1) }).expect("pieces").remove(0);
+        let piece = pieces(&Partial {
+            bytes: vec![0],
+            ..partial(&announcement, partition, 1)
+        })
+        .expect("pieces")
+        .remove(0);
         collected.add(Piece { of: 2_000, ..piece })
     });
     let found: Vec<_> = claims.collect();
-    assert_eq!(found.iter().filter(|added| **added == Added::Nothing).count(), 2, "{found:?}");
-    assert_eq!(found.iter().filter(|added| **added == Added::Full).count(), 3, "{found:?}");
+    assert_eq!(
+        found
+            .iter()
+            .filter(|added| **added == Added::Nothing)
+            .count(),
+        2,
+        "{found:?}"
+    );
+    assert_eq!(
+        found.iter().filter(|added| **added == Added::Full).count(),
+        3,
+        "{found:?}"
+    );
     // What says that it is too long is not unpacked to see whether it is.
     let mut collected = Collected::new(&announcement, bytes);
-    let bomb = Partial { bytes: vec![0; 2_000_000], ..partial(&announcement, 0, 1) };
+    let bomb = Partial {
+        bytes: vec![0; 2_000_000],
+        ..partial(&announcement, 0, 1)
+    };
     let bomb = pieces(&bomb).expect("pieces");
     assert!(bomb.len() == 1 && bomb[0].bytes.len() < 1_000);
     assert_eq!(collected.add(bomb[0].clone()), Added::Full);
@@ -508,14 +770,29 @@ fn what_is_held_of_a_window_is_bounded() {
 fn only_the_holders_of_the_key_write_messages() {
     let keys = Keys::new(&Secret::new([1; 32]));
     let announcement = announcement();
-    let piece = pieces(&partial(&announcement, 1, 1)).expect("pieces").remove(1);
-    let head = Head { id: "a".repeat(32), sent: seconds(7) };
-    for message in [Message::Announcement { head, read: 9, announcement }, Message::Piece(piece)] {
+    let piece = pieces(&partial(&announcement, 1, 1))
+        .expect("pieces")
+        .remove(1);
+    let head = Head {
+        id: "a".repeat(32),
+        sent: seconds(7),
+    };
+    for message in [
+        Message::Announcement {
+            head,
+            read: 9,
+            announcement,
+        },
+        Message::Piece(piece),
+    ] {
         let sealed = keys.sealed(&message).expect("sealed");
         assert_eq!(keys.opened(&sealed), Some(message));
         assert_eq!(Keys::new(&Secret::new([2; 32])).opened(&sealed), None);
         // One kind of message is not passed off as the other.
-        assert_eq!(keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()), None);
+        assert_eq!(
+            keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()),
+            None
+        );
         for end in [0, 1, 20, 40, sealed.len() - 1] {
             assert_eq!(keys.opened(&sealed[..end]), None);
         }

@@ -17,7 +17,16 @@ fn open(rules: &Rules, forms: &[Form]) -> Windows {
 }
 
 fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
-    window.forms.iter().map(|groups| groups.iter().map(|group| group.accumulator.clone()).collect()).collect()
+    window
+        .forms
+        .iter()
+        .map(|groups| {
+            groups
+                .iter()
+                .map(|group| group.accumulator.clone())
+                .collect()
+        })
+        .collect()
 }
 
 /// The windows of one reader of everything.
@@ -28,7 +37,13 @@ fn whole(rules: &Rules, forms: &[Form], messages: &[Batch]) -> Vec<Vec<Vec<Accum
 }
 
 /// The windows of several readers. Some of them fall out, forget everything and read their share again.
-fn shared(rules: &Rules, forms: &[Form], messages: &[Batch], readers: usize, seed: u64) -> Vec<Vec<Vec<Accumulator>>> {
+fn shared(
+    rules: &Rules,
+    forms: &[Form],
+    messages: &[Batch],
+    readers: usize,
+    seed: u64,
+) -> Vec<Vec<Vec<Accumulator>>> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let mut all: Vec<(Windows, Vec<&Batch>)> = (0..readers)
         .map(|reader| {
@@ -64,14 +79,22 @@ fn shared(rules: &Rules, forms: &[Form], messages: &[Batch], readers: usize, see
 fn what_several_readers_have_is_the_window_to_the_bit() {
     for seed in 0..3 {
         let messages = messages(100 + seed);
-        for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
+        for (has_keys, cap) in [
+            (false, None),
+            (true, None),
+            (true, Some(2)),
+            (false, Some(1)),
+        ] {
             for panes in [1, 3] {
                 let rules = rules(has_keys, cap);
                 let forms = forms(panes);
                 let expected = whole(&rules, &forms, &messages);
                 for readers in [1, 2, 5] {
                     let found = shared(&rules, &forms, &messages, readers, seed);
-                    assert!(found == expected, "seed {seed}, {has_keys} {cap:?}, {panes} panes, {readers} readers");
+                    assert!(
+                        found == expected,
+                        "seed {seed}, {has_keys} {cap:?}, {panes} panes, {readers} readers"
+                    );
                 }
             }
         }
@@ -85,27 +108,47 @@ fn records_that_wait_are_added_whoever_has_them() {
     let large = AccumulatorSpec::Histogram(Nodes::new(&[400, 400]).expect("a grid"));
     let messages = messages(7);
     for (cap, panes) in [(None, 1), (None, 3), (Some(2), 1)] {
-        let forms = [Form { accumulator: large.clone(), panes, ..forms(1).swap_remove(1) }];
+        let forms = [Form {
+            accumulator: large.clone(),
+            panes,
+            ..forms(1).swap_remove(1)
+        }];
         let rules = rules(true, cap);
         let expected = whole(&rules, &forms, &messages);
         let mut sums = [0, 0];
         for window in &expected {
             sums[0] += window[0].iter().map(grains).sum::<u64>();
         }
-        let one_key = |key: String| whole(&Rules { keys: Some(vec![key]), ..rules.clone() }, &forms, &messages);
+        let one_key = |key: String| {
+            whole(
+                &Rules {
+                    keys: Some(vec![key]),
+                    ..rules.clone()
+                },
+                &forms,
+                &messages,
+            )
+        };
         for window in rules.keys.iter().flatten().cloned().flat_map(one_key) {
             sums[1] += grains(&window[0][0]);
         }
-        assert!(sums[0] > 0 && (cap.is_some() || sums[0] == sums[1]), "{cap:?} {panes}: {sums:?}");
+        assert!(
+            sums[0] > 0 && (cap.is_some() || sums[0] == sums[1]),
+            "{cap:?} {panes}: {sums:?}"
+        );
         for readers in [1, 2, 5] {
             let found = shared(&rules, &forms, &messages, readers, 7);
-            assert!(found == expected, "{cap:?}, {panes} panes, {readers} readers");
+            assert!(
+                found == expected,
+                "{cap:?}, {panes} panes, {readers} readers"
+            );
         }
     }
 }
 
 fn grains(kept: &Accumulator) -> u64 {
-    kept.histogram().map_or(0, |histogram| histogram.grains().iter().sum())
+    kept.histogram()
+        .map_or(0, |histogram| histogram.grains().iter().sum())
 }
 
 /// The first records of a user, and of a key, come from several partitions: a reader that settled its own would keep others.
@@ -113,16 +156,25 @@ fn grains(kept: &Accumulator) -> u64 {
 fn caps_hold_for_all_readers_together() {
     let rules = rules(true, Some(1));
     let count = |messages: &[Batch]| -> usize {
-        whole(&rules, &forms(1), messages).iter().flat_map(|forms| &forms[9]).map(|kept| kept.records().len()).sum()
+        whole(&rules, &forms(1), messages)
+            .iter()
+            .flat_map(|forms| &forms[9])
+            .map(|kept| kept.records().len())
+            .sum()
     };
     let [mut together, mut apart] = [0, 0];
     for seed in 0..6 {
         let messages = messages(seed);
         together += count(&messages);
         for reader in 0..2 {
-            let ours = messages.iter().filter(|batch| batch.partition % 2 == reader);
+            let ours = messages
+                .iter()
+                .filter(|batch| batch.partition % 2 == reader);
             apart += count(&ours.cloned().collect::<Vec<_>>());
         }
     }
-    assert!(together < apart, "some user or key is in both: {together}, {apart}");
+    assert!(
+        together < apart,
+        "some user or key is in both: {together}, {apart}"
+    );
 }

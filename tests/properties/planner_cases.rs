@@ -38,16 +38,25 @@ pub enum Kind {
 impl Kind {
     /// Whether what is predicted is a bound: no records give a function as rough as is assumed.
     pub fn is_bounded(self) -> bool {
-        matches!(self, Kind::Machine(_) | Kind::Classifier(_) | Kind::Logistic)
+        matches!(
+            self,
+            Kind::Machine(_) | Kind::Classifier(_) | Kind::Logistic
+        )
     }
 
     /// A sum over records, roughest where all of them are in one place.
     pub fn is_sum(self) -> bool {
-        matches!(self, Kind::Density | Kind::Covariance | Kind::KernelBayes | Kind::GaussianBayes)
+        matches!(
+            self,
+            Kind::Density | Kind::Covariance | Kind::KernelBayes | Kind::GaussianBayes
+        )
     }
 
     fn is_on_points(self) -> bool {
-        matches!(self, Kind::Density | Kind::Covariance | Kind::Machine(_) | Kind::Classifier(_))
+        matches!(
+            self,
+            Kind::Density | Kind::Covariance | Kind::Machine(_) | Kind::Classifier(_)
+        )
     }
 
     /// The kinds of noise that it can have.
@@ -55,7 +64,11 @@ impl Kind {
         let is_pure = !price.starts_with("rho");
         let mut noises = vec!["laplace", "cube"];
         noises.extend((!is_pure).then_some("gaussian"));
-        noises.extend(self.is_on_points().then_some(if is_pure { "ball" } else { "gaussian_process" }));
+        noises.extend(self.is_on_points().then_some(if is_pure {
+            "ball"
+        } else {
+            "gaussian_process"
+        }));
         let is_density = matches!(self, Kind::Density | Kind::Covariance);
         noises.extend(is_density.then_some(if is_pure { "cells" } else { "gaussian_cells" }));
         noises
@@ -78,7 +91,14 @@ pub enum Law {
     Uniform,
 }
 
-pub const LAWS: [Law; 6] = [Law::Rough, Law::Heaped, Law::Cluster, Law::Border, Law::Mixture, Law::Uniform];
+pub const LAWS: [Law; 6] = [
+    Law::Rough,
+    Law::Heaped,
+    Law::Cluster,
+    Law::Border,
+    Law::Mixture,
+    Law::Uniform,
+];
 
 /// One release: axes of width 210, the bandwidth of each, records, price.
 #[derive(Clone, Copy, Debug)]
@@ -103,32 +123,69 @@ impl Case {
         let label = "label = { column = \"y\", min = -1, max = 1, outside = \"clamp\" }\n";
         let class = "label = { column = \"y\", above = 0 }\n";
         let (label, function) = match self.kind {
-            Kind::Density => ("", format!("[release.density]\nbandwidths = {:?}", vec![b; self.axes])),
-            Kind::Covariance => {
-                ("", format!("[release.density]\ncovariance = [[{0}, {1}], [{1}, {0}]]", b * b, 0.8 * b * b))
-            }
+            Kind::Density => (
+                "",
+                format!("[release.density]\nbandwidths = {:?}", vec![b; self.axes]),
+            ),
+            Kind::Covariance => (
+                "",
+                format!(
+                    "[release.density]\ncovariance = [[{0}, {1}], [{1}, {0}]]",
+                    b * b,
+                    0.8 * b * b
+                ),
+            ),
             Kind::Regression => {
                 let gap = 210.0 / self.records as f64;
-                (label, format!("[release.regression]\nbandwidth = {b}\ngap = {gap}\nmax_records = {}", self.records))
+                (
+                    label,
+                    format!(
+                        "[release.regression]\nbandwidth = {b}\ngap = {gap}\nmax_records = {}",
+                        self.records
+                    ),
+                )
             }
             Kind::Machine(loss) | Kind::Classifier(loss) => {
                 let kernel = format!("kernel = {{ gaussian = {{ bandwidth = {} }} }}", b / 210.0);
-                let label = if matches!(self.kind, Kind::Machine(_)) { label } else { class };
+                let label = if matches!(self.kind, Kind::Machine(_)) {
+                    label
+                } else {
+                    class
+                };
                 (
                     label,
-                    format!("[release.machine]\nloss = \"{loss}\"\n{kernel}\nc = 2\nmax_records = {}", self.records),
+                    format!(
+                        "[release.machine]\nloss = \"{loss}\"\n{kernel}\nc = 2\nmax_records = {}",
+                        self.records
+                    ),
                 )
             }
-            Kind::Logistic => {
-                (class, format!("[release.logistic]\nscore = \"sigmoid\"\nc = 2\nmax_records = {}", self.records))
-            }
-            Kind::KernelBayes => (class, format!("[release.bayes]\nbandwidths = {:?}", vec![b; self.axes])),
-            Kind::GaussianBayes => (class, format!("[release.bayes]\nmin_deviations = {:?}", vec![b; self.axes])),
+            Kind::Logistic => (
+                class,
+                format!(
+                    "[release.logistic]\nscore = \"sigmoid\"\nc = 2\nmax_records = {}",
+                    self.records
+                ),
+            ),
+            Kind::KernelBayes => (
+                class,
+                format!("[release.bayes]\nbandwidths = {:?}", vec![b; self.axes]),
+            ),
+            Kind::GaussianBayes => (
+                class,
+                format!("[release.bayes]\nmin_deviations = {:?}", vec![b; self.axes]),
+            ),
         };
         let total = self.price.split(' ').next().unwrap();
         let text = FLIGHTS
-            .replace("epsilon = 1.0\n\n[release]", &format!("{total} = 1.0\n\n[release]"))
-            .replace("epsilon = 1.0\ndegree = 40\norder = 4", &format!("{}\n{size}", self.price))
+            .replace(
+                "epsilon = 1.0\n\n[release]",
+                &format!("{total} = 1.0\n\n[release]"),
+            )
+            .replace(
+                "epsilon = 1.0\ndegree = 40\norder = 4",
+                &format!("{}\n{size}", self.price),
+            )
             .replace(
                 "domain = [{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }]",
                 &format!("{label}domain = [{}]", axes.join(", ")),
@@ -137,7 +194,10 @@ impl Case {
         // The squared loss has no bound for a record more.
         let text = match self.kind {
             Kind::Machine("squared") => {
-                let replaced = format!("{{ replace_one = {{ records_per_window = {} }} }}", self.records);
+                let replaced = format!(
+                    "{{ replace_one = {{ records_per_window = {} }} }}",
+                    self.records
+                );
                 text.replace("\"add_remove\"", &replaced)
             }
             _ => text,
@@ -151,13 +211,18 @@ impl Case {
             "ball" | "gaussian_process" => "\npoints = \"auto\"",
             _ => "\ndegree = \"auto\"\norder = \"auto\"",
         };
-        self.settings(&format!("noise = \"{noise}\"{size}\nexpected_records = {}", self.records))
+        self.settings(&format!(
+            "noise = \"{noise}\"{size}\nexpected_records = {}",
+            self.records
+        ))
     }
 
     /// What the candidate itself would be, were it asked for.
     pub fn fixed(&self, candidate: &Candidate) -> Settings {
         let size = match candidate.on {
-            Coordinates::Lattice { degree } => format!("degree = {degree}\norder = {}", candidate.order),
+            Coordinates::Lattice { degree } => {
+                format!("degree = {degree}\norder = {}", candidate.order)
+            }
             Coordinates::Points { most } => format!("points = {most}"),
             Coordinates::Cells(grid) => {
                 let step: Vec<f64> = grid.steps().iter().map(|m| 210.0 / f64::from(*m)).collect();
@@ -175,7 +240,10 @@ impl Case {
         let mut at = || -> Vec<f64> { (0..self.axes).map(|_| rng.random()).collect() };
         let places = [at(), at(), at()];
         // An eighth at either end, as is assumed.
-        let heap: Vec<f64> = places[0].iter().map(|x| (x * 4.0 / 3.0 - 1.0 / 6.0).clamp(0.0, 1.0)).collect();
+        let heap: Vec<f64> = places[0]
+            .iter()
+            .map(|x| (x * 4.0 / 3.0 - 1.0 / 6.0).clamp(0.0, 1.0))
+            .collect();
         let phase: f64 = rng.random();
         let part = 0.5 + (f64::from(number) + 0.5) / f64::from(2 * windows);
         // Of every two neighbours one is where the sign of labels changes.
@@ -193,28 +261,47 @@ impl Case {
             let mut normal = || rng.sample::<f64, _>(StandardNormal);
             let place: Vec<f64> = match law {
                 Law::Rough if self.kind.is_sum() => heap.clone(),
-                Law::Rough if self.kind == Kind::Regression => vec![(number as f64 + 0.5) / self.records as f64],
+                Law::Rough if self.kind == Kind::Regression => {
+                    vec![(number as f64 + 0.5) / self.records as f64]
+                }
                 Law::Heaped => places[which].clone(),
-                Law::Cluster => places[0].iter().map(|c| c + 0.3 * width * normal()).collect(),
+                Law::Cluster => places[0]
+                    .iter()
+                    .map(|c| c + 0.3 * width * normal())
+                    .collect(),
                 Law::Ordinary if is_in_cluster && self.kind == Kind::Covariance => {
                     let u = normal();
                     let v = normal();
-                    vec![places[0][0] + width * u, places[0][1] + width * (0.8 * u + 0.6 * v)]
+                    vec![
+                        places[0][0] + width * u,
+                        places[0][1] + width * (0.8 * u + 0.6 * v),
+                    ]
                 }
-                Law::Ordinary if is_in_cluster => places[0].iter().map(|c| c + width * normal()).collect(),
-                Law::Border => places[0].iter().map(|_| 0.5 * width * normal().abs()).collect(),
+                Law::Ordinary if is_in_cluster => {
+                    places[0].iter().map(|c| c + width * normal()).collect()
+                }
+                Law::Border => places[0]
+                    .iter()
+                    .map(|_| 0.5 * width * normal().abs())
+                    .collect(),
                 Law::Mixture => {
                     let (centre, deviation) = if which == 1 { (0.3, 0.05) } else { (0.65, 0.1) };
-                    places[0].iter().map(|_| centre + deviation * normal()).collect()
+                    places[0]
+                        .iter()
+                        .map(|_| centre + deviation * normal())
+                        .collect()
                 }
                 Law::Weather => {
                     let station = places[which][0] - 0.5;
                     let day = (2.0 * PI * number as f64 / self.records as f64).sin();
-                    let degrees = 8.0 + 24.0 * (phase - 0.5) + 6.0 * station + 5.0 * day + 1.5 * normal();
+                    let degrees =
+                        8.0 + 24.0 * (phase - 0.5) + 6.0 * station + 5.0 * day + 1.5 * normal();
                     let humidity = 70.0 - 40.0 * station - 3.0 * (5.0 * day) + 8.0 * normal();
                     vec![(degrees.round() + 30.0) / 80.0, humidity.round() / 100.0]
                 }
-                Law::Rough | Law::Ordinary | Law::Uniform => places[0].iter().map(|_| rng.random()).collect(),
+                Law::Rough | Law::Ordinary | Law::Uniform => {
+                    places[0].iter().map(|_| rng.random()).collect()
+                }
             };
             let along: f64 = place.iter().sum();
             let label = match (law, self.kind) {
@@ -231,8 +318,14 @@ impl Case {
         };
         let rows: Vec<Row> = (0..self.records).map(&mut row).collect();
         // Where a cluster reaches beyond the domain it loses records; all others are moved to the border.
-        let is_inside = |row: &Row| law != Law::Ordinary || row.0.iter().all(|x| (0.0..=1.0).contains(x));
-        let clamped = |(place, label): Row| (place.into_iter().map(|x| x.clamp(0.0, 1.0)).collect(), label);
+        let is_inside =
+            |row: &Row| law != Law::Ordinary || row.0.iter().all(|x| (0.0..=1.0).contains(x));
+        let clamped = |(place, label): Row| {
+            (
+                place.into_iter().map(|x| x.clamp(0.0, 1.0)).collect(),
+                label,
+            )
+        };
         rows.into_iter().filter(is_inside).map(clamped).collect()
     }
 
@@ -242,9 +335,14 @@ impl Case {
     }
 
     pub fn places(&self) -> Vec<Vec<f64>> {
-        let along: Vec<f64> = (0..=self.steps()).map(|i| f64::from(i) / f64::from(self.steps())).collect();
+        let along: Vec<f64> = (0..=self.steps())
+            .map(|i| f64::from(i) / f64::from(self.steps()))
+            .collect();
         (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-            points.iter().flat_map(|p| along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+            points
+                .iter()
+                .flat_map(|p| along.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
+                .collect()
         })
     }
 }
@@ -267,7 +365,11 @@ impl Found {
 }
 
 pub fn sup(values: &[f64], exact: &[f64]) -> f64 {
-    values.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    values
+        .iter()
+        .zip(exact)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max)
 }
 
 /// Noisy values as a function, at every place: for lattices at each of `orders`.
@@ -283,25 +385,40 @@ impl Curves {
         let shape = settings.releases[0].shape();
         let at = |y: &Vec<f64>| -> Vec<Vec<f64>> {
             match &shape.basis {
-                Basis::Kernel(kernel) => vec![kernel.points.iter().map(|p| kernel.kernel.value(y, p)).collect()],
+                Basis::Kernel(kernel) => vec![
+                    kernel
+                        .points
+                        .iter()
+                        .map(|p| kernel.kernel.value(y, p))
+                        .collect(),
+                ],
                 Basis::Cells(cells) => vec![cells.at(y)],
                 _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
             }
         };
         let bases = places.iter().map(at).collect();
-        Curves { settings, orders: orders.to_vec(), bases }
+        Curves {
+            settings,
+            orders: orders.to_vec(),
+            bases,
+        }
     }
 
     fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
         let function = &self.settings.releases[0].function;
         let shape = self.settings.releases[0].shape();
-        let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit()).collect());
+        let natural = function
+            .target
+            .publish(values.iter().map(|v| *v as f64 * function.unit()).collect());
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
                 Basis::Kernel(_) | Basis::Cells(_) => natural.clone(),
                 _ => Operator::new(shape.dimensions, shape.degree).coefficients(&natural, *order),
             };
-            self.bases.iter().map(|bases| evaluate(&coefficients, bases)).collect()
+            self.bases
+                .iter()
+                .map(|bases| evaluate(&coefficients, bases))
+                .collect()
         };
         self.orders.iter().map(curve).collect()
     }
@@ -310,7 +427,11 @@ impl Curves {
 /// Real releases of `windows` windows, evaluated at each of `orders`. The exact function is a lattice of its values.
 pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
     let places = case.places();
-    let fine = case.settings(&format!("degree = {}\norder = 1", case.steps())).releases.remove(0).function;
+    let fine = case
+        .settings(&format!("degree = {}\norder = 1", case.steps()))
+        .releases
+        .remove(0)
+        .function;
     let target = settings.releases[0].function.target.clone();
     let mechanism = mechanism(&settings);
     let curves = Curves::new(settings, orders, &places);
@@ -324,28 +445,47 @@ pub fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: 
             let spec = target.accumulator();
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
-        let exact: Vec<f64> = filled(&fine.target).opened().iter().map(|v| *v as f64 * fine.unit()).collect();
+        let exact: Vec<f64> = filled(&fine.target)
+            .opened()
+            .iter()
+            .map(|v| *v as f64 * fine.unit())
+            .collect();
         let truth = filled(&target);
         let form = curves.at(&truth.opened());
         let mut generator = Generator::frozen([number as u8; 32]);
         for _ in 0..releases {
             let noisy = mechanism.release(&truth, &mut generator);
-            let noise: Vec<i128> = noisy.values().iter().zip(&truth.opened()).map(|(a, b)| a - b).collect();
+            let noise: Vec<i128> = noisy
+                .values()
+                .iter()
+                .zip(&truth.opened())
+                .map(|(a, b)| a - b)
+                .collect();
             let noise = curves.at(&noise);
             let both = curves.at(noisy.values());
             for (order, all) in all.iter_mut().enumerate() {
-                all.push((sup(&form[order], &exact), sup(&noise[order], &zero), sup(&both[order], &exact)));
+                all.push((
+                    sup(&form[order], &exact),
+                    sup(&noise[order], &zero),
+                    sup(&both[order], &exact),
+                ));
             }
         }
     }
     let summed = |mut all: Vec<(f64, f64, f64)>| {
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mean =
-            |of: fn(&(f64, f64, f64)) -> f64, count: usize| all.iter().take(count).map(of).sum::<f64>() / count as f64;
+        let mean = |of: fn(&(f64, f64, f64)) -> f64, count: usize| {
+            all.iter().take(count).map(of).sum::<f64>() / count as f64
+        };
         let worst = windows.div_ceil(8) * releases;
         let noise = mean(|w| w.1, all.len());
         let error = mean(|w| w.2, all.len());
-        Found { noise, error, worst: mean(|w| w.2, worst as usize), all: all.iter().map(|w| w.2).collect() }
+        Found {
+            noise,
+            error,
+            worst: mean(|w| w.2, worst as usize),
+            all: all.iter().map(|w| w.2).collect(),
+        }
     };
     all.into_iter().map(summed).collect()
 }
@@ -357,5 +497,11 @@ pub fn mechanism(settings: &Settings) -> Mechanism {
 }
 
 pub const fn density(axes: usize, bandwidth: f64, records: u64, price: &'static str) -> Case {
-    Case { kind: Kind::Density, axes, bandwidth, records, price }
+    Case {
+        kind: Kind::Density,
+        axes,
+        bandwidth,
+        records,
+        price,
+    }
 }

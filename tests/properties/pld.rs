@@ -104,62 +104,116 @@ fn rho(value: f64) -> Rho {
 
 /// Noise so fine that whole numbers are no matter.
 fn fine() -> Drawn {
-    Drawn { values: 1, sigma: Scale::new(Scale::LARGEST).unwrap() }
+    Drawn {
+        values: 1,
+        sigma: Scale::new(Scale::LARGEST).unwrap(),
+    }
 }
 
 /// Laplace noise of a scale of `2^40` or so, and a change of `t` times that: `t` exactly, for the values of the table.
 fn laplace(t: f64) -> Class {
     let scale = 1_000_000_000_000 / 16 * 16;
-    Class::Laplace { change: Sensitivity((t * scale as f64).round() as u64), scale: Scale::new(scale).unwrap() }
+    Class::Laplace {
+        change: Sensitivity((t * scale as f64).round() as u64),
+        scale: Scale::new(scale).unwrap(),
+    }
 }
 
 /// One release of Gaussian noise.
 fn normal(sigma: f64) -> Class {
-    Class::Gaussian { rho: rho(0.5 / sigma / sigma), drawn: fine() }
+    Class::Gaussian {
+        rho: rho(0.5 / sigma / sigma),
+        drawn: fine(),
+    }
 }
 
 /// Never below, and hardly above.
 fn is_just_above(found: f64, exact: f64, what: &str) {
     println!("{what}: {:.1e} above {exact}", found / exact - 1.0);
-    assert!(found >= exact * (1.0 - 1e-15), "{what}: {found} is below {exact}");
-    assert!(found <= exact * (1.0 + LOOSE), "{what}: {found} is far above {exact}");
+    assert!(
+        found >= exact * (1.0 - 1e-15),
+        "{what}: {found} is below {exact}"
+    );
+    assert!(
+        found <= exact * (1.0 + LOOSE),
+        "{what}: {found} is far above {exact}"
+    );
 }
 
 #[test]
 fn the_epsilon_of_laplace_releases_is_that_of_the_closed_form() {
-    for Steps { t, count, delta: of, epsilon } in vectors().laplace {
+    for Steps {
+        t,
+        count,
+        delta: of,
+        epsilon,
+    } in vectors().laplace
+    {
         let plan = Plan::new([(laplace(t), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
-        is_just_above(found.to_f64(), epsilon, &format!("Laplace {t}, {count} times, delta {of}"));
+        is_just_above(
+            found.to_f64(),
+            epsilon,
+            &format!("Laplace {t}, {count} times, delta {of}"),
+        );
         assert!(plan.is_within(found, delta(of)), "{t} {count} {of}");
         // Far below basic and zero-concentrated composition, where there is much to compose.
-        let Class::Laplace { change, scale } = laplace(t) else { panic!() };
+        let Class::Laplace { change, scale } = laplace(t) else {
+            panic!()
+        };
         let rho = Rho::from_trillionths(rho_of_laplace(change, scale).trillionths() * count);
         let concentrated = concentrated::epsilon_of(rho, delta(of)).unwrap();
-        assert!(found < concentrated || count < 100 && t * count as f64 <= concentrated.to_f64() + 1e-9, "{t} {count}");
+        assert!(
+            found < concentrated || count < 100 && t * count as f64 <= concentrated.to_f64() + 1e-9,
+            "{t} {count}"
+        );
         assert!(found.to_f64() <= t * count as f64 + 1e-8, "{t} {count}");
     }
 }
 
 #[test]
 fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
-    for Steps { t, count, delta: of, epsilon: exact } in vectors().pure {
+    for Steps {
+        t,
+        count,
+        delta: of,
+        epsilon: exact,
+    } in vectors().pure
+    {
         let plan = Plan::new([(Class::Pure(epsilon(t)), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
-        is_just_above(found.to_f64(), exact, &format!("pure {t}, {count} times, delta {of}"));
-        let Some(Price::Concentrated(rho)) = Price::Concentrated(Rho::ZERO).of_pure(epsilon(t)) else { panic!() };
+        is_just_above(
+            found.to_f64(),
+            exact,
+            &format!("pure {t}, {count} times, delta {of}"),
+        );
+        let Some(Price::Concentrated(rho)) = Price::Concentrated(Rho::ZERO).of_pure(epsilon(t))
+        else {
+            panic!()
+        };
         let rho = Rho::from_trillionths(rho.trillionths() * count);
         let concentrated = concentrated::epsilon_of(rho, delta(of)).unwrap();
         assert!(found < concentrated, "{t} {count}: {found} {concentrated}");
         assert!(
-            Plan::new([(laplace(t), count)]).epsilon(delta(of)).unwrap().to_f64() <= found.to_f64() * (1.0 + LOOSE)
+            Plan::new([(laplace(t), count)])
+                .epsilon(delta(of))
+                .unwrap()
+                .to_f64()
+                <= found.to_f64() * (1.0 + LOOSE)
         );
     }
 }
 
 #[test]
 fn the_epsilon_of_gaussian_releases_is_that_of_one() {
-    for Normal { mu, sigma, count, delta: of, epsilon: exact } in vectors().gaussian {
+    for Normal {
+        mu,
+        sigma,
+        count,
+        delta: of,
+        epsilon: exact,
+    } in vectors().gaussian
+    {
         let plan = Plan::new([(normal(sigma), count)]);
         // Where e^epsilon times the size of a grid step is no small number, whole numbers forbid the claim.
         if exact < 40.0 {
@@ -175,28 +229,57 @@ fn the_epsilon_of_gaussian_releases_is_that_of_one() {
 
 #[test]
 fn mixtures_are_composed_on_one_grid() {
-    for Mixture { laplace: parts, gaussian, epsilons, deltas } in vectors().mixtures {
+    for Mixture {
+        laplace: parts,
+        gaussian,
+        epsilons,
+        deltas,
+    } in vectors().mixtures
+    {
         let parts = parts.iter().map(|part| (laplace(part.t), part.count));
         let plan = Plan::new(parts.chain(gaussian.iter().map(|part| (normal(part.t), part.count))));
         for Point { epsilon, delta: of } in epsilons {
-            is_just_above(plan.epsilon(delta(of)).unwrap().to_f64(), epsilon, &format!("{:?}", plan.classes()));
+            is_just_above(
+                plan.epsilon(delta(of)).unwrap().to_f64(),
+                epsilon,
+                &format!("{:?}", plan.classes()),
+            );
         }
         for Point { epsilon: at, delta } in deltas {
             let found = plan.delta(epsilon(at)).to_f64();
-            assert!(found >= delta && found < delta * 1.002, "{:?}: {found} {delta}", plan.classes());
+            assert!(
+                found >= delta && found < delta * 1.002,
+                "{:?}: {found} {delta}",
+                plan.classes()
+            );
         }
     }
 }
 
 #[test]
 fn rho_converts_as_in_the_paper_and_gaussian_books_do_better() {
-    for Converted { rho: of, delta: at, epsilon: exact, gaussian: normal } in vectors().concentrated {
-        let found = concentrated::epsilon_of(rho(of), delta(at)).unwrap().to_f64();
-        assert!(found >= exact * (1.0 - 1e-15) && found <= exact * (1.0 + 1e-10), "{of} {at}: {found} {exact}");
-        let book = gaussian::delta_of(rho(of), fine(), epsilon(normal)).to_f64();
-        assert!(book >= at * (1.0 - 1e-9) && book <= at * (1.0 + 1e-6) || normal > 40.0, "{of} {at}: {book}");
+    for Converted {
+        rho: of,
+        delta: at,
+        epsilon: exact,
+        gaussian: normal,
+    } in vectors().concentrated
+    {
+        let found = concentrated::epsilon_of(rho(of), delta(at))
+            .unwrap()
+            .to_f64();
         assert!(
-            gaussian::rho_for(fine(), epsilon(exact), delta(at)) > concentrated::rho_for(epsilon(exact), delta(at))
+            found >= exact * (1.0 - 1e-15) && found <= exact * (1.0 + 1e-10),
+            "{of} {at}: {found} {exact}"
+        );
+        let book = gaussian::delta_of(rho(of), fine(), epsilon(normal)).to_f64();
+        assert!(
+            book >= at * (1.0 - 1e-9) && book <= at * (1.0 + 1e-6) || normal > 40.0,
+            "{of} {at}: {book}"
+        );
+        assert!(
+            gaussian::rho_for(fine(), epsilon(exact), delta(at))
+                > concentrated::rho_for(epsilon(exact), delta(at))
                 || exact > 40.0
         );
     }
@@ -205,33 +288,74 @@ fn rho_converts_as_in_the_paper_and_gaussian_books_do_better() {
 /// Tilted, as the plain transform would say 10^-14 where the truth is 10^-22.
 #[test]
 fn tiny_deltas_are_exact_and_their_error_term_is_above_the_error() {
-    for Steps { t, count, epsilon, delta: exact } in vectors().response {
+    for Steps {
+        t,
+        count,
+        epsilon,
+        delta: exact,
+    } in vectors().response
+    {
         let found = Losses::new([(PrivacyLoss::Response(t), count)]).delta(epsilon);
-        println!("{t}, {count} times, at {epsilon}: {:.1e} above {exact:e}", found / exact - 1.0);
-        assert!(found >= exact && found <= exact * (1.0 + 1e-6), "{t} {count} {epsilon}: {found:e} {exact:e}");
+        println!(
+            "{t}, {count} times, at {epsilon}: {:.1e} above {exact:e}",
+            found / exact - 1.0
+        );
+        assert!(
+            found >= exact && found <= exact * (1.0 + 1e-6),
+            "{t} {count} {epsilon}: {found:e} {exact:e}"
+        );
     }
 }
 
 /// A third less noise than said: what is computed for it must not cover the truth.
 #[test]
 fn a_shift_of_30_percent_less_is_found_out() {
-    for Steps { t, count, delta: of, epsilon } in vectors().laplace {
-        let found = Plan::new([(laplace(0.7 * t), count)]).epsilon(delta(of)).unwrap().to_f64();
+    for Steps {
+        t,
+        count,
+        delta: of,
+        epsilon,
+    } in vectors().laplace
+    {
+        let found = Plan::new([(laplace(0.7 * t), count)])
+            .epsilon(delta(of))
+            .unwrap()
+            .to_f64();
         assert!(found < 0.8 * epsilon, "{t} {count} {of}: {found} {epsilon}");
     }
-    for Normal { sigma, count, delta: of, epsilon, .. } in vectors().gaussian {
+    for Normal {
+        sigma,
+        count,
+        delta: of,
+        epsilon,
+        ..
+    } in vectors().gaussian
+    {
         let found = Losses::new([(PrivacyLoss::Gaussian(0.7 / sigma), count)]).epsilon(of);
-        assert!(found < 0.8 * epsilon, "{sigma} {count} {of}: {found} {epsilon}");
+        assert!(
+            found < 0.8 * epsilon,
+            "{sigma} {count} {of}: {found} {epsilon}"
+        );
     }
 }
 
 /// Why no function takes a list that grows: each way to go on keeps the promise of its plan, the choice between them breaks it.
 #[test]
 fn a_choice_of_parameters_after_an_answer_is_no_plan() {
-    let Adaptive { response, epsilon: at, claimed, t, mu, delta: truth } = vectors().adaptive;
+    let Adaptive {
+        response,
+        epsilon: at,
+        claimed,
+        t,
+        mu,
+        delta: truth,
+    } = vectors().adaptive;
     for law in [PrivacyLoss::Laplace(t), PrivacyLoss::Gaussian(mu)] {
         let fixed = Losses::new([(PrivacyLoss::Response(response), 1), (law, 1)]).delta(at);
-        assert!(fixed >= claimed * (1.0 - 1e-9) && fixed < claimed * (1.0 + 1e-3), "{law:?}: {fixed}");
+        assert!(
+            fixed >= claimed * (1.0 - 1e-9) && fixed < claimed * (1.0 + 1e-3),
+            "{law:?}: {fixed}"
+        );
     }
     // What is lost first leaves the rest of epsilon to the second.
     let yes = 1.0 / (1.0 + (-response).exp());
@@ -242,24 +366,41 @@ fn a_choice_of_parameters_after_an_answer_is_no_plan() {
             .fold(0.0, f64::max)
     };
     let chosen = yes * second(at - response) + (1.0 - yes) * second(at + response);
-    assert!((chosen / truth - 1.0).abs() < 1e-3 && chosen > 1.25 * claimed, "{chosen} {truth}");
+    assert!(
+        (chosen / truth - 1.0).abs() < 1e-3 && chosen > 1.25 * claimed,
+        "{chosen} {truth}"
+    );
 }
 
 #[test]
 fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
     let total = epsilon(1.0);
     let of = delta(1e-6);
-    for window in
-        [vec![(laplace(0.01), 1)], vec![(Class::Pure(epsilon(0.02)), 3)], vec![(laplace(0.01), 2), (normal(100.0), 1)]]
-    {
+    for window in [
+        vec![(laplace(0.01), 1)],
+        vec![(Class::Pure(epsilon(0.02)), 3)],
+        vec![(laplace(0.01), 2), (normal(100.0), 1)],
+    ] {
         let windows = longest(&window, total, of);
-        let of_windows = |windows: u64| Plan::new(window.iter().map(|&(class, count)| (class, count * windows)));
+        let of_windows = |windows: u64| {
+            Plan::new(
+                window
+                    .iter()
+                    .map(|&(class, count)| (class, count * windows)),
+            )
+        };
         println!("{windows} windows of {window:?}");
-        assert!(windows > 10 && of_windows(windows).is_within(total, of), "{windows}");
+        assert!(
+            windows > 10 && of_windows(windows).is_within(total, of),
+            "{windows}"
+        );
         assert!(!of_windows(windows + 1).is_within(total, of), "{windows}");
     }
     assert_eq!(longest(&[(laplace(1.1), 1)], total, Delta::ZERO), 0);
-    assert_eq!(longest(&[(Class::Pure(epsilon(0.1)), 1)], total, Delta::ZERO), 10);
+    assert_eq!(
+        longest(&[(Class::Pure(epsilon(0.1)), 1)], total, Delta::ZERO),
+        10
+    );
     assert_eq!(longest(&[], total, Delta::ZERO), 1 << 40);
 }
 
@@ -267,12 +408,27 @@ fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
 fn what_promises_nothing_says_so() {
     let one = delta(1.0);
     assert_eq!(Plan::new([]).epsilon(Delta::ZERO), Some(Epsilon::ZERO));
-    assert_eq!(Plan::new([(laplace(1.0), 0)]).delta(Epsilon::ZERO), Delta::ZERO);
+    assert_eq!(
+        Plan::new([(laplace(1.0), 0)]).delta(Epsilon::ZERO),
+        Delta::ZERO
+    );
     assert_eq!(Plan::new([(normal(1.0), 1)]).epsilon(Delta::ZERO), None);
     assert_eq!(Plan::new([(normal(0.001), 1)]).delta(epsilon(1.0)), one);
-    assert_eq!(Plan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)), one);
-    assert_eq!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)), one);
+    assert_eq!(
+        Plan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)),
+        one
+    );
+    assert_eq!(
+        Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)),
+        one
+    );
     assert!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO));
-    assert_eq!(Losses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0), 1.0);
-    assert_eq!(Losses::new([(PrivacyLoss::Gaussian(f64::NAN), 1)]).delta(1.0), 1.0);
+    assert_eq!(
+        Losses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0),
+        1.0
+    );
+    assert_eq!(
+        Losses::new([(PrivacyLoss::Gaussian(f64::NAN), 1)]).delta(1.0),
+        1.0
+    );
 }

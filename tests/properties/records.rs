@@ -24,32 +24,54 @@ fn columns() -> Columns {
 }
 
 fn declared() -> Declared {
-    Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) }
+    Declared {
+        time: TimeFormat::Milliseconds,
+        key: Some(IdType::Text),
+        unit: Some(IdType::Integer),
+    }
 }
 
 /// Whether a form has a field at a path, whatever its type.
 fn has(form: &RecordForm, path: &str) -> bool {
-    let columns = Columns { time: path.to_owned(), ..Columns::default() };
-    let impossible = form.impossible(&columns, &declared()).expect("all is declared");
+    let columns = Columns {
+        time: path.to_owned(),
+        ..Columns::default()
+    };
+    let impossible = form
+        .impossible(&columns, &declared())
+        .expect("all is declared");
     impossible.iter().all(|field| !field.types.is_empty())
 }
 
 /// All that is kept of a record.
 #[derive(Debug, PartialEq)]
-struct Kept(Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<Option<f64>>);
+struct Kept(
+    Option<i64>,
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+    Vec<Option<f64>>,
+);
 
 fn rows(batch: &Batch) -> Vec<Kept> {
-    let number = |values: &arrow_array::Float64Array, row| values.is_valid(row).then(|| values.value(row));
+    let number =
+        |values: &arrow_array::Float64Array, row| values.is_valid(row).then(|| values.value(row));
     let row = |row| {
         let time = batch.times.is_valid(row).then(|| batch.times.value(row));
         let text = |column: &Option<bernstream_release::source::Text>| {
-            column.as_ref().and_then(|column| column.get(row)).map(<[u8]>::to_vec)
+            column
+                .as_ref()
+                .and_then(|column| column.get(row))
+                .map(<[u8]>::to_vec)
         };
         Kept(
             time,
             text(&batch.keys),
             text(&batch.units),
-            batch.values.iter().map(|values| number(values, row)).collect(),
+            batch
+                .values
+                .iter()
+                .map(|values| number(values, row))
+                .collect(),
         )
     };
     (0..batch.times.len()).map(row).collect()
@@ -80,10 +102,16 @@ fn dropped() -> Kept {
     Kept(None, None, None, vec![None, None])
 }
 
-const PLAIN: &str = r#"{"at": 1000, "rider": 7, "ride": {"city": "Bern", "km": 7.25, "price": "12.50"}}"#;
+const PLAIN: &str =
+    r#"{"at": 1000, "rider": 7, "ride": {"city": "Bern", "km": 7.25, "price": "12.50"}}"#;
 
 fn plain() -> Kept {
-    Kept(Some(1_000_000), Some(b"Bern".to_vec()), Some(b"7".to_vec()), vec![Some(7.25), Some(12.5)])
+    Kept(
+        Some(1_000_000),
+        Some(b"Bern".to_vec()),
+        Some(b"7".to_vec()),
+        vec![Some(7.25), Some(12.5)],
+    )
 }
 
 #[test]
@@ -100,9 +128,17 @@ fn what_is_missing_or_mistyped_is_null_and_spoils_nothing_else() {
         assert_eq!(PLAIN.matches(old).count(), 1);
         one(PLAIN.replace(old, new))
     };
-    for time in
-        ["null", "true", "1000.5", "1e300", "\"1970-01-01T00:00:01Z\"", "[1000]", "{\"at\": 1000}", "\"01000\"", "-0"]
-    {
+    for time in [
+        "null",
+        "true",
+        "1000.5",
+        "1e300",
+        "\"1970-01-01T00:00:01Z\"",
+        "[1000]",
+        "{\"at\": 1000}",
+        "\"01000\"",
+        "-0",
+    ] {
         let expected = Kept { 0: None, ..plain() };
         assert_eq!(with("1000", time), expected, "{time}");
     }
@@ -118,21 +154,56 @@ fn what_is_missing_or_mistyped_is_null_and_spoils_nothing_else() {
         "-9223372036854775809",
         "false",
     ] {
-        assert_eq!(with("\"rider\": 7", &format!("\"rider\": {rider}")), Kept { 2: None, ..plain() }, "{rider}");
+        assert_eq!(
+            with("\"rider\": 7", &format!("\"rider\": {rider}")),
+            Kept { 2: None, ..plain() },
+            "{rider}"
+        );
     }
     // As programs write integers where one of them is missing.
     for (time, rider) in [("1000.0", "7.0"), ("1e3", "7e0"), ("\"1000.0\"", "\"7.0\"")] {
-        let written = PLAIN.replace("1000", time).replace("\"rider\": 7", &format!("\"rider\": {rider}"));
+        let written = PLAIN
+            .replace("1000", time)
+            .replace("\"rider\": 7", &format!("\"rider\": {rider}"));
         assert_eq!(one(written.clone()), plain(), "{written}");
     }
     for city in ["1", "null", "[\"Bern\"]", "{}"] {
-        assert_eq!(with("\"Bern\"", city), Kept { 1: None, ..plain() }, "{city}");
+        assert_eq!(
+            with("\"Bern\"", city),
+            Kept { 1: None, ..plain() },
+            "{city}"
+        );
     }
-    for km in ["null", "true", "\"7,25\"", "\"NaN\"", "\"1e999\"", "[]", "\"\""] {
-        assert_eq!(with("7.25", km), Kept { 3: vec![None, Some(12.5)], ..plain() }, "{km}");
+    for km in [
+        "null",
+        "true",
+        "\"7,25\"",
+        "\"NaN\"",
+        "\"1e999\"",
+        "[]",
+        "\"\"",
+    ] {
+        assert_eq!(
+            with("7.25", km),
+            Kept {
+                3: vec![None, Some(12.5)],
+                ..plain()
+            },
+            "{km}"
+        );
     }
-    assert_eq!(with("\"ride\"", "\"Ride\""), Kept { 1: None, 3: vec![None, None], ..plain() });
-    assert_eq!(one(r#"{"at": 1, "ride": "Bern"}"#), Kept(Some(1000), None, None, vec![None, None]));
+    assert_eq!(
+        with("\"ride\"", "\"Ride\""),
+        Kept {
+            1: None,
+            3: vec![None, None],
+            ..plain()
+        }
+    );
+    assert_eq!(
+        one(r#"{"at": 1, "ride": "Bern"}"#),
+        Kept(Some(1000), None, None, vec![None, None])
+    );
 }
 
 #[test]
@@ -141,7 +212,10 @@ fn numbers_are_the_nearest_that_there_are() {
         ("9007199254740993", 9_007_199_254_740_992.0),
         ("18446744073709551615", 18_446_744_073_709_551_616.0),
         ("123456789012345678901234567890", 1.234_567_890_123_456_8e29),
-        ("0.1000000000000000055511151231257827021181583404541015625", 0.1),
+        (
+            "0.1000000000000000055511151231257827021181583404541015625",
+            0.1,
+        ),
         ("2.2250738585072011e-308", 2.225_073_858_507_201e-308),
         ("-0", -0.0),
     ] {
@@ -181,9 +255,17 @@ fn what_cannot_be_read_is_dropped_whole() {
     for text in twice.into_iter().chain(syntax.map(str::to_owned)) {
         assert_eq!(one(text.clone()), dropped(), "{text}");
     }
-    let not_utf8 = [PLAIN.replace("}}", ", \"x\": \"").into_bytes(), vec![0xff], b"\"}}".to_vec()].concat();
+    let not_utf8 = [
+        PLAIN.replace("}}", ", \"x\": \"").into_bytes(),
+        vec![0xff],
+        b"\"}}".to_vec(),
+    ]
+    .concat();
     assert_eq!(one(not_utf8), dropped());
-    let large = PLAIN.replace("}}", &format!("}}, \"x\": {}}}", " ".repeat(LARGEST_RECORD)));
+    let large = PLAIN.replace(
+        "}}",
+        &format!("}}, \"x\": {}}}", " ".repeat(LARGEST_RECORD)),
+    );
     assert_eq!(one(large), dropped());
 }
 
@@ -192,8 +274,19 @@ fn depth_is_no_danger() {
     for (open, close) in [("[", "]"), ("{\"x\":", "}"), ("{\"ride\":", "}")] {
         let depth = LARGEST_RECORD / 16;
         let deep = format!("{}1{}", open.repeat(depth), close.repeat(depth));
-        assert_eq!(one(PLAIN.replace("}}", &format!("}}, \"x\": {deep}}}"))), plain(), "{open}");
-        assert_eq!(one(PLAIN.replace("7.25", &deep)), Kept { 3: vec![None, Some(12.5)], ..plain() }, "{open}");
+        assert_eq!(
+            one(PLAIN.replace("}}", &format!("}}, \"x\": {deep}}}"))),
+            plain(),
+            "{open}"
+        );
+        assert_eq!(
+            one(PLAIN.replace("7.25", &deep)),
+            Kept {
+                3: vec![None, Some(12.5)],
+                ..plain()
+            },
+            "{open}"
+        );
         assert_eq!(one(format!("{}1", open.repeat(depth))), dropped(), "{open}");
     }
 }
@@ -222,7 +315,11 @@ fn a_record_takes_no_more_memory_than_a_few_times_its_bytes() {
         fill("{\"ride\":{\"km\":0.", "1"),
     ] {
         let memory = memory_of(&RecordForm::Json, &payload);
-        assert!(memory < 8.0, "{}...: {memory} bytes a byte", String::from_utf8_lossy(&payload[..20]));
+        assert!(
+            memory < 8.0,
+            "{}...: {memory} bytes a byte",
+            String::from_utf8_lossy(&payload[..20])
+        );
     }
 }
 
@@ -263,8 +360,15 @@ fn json() -> impl Strategy<Value = Vec<u8>> {
         bytes[at] = byte;
         bytes
     });
-    let cut = any::<prop::sample::Index>().prop_map(|at| PLAIN.as_bytes()[..at.index(PLAIN.len())].to_vec());
-    prop_oneof![made, bent, cut, prop::collection::vec(any::<u8>(), 0..60), Just(PLAIN.as_bytes().to_vec())]
+    let cut = any::<prop::sample::Index>()
+        .prop_map(|at| PLAIN.as_bytes()[..at.index(PLAIN.len())].to_vec());
+    prop_oneof![
+        made,
+        bent,
+        cut,
+        prop::collection::vec(any::<u8>(), 0..60),
+        Just(PLAIN.as_bytes().to_vec())
+    ]
 }
 
 proptest! {
@@ -283,7 +387,8 @@ proptest! {
 /// The most rows and bytes of a batch are limits on where it ends, and no row is lost there.
 #[test]
 fn batches_end_and_no_row_is_lost() {
-    let mut reader = RecordReader::new(&RecordForm::Json, &columns(), &declared()).expect("all is declared");
+    let mut reader =
+        RecordReader::new(&RecordForm::Json, &columns(), &declared()).expect("all is declared");
     let mut gather = Gather::new(&columns());
     let long = PLAIN.replace("Bern", &"x".repeat(100_000));
     let mut batches = Vec::new();
@@ -291,27 +396,52 @@ fn batches_end_and_no_row_is_lost() {
         let payload = if offset < 100 { &long } else { PLAIN };
         let partition = i32::from(offset >= 15_000);
         let time = Timestamp::from_micros(offset / 18_000);
-        batches.extend(gather.push(partition, offset, Some(time), reader.read(payload.as_bytes()).ok()));
+        batches.extend(gather.push(
+            partition,
+            offset,
+            Some(time),
+            reader.read(payload.as_bytes()).ok(),
+        ));
     }
     batches.extend(gather.take());
     assert!(gather.take().is_none());
     let sizes: Vec<usize> = batches.iter().map(|batch| batch.times.len()).collect();
     assert_eq!(sizes.iter().sum::<usize>(), 20_000);
-    assert!(sizes[0] < 50 && sizes.iter().all(|size| *size <= 8192), "{sizes:?}");
+    assert!(
+        sizes[0] < 50 && sizes.iter().all(|size| *size <= 8192),
+        "{sizes:?}"
+    );
     let mut next = 0;
     for batch in &batches {
         assert_eq!(batch.offset, next);
         next += batch.times.len() as i64;
         let last = next - 1;
-        assert_eq!(batch.partition, i32::from(last >= 15_000), "a batch is of one partition");
-        assert_eq!(batch.message_time, Some(Timestamp::from_micros(last / 18_000)), "and of one message timestamp");
+        assert_eq!(
+            batch.partition,
+            i32::from(last >= 15_000),
+            "a batch is of one partition"
+        );
+        assert_eq!(
+            batch.message_time,
+            Some(Timestamp::from_micros(last / 18_000)),
+            "and of one message timestamp"
+        );
         assert_eq!(batch.offset / 18_000, last / 18_000);
     }
 }
 
 #[test]
 fn a_type_that_is_needed_must_be_declared() {
-    for declared in [Declared { key: None, ..declared() }, Declared { unit: None, ..declared() }] {
+    for declared in [
+        Declared {
+            key: None,
+            ..declared()
+        },
+        Declared {
+            unit: None,
+            ..declared()
+        },
+    ] {
         assert!(RecordReader::new(&RecordForm::Json, &columns(), &declared).is_err());
     }
 }

@@ -36,15 +36,22 @@ const CASES: [(f64, u32, f64, [f64; 3]); 9] = [
 ];
 
 fn evaluate(regression: &Regression, records: &[Record]) -> Exact {
-    let records = records.iter().map(|(x, label)| regression.accumulator().record(&[*x], *label));
+    let records = records
+        .iter()
+        .map(|(x, label)| regression.accumulator().record(&[*x], *label));
     regression.evaluate(&regression.accumulator().filled(records))
 }
 
 /// Two windows: the last record is only in the one, the one before it only in the other, if `replaced`.
 fn difference(regression: &Regression, records: &[Record], replaced: bool) -> [u128; 3] {
-    let (common, [other, one]) = records.split_at(records.len() - 2) else { panic!("no record to differ by") };
+    let (common, [other, one]) = records.split_at(records.len() - 2) else {
+        panic!("no record to differ by")
+    };
     let with = |record: Option<&Record>| {
-        evaluate(regression, &[common, record.map_or(&[][..], std::slice::from_ref)].concat())
+        evaluate(
+            regression,
+            &[common, record.map_or(&[][..], std::slice::from_ref)].concat(),
+        )
     };
     let one = with(Some(one));
     let other = with(Some(other).filter(|_| replaced));
@@ -59,20 +66,35 @@ fn start(rng: &mut ChaCha20Rng, i: usize, k: u32, gap: f64) -> Vec<Record> {
     };
     if i.is_multiple_of(3) {
         let labels = [-1.0, 1.0, 0.3];
-        return (0..rng.random_range(2..30)).map(|_| (place(rng), labels[rng.random_range(0..3)])).collect();
+        return (0..rng.random_range(2..30))
+            .map(|_| (place(rng), labels[rng.random_range(0..3)]))
+            .collect();
     }
     // Before `c` comes a gap that `c` has in one window and a record close before it in the other, with other labels;
     // the same at `e`, next to `c` or anywhere.
     let close = 1e-8;
     let c = place(rng);
-    let e = if i.is_multiple_of(2) { c + gap + 2.0 * close } else { place(rng) };
+    let e = if i.is_multiple_of(2) {
+        c + gap + 2.0 * close
+    } else {
+        place(rng)
+    };
     let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
     let below = |x: f64| (x - gap - 2.0 * close, 0.0);
-    let mut records = vec![below(c), (c, -sign), (e, sign), (e - close, -sign), (c - close, sign)];
+    let mut records = vec![
+        below(c),
+        (c, -sign),
+        (e, sign),
+        (e - close, -sign),
+        (c - close, sign),
+    ];
     if !i.is_multiple_of(2) {
         records.insert(0, below(e));
     }
-    records.iter().map(|(x, label)| (x.clamp(0.0, 1.0), *label)).collect()
+    records
+        .iter()
+        .map(|(x, label)| (x.clamp(0.0, 1.0), *label))
+        .collect()
 }
 
 /// The most that a search finds, for each norm: many starts, the best of them improved by ever
@@ -81,8 +103,10 @@ fn worst(regression: &Regression, k: u32, gap: f64, replaced: bool) -> [u128; 3]
     [0, 1, 2].map(|norm| {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let starts: Vec<_> = (0..120).map(|i| start(&mut rng, i, k, gap)).collect();
-        let mut best =
-            starts.into_iter().max_by_key(|records| difference(regression, records, replaced)[norm]).unwrap();
+        let mut best = starts
+            .into_iter()
+            .max_by_key(|records| difference(regression, records, replaced)[norm])
+            .unwrap();
         let mut found = difference(regression, &best, replaced)[norm];
         for round in 0..300 {
             let step = 0.3 * 0.95_f64.powi(round % 100 * 3);
@@ -90,7 +114,11 @@ fn worst(regression: &Regression, k: u32, gap: f64, replaced: bool) -> [u128; 3]
             let shift = step * (2.0 * rng.random::<f64>() - 1.0);
             let mut moved = best.clone();
             for (x, label) in &mut moved {
-                let own = if rng.random_bool(0.3) { step * (2.0 * rng.random::<f64>() - 1.0) } else { 0.0 };
+                let own = if rng.random_bool(0.3) {
+                    step * (2.0 * rng.random::<f64>() - 1.0)
+                } else {
+                    0.0
+                };
                 *x = (*x + if all { shift } else { own }).clamp(0.0, 1.0);
                 if rng.random_bool(0.05) {
                     *label = -*label;
@@ -125,8 +153,14 @@ fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
         let found = tightness(case);
         let (b, k, gap, near) = case;
         println!("b = {b}, k = {k}, g = {gap}: {found:.4?} of the claim");
-        assert!(found.iter().all(|found| *found <= 1.0), "{b} {k} {gap}: {found:?}");
-        assert!(found.iter().zip(near).all(|(found, near)| *found > near), "{b} {k} {gap}: {found:?}");
+        assert!(
+            found.iter().all(|found| *found <= 1.0),
+            "{b} {k} {gap}: {found:?}"
+        );
+        assert!(
+            found.iter().zip(near).all(|(found, near)| *found > near),
+            "{b} {k} {gap}: {found:?}"
+        );
     }
 }
 
@@ -136,7 +170,10 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
         let near = case.3;
         let found = tightness(case);
         for norm in [0, 1, 2] {
-            assert!(found[norm] / 0.7 > 1.0 || near[norm] < 0.7, "{case:?}: {found:?}");
+            assert!(
+                found[norm] / 0.7 > 1.0 || near[norm] < 0.7,
+                "{case:?}: {found:?}"
+            );
         }
     }
 }
@@ -147,7 +184,10 @@ fn one_record_more_in_a_window_with_room_changes_half_the_claim() {
     for (b, k, gap, _) in CASES.into_iter().filter(|(_, _, gap, _)| *gap < 0.2) {
         let regression = Regression::new(b, k, gap, 1000).unwrap();
         let found = worst(&regression, k, gap, false);
-        for (found, claimed) in found.into_iter().zip(claims(&regression, Adjacency::AddRemove)) {
+        for (found, claimed) in found
+            .into_iter()
+            .zip(claims(&regression, Adjacency::AddRemove))
+        {
             let half = found as f64 / (claimed / 2.0);
             println!("b = {b}, k = {k}, g = {gap}: {half:.4} of half the claim");
             assert!(half <= 1.0 && half > 0.97, "{b} {k} {gap}: {half}");
@@ -162,14 +202,25 @@ fn first_last_and_tied_records_keep_to_half_the_claim() {
         let regression = Regression::new(b, k, gap, 1000).unwrap();
         let half = claims(&regression, Adjacency::AddRemove).map(|claim| claim / 2.0);
         // Where gaps are as wide as the domain, one record can change all that there is.
-        let most = if gap < 0.5 { half } else { half.map(|half| 2.0 * half) };
+        let most = if gap < 0.5 {
+            half
+        } else {
+            half.map(|half| 2.0 * half)
+        };
         for [one, many] in [[1.0, -1.0], [-1.0, 1.0], [1.0, 0.3], [0.7, -1.0]] {
-            for others in [&[(0.5, many)][..], &[(0.2, many), (0.5, many)], &[(0.2, many), (0.5, many), (0.5, one)]] {
+            for others in [
+                &[(0.5, many)][..],
+                &[(0.2, many), (0.5, many)],
+                &[(0.2, many), (0.5, many), (0.5, one)],
+            ] {
                 for x in [0.0, 0.2, 0.5 - 1e-9, 0.5, 0.5 + 1e-9, 1.0] {
                     let records = [others, &[(0.0, 0.0), (x, one)]].concat();
                     let found = difference(&regression, &records, false);
                     assert!(
-                        found.iter().zip(most).all(|(found, most)| *found as f64 <= most),
+                        found
+                            .iter()
+                            .zip(most)
+                            .all(|(found, most)| *found as f64 <= most),
                         "{b} {gap}: {records:?}"
                     );
                 }
@@ -187,23 +238,47 @@ fn rounded_means_of_tied_labels_keep_to_the_claim() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     for _ in 0..300 {
         let place = |rng: &mut ChaCha20Rng| 0.5 + tiny * f64::from(rng.random_range(0..4));
-        let record = |rng: &mut ChaCha20Rng| (place(rng), 1.0 - 2.0_f64.powi(-30) * f64::from(rng.random_range(0..3)));
-        let records: Vec<Record> = (0..rng.random_range(2..12)).map(|_| record(&mut rng)).collect();
+        let record = |rng: &mut ChaCha20Rng| {
+            (
+                place(rng),
+                1.0 - 2.0_f64.powi(-30) * f64::from(rng.random_range(0..3)),
+            )
+        };
+        let records: Vec<Record> = (0..rng.random_range(2..12))
+            .map(|_| record(&mut rng))
+            .collect();
         let found = difference(&regression, &records, true);
-        assert!(found.iter().zip(claimed).all(|(found, claimed)| *found as f64 <= claimed), "{records:?}");
+        assert!(
+            found
+                .iter()
+                .zip(claimed)
+                .all(|(found, claimed)| *found as f64 <= claimed),
+            "{records:?}"
+        );
     }
 }
 
 /// `a(b, k)` of `docs/proofs/densities.md` and the claims of `docs/proofs/regression.md`, twice as a window may be full.
 #[test]
 fn sensitivities_are_within_a_percent_of_the_closed_form() {
-    for (b, k, gap, _) in CASES.into_iter().filter(|(b, _, gap, _)| *gap < 0.2 && *b < 0.2) {
+    for (b, k, gap, _) in CASES
+        .into_iter()
+        .filter(|(b, _, gap, _)| *gap < 0.2 && *b < 0.2)
+    {
         let regression = Regression::new(b, k, gap, 1000).unwrap();
         let peak = 1.0 / ((2.0 * PI).sqrt() * b);
         let terms = |j: i32| peak * (-0.5 * (f64::from(j) / (f64::from(k) * b)).powi(2)).exp();
-        let length = (-200..=200).map(terms).map(|term| term * term).sum::<f64>().sqrt();
-        let closed = [(-200..=200).map(terms).sum::<f64>(), peak, length].map(|norm| 4.0 * gap * norm);
-        for (claimed, closed) in claims(&regression, Adjacency::AddRemove).into_iter().zip(closed) {
+        let length = (-200..=200)
+            .map(terms)
+            .map(|term| term * term)
+            .sum::<f64>()
+            .sqrt();
+        let closed =
+            [(-200..=200).map(terms).sum::<f64>(), peak, length].map(|norm| 4.0 * gap * norm);
+        for (claimed, closed) in claims(&regression, Adjacency::AddRemove)
+            .into_iter()
+            .zip(closed)
+        {
             let ratio = claimed * regression.unit() / closed;
             println!("b = {b}, k = {k}, g = {gap}: {ratio:.5} of the closed form");
             assert!((ratio - 1.0).abs() < 0.01, "{b} {k} {gap}: {ratio}");
@@ -217,7 +292,9 @@ fn the_order_of_records_does_not_matter() {
     let regression = Regression::new(0.1, 20, 0.01, 1000).unwrap();
     // Whole minutes: most records are tied, some are equal.
     let minute = |rng: &mut ChaCha20Rng| f64::from(rng.random_range(0..60)) / 60.0;
-    let mut records: Vec<Record> = (0..500).map(|_| (minute(&mut rng), 2.0 * minute(&mut rng) - 1.0)).collect();
+    let mut records: Vec<Record> = (0..500)
+        .map(|_| (minute(&mut rng), 2.0 * minute(&mut rng) - 1.0))
+        .collect();
     let exact = evaluate(&regression, &records).opened();
     for _ in 0..5 {
         records.shuffle(&mut rng);
@@ -229,7 +306,12 @@ fn the_order_of_records_does_not_matter() {
 #[test]
 fn each_term_is_within_three_hundred_thousandths_of_its_peak() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    for (b, k, gap) in [(0.1, 97, 0.01), (0.033, 200, 0.3), (0.7, 50, 0.001), (0.004, 400, 0.05)] {
+    for (b, k, gap) in [
+        (0.1, 97, 0.01),
+        (0.033, 200, 0.3),
+        (0.7, 50, 0.001),
+        (0.004, 400, 0.05),
+    ] {
         let regression = Regression::new(b, k, gap, 1000).unwrap();
         let peak = 1.0 / ((2.0 * PI).sqrt() * b);
         let mut worst = 0.0_f64;
@@ -240,7 +322,8 @@ fn each_term_is_within_three_hundred_thousandths_of_its_peak() {
             for (p, value) in exact.opened().iter().enumerate() {
                 let z = (p as f64 / f64::from(k) - x) / b;
                 let expected = gap * peak * (-0.5 * z * z).exp();
-                worst = worst.max((*value as f64 * regression.unit() - expected).abs() / (gap * peak));
+                worst =
+                    worst.max((*value as f64 * regression.unit() - expected).abs() / (gap * peak));
             }
         }
         println!("b = {b}, k = {k}, g = {gap}: {worst:.1e} of a term's peak");

@@ -29,7 +29,11 @@ fn samples_order_and_rho_are_those_of_the_r_package() {
         }
         .unwrap();
         let near = |found: f64, i: usize| (found / number(i).unwrap() - 1.0).abs() < 1e-9;
-        assert!(f64::from(plan.samples) == number(2).unwrap() && f64::from(plan.order) == number(4).unwrap(), "{line}");
+        assert!(
+            f64::from(plan.samples) == number(2).unwrap()
+                && f64::from(plan.order) == number(4).unwrap(),
+            "{line}"
+        );
         assert!(near(plan.gamma, 3) && near(plan.rho, 5), "{line}: {plan:?}");
     }
     // The vignette's: 500 pairs for a gamma of 0.2.
@@ -50,7 +54,10 @@ fn the_choice_of_rho_is_the_best() {
         let plan = Plan::for_gamma(gamma).unwrap();
         for rho in (1..1000).map(|i| gamma * f64::from(i) / 1000.0) {
             let needed = (1.0 / rho).ln() / (2.0 * (gamma - rho).powi(2));
-            assert!(needed.ceil() >= f64::from(plan.samples), "{gamma} {rho}: {needed}");
+            assert!(
+                needed.ceil() >= f64::from(plan.samples),
+                "{gamma} {rho}: {needed}"
+            );
         }
     }
 }
@@ -61,7 +68,10 @@ fn missed(m: u32, k: u32, quantile: f64) -> f64 {
     let mut chance = 0.0;
     for i in 0..=m {
         if i >= k {
-            chance += (log_choose + f64::from(i) * quantile.ln() + f64::from(m - i) * (1.0 - quantile).ln()).exp();
+            chance += (log_choose
+                + f64::from(i) * quantile.ln()
+                + f64::from(m - i) * (1.0 - quantile).ln())
+            .exp();
         }
         log_choose += f64::from(m - i).ln() - f64::from(i + 1).ln();
     }
@@ -70,16 +80,27 @@ fn missed(m: u32, k: u32, quantile: f64) -> f64 {
 
 #[test]
 fn the_order_statistic_covers_with_the_stated_confidence_by_exact_arithmetic() {
-    assert!((missed(10, 10, 0.5) - 0.5_f64.powi(10)).abs() < 1e-12 && (missed(7, 0, 0.3) - 1.0).abs() < 1e-12);
+    assert!(
+        (missed(10, 10, 0.5) - 0.5_f64.powi(10)).abs() < 1e-12
+            && (missed(7, 0, 0.3) - 1.0).abs() < 1e-12
+    );
     for (m, gamma) in [(500, 0.2), (100, 0.2), (1000, 0.1), (61, 0.2), (1305, 0.05)] {
         let plan = Plan::new(m, gamma).unwrap();
         let quantile = 1.0 - gamma + plan.rho;
         let missed_at = |order| missed(m, order, quantile);
-        println!("m = {m}, gamma = {gamma}: missed {:.2e}, allowed {:.2e}", missed_at(plan.order), plan.rho);
+        println!(
+            "m = {m}, gamma = {gamma}: missed {:.2e}, allowed {:.2e}",
+            missed_at(plan.order),
+            plan.rho
+        );
         assert!(missed_at(plan.order) <= plan.rho, "{m} {gamma}");
         // The quantile of the sample itself, without the margin, misses about half the time.
         let plain = (f64::from(m) * quantile).ceil() as u32;
-        assert!(missed_at(plain) > 10.0 * plan.rho, "{m} {gamma}: {}", missed_at(plain));
+        assert!(
+            missed_at(plain) > 10.0 * plan.rho,
+            "{m} {gamma}: {}",
+            missed_at(plain)
+        );
     }
 }
 
@@ -98,10 +119,17 @@ fn sampled_changes_cover_a_known_distribution() {
         sample(&plan, 1, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap()
     };
     let runs = 1_000;
-    let missed = |order| (0..runs).filter(|seed| run(order, *seed).sup < wanted).count();
+    let missed = |order| {
+        (0..runs)
+            .filter(|seed| run(order, *seed).sup < wanted)
+            .count()
+    };
     let with = missed(plan.order);
     let without = missed((200.0 * quantile).ceil() as u32);
-    println!("missed {with} of {runs}, without the margin {without}; allowed {:.1}", plan.rho * runs as f64);
+    println!(
+        "missed {with} of {runs}, without the margin {without}; allowed {:.1}",
+        plan.rho * runs as f64
+    );
     // Half of the runs miss without the margin; with it, the exact chance is 4e-4.
     assert!((with as f64) < plan.rho * runs as f64, "{with}");
     assert!(without as f64 > 10.0 * plan.rho * runs as f64, "{without}");
@@ -109,22 +137,50 @@ fn sampled_changes_cover_a_known_distribution() {
 }
 
 fn axis(min: f64, max: f64) -> Axis {
-    Axis { min, max, outside: Outside::Clamp }
+    Axis {
+        min,
+        max,
+        outside: Outside::Clamp,
+    }
 }
 
 /// The vignette's prior has labels that depend on the place; here they are independent.
 fn prior() -> Prior {
-    let label = (Label::Number(axis(-1.0, 1.0)), PriorDistribution::Normal { mean: 0.0, deviation: 0.5 });
-    Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 1.0 })], Some(label)).unwrap()
+    let label = (
+        Label::Number(axis(-1.0, 1.0)),
+        PriorDistribution::Normal {
+            mean: 0.0,
+            deviation: 0.5,
+        },
+    );
+    Prior::new(
+        vec![(
+            axis(0.0, 1.0),
+            PriorDistribution::Uniform { min: 0.0, max: 1.0 },
+        )],
+        Some(label),
+    )
+    .unwrap()
 }
 
 fn vignette(adjacency: Adjacency) -> Sampled {
-    let function = PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY };
+    let function = PriestleyChao {
+        bandwidth: 0.1,
+        gap: f64::INFINITY,
+    };
     let shape = blackbox::shape(1, 25).unwrap();
     let values = |records: &[Record]| blackbox::values(&function, &shape, [-5.0, 5.0], records);
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let prior = prior();
-    sample(&Plan::new(500, 0.2).unwrap(), 250, adjacency, values, |rng| prior.draw(rng), &mut rng).unwrap()
+    sample(
+        &Plan::new(500, 0.2).unwrap(),
+        250,
+        adjacency,
+        values,
+        |rng| prior.draw(rng),
+        &mut rng,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -133,18 +189,34 @@ fn the_vignettes_regression_is_sampled_and_released() {
     println!("{sampled:?}");
     assert!(sampled.order == 439 && sampled.records == 250);
     // Without a clip the worst case is a gap of the whole domain: about 2 / b. Random data has gaps of a few 250ths.
-    assert!(sampled.sup > 0.01 && sampled.sup < 0.5 && sampled.sum < 26.0 * sampled.sup, "{sampled:?}");
-    let target =
-        BlackBox::sampled(PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY }, 1, 25, [-5.0, 5.0], &sampled).unwrap();
+    assert!(
+        sampled.sup > 0.01 && sampled.sup < 0.5 && sampled.sum < 26.0 * sampled.sup,
+        "{sampled:?}"
+    );
+    let target = BlackBox::sampled(
+        PriestleyChao {
+            bandwidth: 0.1,
+            gap: f64::INFINITY,
+        },
+        1,
+        25,
+        [-5.0, 5.0],
+        &sampled,
+    )
+    .unwrap();
     assert_eq!(target.gamma(), Some(0.2));
-    let sensitivity = target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64 * target.unit();
+    let sensitivity =
+        target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64 * target.unit();
     assert!((sensitivity / sampled.sum - 1.0).abs() < 1e-6);
     assert!(
-        target.sensitivity(Adjacency::AddRemove, 1).is_err() && target.sensitivity(Adjacency::ReplaceOne, 2).is_err()
+        target.sensitivity(Adjacency::AddRemove, 1).is_err()
+            && target.sensitivity(Adjacency::ReplaceOne, 2).is_err()
     );
     // The failures were counted for the 1-norm: the root of its product with the sup norm would fail wherever one does.
     let one = Adjacency::ReplaceOne;
-    let euclidean = target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap();
+    let euclidean = target
+        .euclidean_sensitivity(Adjacency::ReplaceOne, 1)
+        .unwrap();
     assert_eq!(euclidean, target.sensitivity(one, 1).unwrap().0);
     // Fresh pairs: no more than gamma of them change by more. A fifth of 400 is 80.
     let mut rng = ChaCha20Rng::seed_from_u64(6);
@@ -154,7 +226,12 @@ fn the_vignettes_regression_is_sampled_and_released() {
         let one = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
         records.swap(0, 1);
         let other = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
-        let change: u128 = one.opened().iter().zip(&other.opened()).map(|(a, b)| a.abs_diff(*b)).sum();
+        let change: u128 = one
+            .opened()
+            .iter()
+            .zip(&other.opened())
+            .map(|(a, b)| a.abs_diff(*b))
+            .sum();
         change > u128::from(target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0)
     });
     let over = over.count();
@@ -166,9 +243,21 @@ fn the_vignettes_regression_is_sampled_and_released() {
 fn what_is_sampled_under_add_remove_covers_both() {
     let replaced = vignette(Adjacency::ReplaceOne);
     let added = vignette(Adjacency::AddRemove);
-    assert!(added.sup >= 0.9 * replaced.sup && added.sum >= 0.9 * replaced.sum, "{replaced:?} {added:?}");
-    let target =
-        BlackBox::sampled(PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY }, 1, 25, [-5.0, 5.0], &added).unwrap();
+    assert!(
+        added.sup >= 0.9 * replaced.sup && added.sum >= 0.9 * replaced.sum,
+        "{replaced:?} {added:?}"
+    );
+    let target = BlackBox::sampled(
+        PriestleyChao {
+            bandwidth: 0.1,
+            gap: f64::INFINITY,
+        },
+        1,
+        25,
+        [-5.0, 5.0],
+        &added,
+    )
+    .unwrap();
     assert_eq!(
         target.sensitivity(Adjacency::AddRemove, 1).unwrap(),
         target.sensitivity(Adjacency::ReplaceOne, 1).unwrap()
@@ -178,10 +267,29 @@ fn what_is_sampled_under_add_remove_covers_both() {
 /// For a sum over records the sample is what single records add: a clip that distorts few of them, and a plain guarantee.
 #[test]
 fn a_sampled_clip_for_an_expression_distorts_few_records() {
-    let variable = expression::Variable { name: "x".into(), min: 0.0, max: 1.0 };
-    let formula = expression::Formula::new("exp(3*abs(x - 0.5)) - 1/(2.1 - at.x)", &[variable], None, 10).unwrap();
-    let prior =
-        Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Normal { mean: 0.5, deviation: 0.1 })], None).unwrap();
+    let variable = expression::Variable {
+        name: "x".into(),
+        min: 0.0,
+        max: 1.0,
+    };
+    let formula = expression::Formula::new(
+        "exp(3*abs(x - 0.5)) - 1/(2.1 - at.x)",
+        &[variable],
+        None,
+        10,
+    )
+    .unwrap();
+    let prior = Prior::new(
+        vec![(
+            axis(0.0, 1.0),
+            PriorDistribution::Normal {
+                mean: 0.5,
+                deviation: 0.1,
+            },
+        )],
+        None,
+    )
+    .unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let plan = Plan::for_gamma(0.1).unwrap();
     let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
@@ -195,9 +303,16 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
         let record = [prior.draw(&mut rng)];
         let values = |target: &expression::Expression| -> Vec<f64> {
             let exact = target.evaluate(&target.accumulator().filled(record));
-            exact.opened().iter().map(|value| *value as f64 * target.unit()).collect()
+            exact
+                .opened()
+                .iter()
+                .map(|value| *value as f64 * target.unit())
+                .collect()
         };
-        values(&proved).iter().zip(values(&clipped)).any(|(one, other)| (one - other).abs() > 1e-6)
+        values(&proved)
+            .iter()
+            .zip(values(&clipped))
+            .any(|(one, other)| (one - other).abs() > 1e-6)
     });
     let distorted = distorted.count();
     println!("{distorted} of 500 records are clipped");
@@ -208,19 +323,44 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
 fn priors_draw_what_they_say() {
     let text = r#"{"normal":{"mean":0.0,"deviation":10.0}}"#;
     let law: PriorDistribution = serde_json::from_str(text).unwrap();
-    assert_eq!(law, PriorDistribution::Normal { mean: 0.0, deviation: 10.0 });
-    assert!(serde_json::from_str::<PriorDistribution>(r#"{"uniform":{"min":0.0,"max":1.0,"mode":0.5}}"#).is_err());
-    let points = PriorDistribution::Points { values: vec![0.0, 5.0, 20.0], weights: Some(vec![1.0, 3.0, 0.0]) };
-    let label = Some((Label::Above(2.0), PriorDistribution::Points { values: vec![1.0, 2.0, 3.0], weights: None }));
+    assert_eq!(
+        law,
+        PriorDistribution::Normal {
+            mean: 0.0,
+            deviation: 10.0
+        }
+    );
+    assert!(
+        serde_json::from_str::<PriorDistribution>(
+            r#"{"uniform":{"min":0.0,"max":1.0,"mode":0.5}}"#
+        )
+        .is_err()
+    );
+    let points = PriorDistribution::Points {
+        values: vec![0.0, 5.0, 20.0],
+        weights: Some(vec![1.0, 3.0, 0.0]),
+    };
+    let label = Some((
+        Label::Above(2.0),
+        PriorDistribution::Points {
+            values: vec![1.0, 2.0, 3.0],
+            weights: None,
+        },
+    ));
     let axes = vec![
         (axis(-10.0, 10.0), law),
         (axis(0.0, 10.0), points),
-        (axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 0.5 }),
+        (
+            axis(0.0, 1.0),
+            PriorDistribution::Uniform { min: 0.0, max: 0.5 },
+        ),
     ];
     let prior = Prior::new(axes, label).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let records: Vec<Record> = (0..4_000).map(|_| prior.draw(&mut rng)).collect();
-    let share = |is: &dyn Fn(&Record) -> bool| records.iter().filter(|record| is(record)).count() as f64 / 4_000.0;
+    let share = |is: &dyn Fn(&Record) -> bool| {
+        records.iter().filter(|record| is(record)).count() as f64 / 4_000.0
+    };
     // Five standard deviations of a share are at most 0.04.
     for (found, meant) in [
         (share(&|r| r.x(0) == 0.0), 0.1587),
@@ -239,8 +379,15 @@ fn priors_draw_what_they_say() {
 /// A window drops what lies outside, so what is sampled must be what survives: not heaps on the borders.
 #[test]
 fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
-    let dropped = |min, max| Axis { min, max, outside: Outside::Drop };
-    let law = PriorDistribution::Uniform { min: -8.0, max: 9.0 };
+    let dropped = |min, max| Axis {
+        min,
+        max,
+        outside: Outside::Drop,
+    };
+    let law = PriorDistribution::Uniform {
+        min: -8.0,
+        max: 9.0,
+    };
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let prior = Prior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
     let x: Vec<f64> = (0..4_000).map(|_| prior.draw(&mut rng).x(0)).collect();
@@ -248,30 +395,63 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     assert!((x.iter().sum::<f64>() / 4_000.0 - 0.5).abs() < 0.03);
     // Clamped, nearly all of them are heaped.
     let prior = Prior::new(vec![(axis(0.0, 1.0), law.clone())], None).unwrap();
-    assert!((0..1_000).filter(|_| [0.0, 1.0].contains(&prior.draw(&mut rng).x(0))).count() > 900);
+    assert!(
+        (0..1_000)
+            .filter(|_| [0.0, 1.0].contains(&prior.draw(&mut rng).x(0)))
+            .count()
+            > 900
+    );
     // A label as well.
     let label = Some((Label::Number(dropped(0.0, 1.0)), law));
-    let prior = Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 1.0 })], label).unwrap();
+    let prior = Prior::new(
+        vec![(
+            axis(0.0, 1.0),
+            PriorDistribution::Uniform { min: 0.0, max: 1.0 },
+        )],
+        label,
+    )
+    .unwrap();
     assert!((0..1_000).all(|_| prior.draw(&mut rng).label().abs() < 1.0));
 
-    let outside =
-        Prior::new(vec![(dropped(0.0, 1.0), PriorDistribution::Uniform { min: 2.0, max: 3.0 })], None).unwrap_err();
-    assert!(outside.to_string().contains("lies within 0 to 1"), "{outside}");
+    let outside = Prior::new(
+        vec![(
+            dropped(0.0, 1.0),
+            PriorDistribution::Uniform { min: 2.0, max: 3.0 },
+        )],
+        None,
+    )
+    .unwrap_err();
+    assert!(
+        outside.to_string().contains("lies within 0 to 1"),
+        "{outside}"
+    );
 }
 
 #[test]
 fn what_cannot_be_sampled_is_refused_in_words() {
     let says = |message: String, words: &str| assert!(message.contains(words), "{message}");
     for gamma in [0.0, 1.0, -0.1, f64::NAN] {
-        says(Plan::for_gamma(gamma).unwrap_err().to_string(), "it must lie between 0 and 1");
-        says(Plan::new(100, gamma).unwrap_err().to_string(), "it must lie between 0 and 1");
+        says(
+            Plan::for_gamma(gamma).unwrap_err().to_string(),
+            "it must lie between 0 and 1",
+        );
+        says(
+            Plan::new(100, gamma).unwrap_err().to_string(),
+            "it must lie between 0 and 1",
+        );
     }
     says(
         Plan::new(100, 0.1).unwrap_err().to_string(),
         "100 samples are too few for a gamma of 0.1: they allow 0.1597 or more",
     );
-    says(Plan::new(0, 0.1).unwrap_err().to_string(), "0 samples cannot be drawn");
-    says(Plan::for_samples(1).unwrap_err().to_string(), "it must lie between 0 and 1");
+    says(
+        Plan::new(0, 0.1).unwrap_err().to_string(),
+        "0 samples cannot be drawn",
+    );
+    says(
+        Plan::for_samples(1).unwrap_err().to_string(),
+        "it must lie between 0 and 1",
+    );
     says(
         Plan::for_gamma(1e-5).unwrap_err().to_string(),
         "samples cannot be drawn: the number must lie between 1 and 10000000",
@@ -279,25 +459,59 @@ fn what_cannot_be_sampled_is_refused_in_words() {
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let plan = Plan::for_gamma(0.5).unwrap();
     let draw = |_: &mut ChaCha20Rng| Record::new(&[0.5], 0.0);
-    let none = sample(&plan, 0, Adjacency::AddRemove, |_| vec![0.0], draw, &mut rng);
+    let none = sample(
+        &plan,
+        0,
+        Adjacency::AddRemove,
+        |_| vec![0.0],
+        draw,
+        &mut rng,
+    );
     says(none.unwrap_err().to_string(), "no neighbours to sample");
-    let wild = sample(&plan, 3, Adjacency::AddRemove, |_| vec![f64::NAN, 0.0], draw, &mut rng);
+    let wild = sample(
+        &plan,
+        3,
+        Adjacency::AddRemove,
+        |_| vec![f64::NAN, 0.0],
+        draw,
+        &mut rng,
+    );
     says(wild.unwrap_err().to_string(), "not finite");
     for law in [
         PriorDistribution::Uniform { min: 1.0, max: 0.0 },
-        PriorDistribution::Normal { mean: 0.0, deviation: f64::NAN },
-        PriorDistribution::Points { values: vec![], weights: None },
-        PriorDistribution::Points { values: vec![1.0], weights: Some(vec![0.0]) },
-        PriorDistribution::Points { values: vec![1.0], weights: Some(vec![1.0, 1.0]) },
+        PriorDistribution::Normal {
+            mean: 0.0,
+            deviation: f64::NAN,
+        },
+        PriorDistribution::Points {
+            values: vec![],
+            weights: None,
+        },
+        PriorDistribution::Points {
+            values: vec![1.0],
+            weights: Some(vec![0.0]),
+        },
+        PriorDistribution::Points {
+            values: vec![1.0],
+            weights: Some(vec![1.0, 1.0]),
+        },
     ] {
-        says(Prior::new(vec![(axis(0.0, 1.0), law)], None).unwrap_err().to_string(), "is not a valid distribution");
+        says(
+            Prior::new(vec![(axis(0.0, 1.0), law)], None)
+                .unwrap_err()
+                .to_string(),
+            "is not a valid distribution",
+        );
     }
 }
 
 /// The regression of the vignette is a function like any other.
 #[test]
 fn the_regression_of_one_record_or_none_is_zero() {
-    let function = PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY };
+    let function = PriestleyChao {
+        bandwidth: 0.1,
+        gap: f64::INFINITY,
+    };
     for records in [&[][..], &[Record::new(&[0.3], 1.0)]] {
         assert_eq!(function.fit(records)(&[0.3]), 0.0);
     }

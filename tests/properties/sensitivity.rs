@@ -58,7 +58,10 @@ struct Neighbours<'a> {
 impl Neighbours<'_> {
     fn side(&self, record: Option<&Record>) -> Exact {
         let mut histogram = self.background.clone();
-        for record in record.into_iter().flat_map(|record| (0..self.contributions).map(move |_| record)) {
+        for record in record
+            .into_iter()
+            .flat_map(|record| (0..self.contributions).map(move |_| record))
+        {
             deposit(self.density, &mut histogram, record);
         }
         self.density.intensity(&histogram)
@@ -76,16 +79,32 @@ impl Neighbours<'_> {
             let start = |i: usize, rng: &mut ChaCha20Rng| {
                 // Lattice points too, where narrow kernels are largest.
                 let k = f64::from(self.density.degree());
-                let snap = |x: f64| if i.is_multiple_of(2) { (x * k).round() / k } else { x };
-                [(); 2].map(|()| (0..self.density.dimensions()).map(|_| snap(rng.random())).collect::<Record>())
+                let snap = |x: f64| {
+                    if i.is_multiple_of(2) {
+                        (x * k).round() / k
+                    } else {
+                        x
+                    }
+                };
+                [(); 2].map(|()| {
+                    (0..self.density.dimensions())
+                        .map(|_| snap(rng.random()))
+                        .collect::<Record>()
+                })
             };
             let starts = (0..60).map(|i| start(i, rng)).collect::<Vec<_>>();
-            let mut best = starts.into_iter().max_by_key(|pair| self.difference(pair)[norm]).unwrap();
+            let mut best = starts
+                .into_iter()
+                .max_by_key(|pair| self.difference(pair)[norm])
+                .unwrap();
             let mut found = self.difference(&best)[norm];
             for round in 0..150 {
                 let step = 0.3 * 0.96_f64.powi(round);
                 let moved = best.clone().map(|record| {
-                    record.iter().map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0)).collect()
+                    record
+                        .iter()
+                        .map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0))
+                        .collect()
                 });
                 let change = self.difference(&moved)[norm];
                 if change > found {
@@ -105,7 +124,13 @@ fn tightness(density: &Density, adjacency: Adjacency, contributions: u32) -> [f6
         let record: Record = (0..density.dimensions()).map(|_| rng.random()).collect();
         deposit(density, &mut background, &record);
     }
-    let found = Neighbours { density, background, adjacency, contributions }.worst(&mut rng);
+    let found = Neighbours {
+        density,
+        background,
+        adjacency,
+        contributions,
+    }
+    .worst(&mut rng);
     let claimed = change::claims(density, adjacency, contributions);
     [0, 1, 2].map(|norm| found[norm] as f64 / claimed[norm])
 }
@@ -116,9 +141,17 @@ fn no_record_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() {
         let density = Density::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::AddRemove, 1);
         let gain = change::gain(&density, Adjacency::AddRemove);
-        println!("add-remove {bandwidths:?} k = {degree}: {found:.4?} of the claim; {gain:.3} below sqrt(D1 S)");
-        assert!(found.iter().all(|found| *found <= 1.0), "{bandwidths:?} {degree}: {found:?}");
-        assert!(found.iter().all(|found| *found > 0.97), "{bandwidths:?} {degree}: {found:?}");
+        println!(
+            "add-remove {bandwidths:?} k = {degree}: {found:.4?} of the claim; {gain:.3} below sqrt(D1 S)"
+        );
+        assert!(
+            found.iter().all(|found| *found <= 1.0),
+            "{bandwidths:?} {degree}: {found:?}"
+        );
+        assert!(
+            found.iter().all(|found| *found > 0.97),
+            "{bandwidths:?} {degree}: {found:?}"
+        );
     }
 }
 
@@ -128,13 +161,21 @@ fn no_replacement_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() 
         let density = Density::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::ReplaceOne, 1);
         let gain = change::gain(&density, Adjacency::ReplaceOne);
-        println!("replace-one {bandwidths:?} k = {degree}: {found:.4?} of the claim; {gain:.3} below sqrt(D1 S)");
-        assert!(found.iter().all(|found| *found <= 1.0), "{bandwidths:?} {degree}: {found:?}");
+        println!(
+            "replace-one {bandwidths:?} k = {degree}: {found:.4?} of the claim; {gain:.3} below sqrt(D1 S)"
+        );
+        assert!(
+            found.iter().all(|found| *found <= 1.0),
+            "{bandwidths:?} {degree}: {found:?}"
+        );
         // In 3-D two records that share no lattice point, which would make the doubled 1-norm tight, hardly fit the
         // cube. Where the bandwidth is the whole domain, the claim is that of a saturated cell, which takes nothing of
         // the record that goes (`density::tests`); no data set in reach fills one.
         let near = if bandwidths == [1.0] { 0.25 } else { 0.88 };
-        assert!(found.iter().all(|found| *found > near), "{bandwidths:?} {degree}: {found:?}");
+        assert!(
+            found.iter().all(|found| *found > near),
+            "{bandwidths:?} {degree}: {found:?}"
+        );
     }
 }
 
@@ -143,18 +184,26 @@ fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
     for (bandwidths, degree) in [CASES[0], CASES[5]] {
         let density = Density::new(bandwidths, degree).unwrap();
         let found = tightness(&density, Adjacency::AddRemove, 7);
-        assert!(found.iter().all(|found| (0.97..=1.0).contains(found)), "{bandwidths:?}: {found:?}");
+        assert!(
+            found.iter().all(|found| (0.97..=1.0).contains(found)),
+            "{bandwidths:?}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn a_sensitivity_thirty_percent_too_small_is_found_out() {
     for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-        for (bandwidths, degree) in CASES.into_iter().filter(|(b, _)| *b != [1.0] || adjacency == Adjacency::AddRemove)
+        for (bandwidths, degree) in CASES
+            .into_iter()
+            .filter(|(b, _)| *b != [1.0] || adjacency == Adjacency::AddRemove)
         {
             let density = Density::new(bandwidths, degree).unwrap();
             let found = tightness(&density, adjacency, 1);
-            assert!(found.iter().all(|found| found / 0.7 > 1.0), "{adjacency:?} {bandwidths:?} {degree}: {found:?}");
+            assert!(
+                found.iter().all(|found| found / 0.7 > 1.0),
+                "{adjacency:?} {bandwidths:?} {degree}: {found:?}"
+            );
         }
     }
 }
@@ -166,7 +215,9 @@ fn a(b: f64, k: u32) -> f64 {
     let reach = (40.0 * b * k).ceil() as i32 + 1;
     let sum: f64 = (-reach..=reach).map(terms).sum();
     // The dual form, by Poisson summation.
-    let dual: f64 = (1..200).map(|m| (-2.0 * (PI * f64::from(m) * b * k).powi(2)).exp()).sum();
+    let dual: f64 = (1..200)
+        .map(|m| (-2.0 * (PI * f64::from(m) * b * k).powi(2)).exp())
+        .sum();
     assert!(b * k < 0.1 || (sum / (k * (1.0 + 2.0 * dual)) - 1.0).abs() < 1e-9);
     sum
 }
@@ -176,23 +227,41 @@ fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
     for (bandwidths, degree) in CASES {
         let density = Density::new(bandwidths, degree).unwrap();
         let closed: f64 = bandwidths.iter().map(|b| a(*b, degree)).product();
-        let claimed = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
+        let claimed =
+            density.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * density.unit();
         let ratio = claimed / closed;
         println!("{bandwidths:?} k = {degree}: {ratio:.4} of the closed form");
-        assert!(ratio < 1.01_f64.powi(bandwidths.len() as i32), "{bandwidths:?} {degree}: {ratio}");
+        assert!(
+            ratio < 1.01_f64.powi(bandwidths.len() as i32),
+            "{bandwidths:?} {degree}: {ratio}"
+        );
         // The closed form counts lattice points outside the cube too, which wide kernels reach.
-        assert!(ratio > 0.99 || bandwidths.iter().any(|b| *b > 0.15), "{bandwidths:?} {degree}: {ratio}");
+        assert!(
+            ratio > 0.99 || bandwidths.iter().any(|b| *b > 0.15),
+            "{bandwidths:?} {degree}: {ratio}"
+        );
         let both = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64 * density.unit();
         assert!(both <= 2.0 * claimed, "{bandwidths:?} {degree}");
         // In the 2-norm: the square of a kernel is one of a `sqrt 2` times smaller bandwidth.
         let squared = |b: &f64| a(b / 2.0_f64.sqrt(), degree) / (2.0 * PI.sqrt() * b);
         let closed = bandwidths.iter().map(squared).product::<f64>().sqrt();
-        let length = |adjacency| density.euclidean_sensitivity(adjacency, 1).unwrap() as f64 * density.unit();
+        let length = |adjacency| {
+            density.euclidean_sensitivity(adjacency, 1).unwrap() as f64 * density.unit()
+        };
         let ratio = length(Adjacency::AddRemove) / closed;
         println!("{bandwidths:?} k = {degree}: {ratio:.4} of the closed form in the 2-norm");
-        assert!(ratio < 1.01_f64.powi(bandwidths.len() as i32), "{bandwidths:?} {degree}: {ratio}");
-        assert!(ratio > 0.99 || bandwidths.iter().any(|b| *b > 0.15), "{bandwidths:?} {degree}: {ratio}");
-        assert!(length(Adjacency::ReplaceOne) <= 2.0_f64.sqrt() * length(Adjacency::AddRemove) * (1.0 + 1e-6));
+        assert!(
+            ratio < 1.01_f64.powi(bandwidths.len() as i32),
+            "{bandwidths:?} {degree}: {ratio}"
+        );
+        assert!(
+            ratio > 0.99 || bandwidths.iter().any(|b| *b > 0.15),
+            "{bandwidths:?} {degree}: {ratio}"
+        );
+        assert!(
+            length(Adjacency::ReplaceOne)
+                <= 2.0_f64.sqrt() * length(Adjacency::AddRemove) * (1.0 + 1e-6)
+        );
     }
 }
 
@@ -211,7 +280,11 @@ fn the_order_of_records_does_not_matter() {
 
 #[test]
 fn the_intensity_of_one_record_has_mass_one() {
-    for (bandwidths, degree) in [(&[0.05][..], 200), (&[0.07, 0.05], 150), (&[0.07, 0.075, 0.08], 60)] {
+    for (bandwidths, degree) in [
+        (&[0.05][..], 200),
+        (&[0.07, 0.05], 150),
+        (&[0.07, 0.075, 0.08], 60),
+    ] {
         let density = Density::new(bandwidths, degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
         let sum: i128 = evaluate(&density, &[record]).opened().iter().sum();
@@ -224,14 +297,23 @@ fn the_intensity_of_one_record_has_mass_one() {
 /// The largest error over the lattice, in peaks a record.
 fn error(density: &Density, bandwidths: &[f64], records: &[Record]) -> f64 {
     let exact = evaluate(density, records);
-    let peak: f64 = bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+    let peak: f64 = bandwidths
+        .iter()
+        .map(|b| 1.0 / ((2.0 * PI).sqrt() * b))
+        .product();
     let side = density.degree() as usize + 1;
     let values = exact.opened();
     let errors = values.iter().enumerate().map(|(index, value)| {
         let axes = bandwidths.len();
-        let point = |axis: usize| (index / side.pow((axes - 1 - axis) as u32) % side) as f64 / (side - 1) as f64;
+        let point = |axis: usize| {
+            (index / side.pow((axes - 1 - axis) as u32) % side) as f64 / (side - 1) as f64
+        };
         let kernel = |record: &Record| -> f64 {
-            (0..axes).map(|axis| (-0.5 * ((point(axis) - record[axis]) / bandwidths[axis]).powi(2)).exp()).product()
+            (0..axes)
+                .map(|axis| {
+                    (-0.5 * ((point(axis) - record[axis]) / bandwidths[axis]).powi(2)).exp()
+                })
+                .product()
         };
         (*value as f64 * density.unit() / peak - records.iter().map(kernel).sum::<f64>()).abs()
     });
@@ -249,12 +331,21 @@ fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
         (&[0.2, 0.3, 0.25], 11, 30),
     ] {
         let density = Density::new(bandwidths, degree).unwrap();
-        let records: Vec<Record> = (0..records).map(|_| bandwidths.iter().map(|_| rng.random()).collect()).collect();
-        let worst =
-            records.iter().map(|record| error(&density, bandwidths, std::slice::from_ref(record))).fold(0.0, f64::max);
+        let records: Vec<Record> = (0..records)
+            .map(|_| bandwidths.iter().map(|_| rng.random()).collect())
+            .collect();
+        let worst = records
+            .iter()
+            .map(|record| error(&density, bandwidths, std::slice::from_ref(record)))
+            .fold(0.0, f64::max);
         let together = error(&density, bandwidths, &records);
-        println!("{bandwidths:?} k = {degree}: worst record {worst:.2e} of its peak, all together {together:.2e}");
-        assert!(worst < LIMIT * bandwidths.len() as f64, "{bandwidths:?}: {worst}");
+        println!(
+            "{bandwidths:?} k = {degree}: worst record {worst:.2e} of its peak, all together {together:.2e}"
+        );
+        assert!(
+            worst < LIMIT * bandwidths.len() as f64,
+            "{bandwidths:?}: {worst}"
+        );
         assert!(together <= worst, "{bandwidths:?}: {together}");
     }
 }

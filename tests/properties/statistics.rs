@@ -18,11 +18,15 @@ pub fn chi_square_quantile(degrees: f64, z: f64) -> f64 {
 /// chi-square of `2n` degrees.
 pub fn exponential_mean_range(n: usize) -> std::ops::Range<f64> {
     let degrees = 2.0 * n as f64;
-    chi_square_quantile(degrees, -TWO_SIDED) / degrees..chi_square_quantile(degrees, TWO_SIDED) / degrees
+    chi_square_quantile(degrees, -TWO_SIDED) / degrees
+        ..chi_square_quantile(degrees, TWO_SIDED) / degrees
 }
 
 /// Pearson's statistic against its limit: more than 1 rejects.
 pub fn chi_square(observed_and_expected: &[(f64, f64)]) -> f64 {
-    let statistic: f64 = observed_and_expected.iter().map(|(o, e)| (o - e).powi(2) / e).sum();
+    let statistic: f64 = observed_and_expected
+        .iter()
+        .map(|(o, e)| (o - e).powi(2) / e)
+        .sum();
     statistic / chi_square_quantile(observed_and_expected.len() as f64 - 1.0, ONE_SIDED)
 }

@@ -2,7 +2,9 @@
 
 use bernstream_synopsis::Shape;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution};
+use bernstream_synopsis::description::{
+    Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution,
+};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Error, Synopsis};
 
@@ -12,8 +14,16 @@ fn description() -> Description {
 
 /// A description of a lattice of `degree` on axes `[0, 1], [0, 2], ...`.
 fn described(dimensions: u8, degree: u32, order: u32) -> Description {
-    let mut about = Description { degree, order, ..description() };
-    let axis = |i| Axis { column: format!("x{i}"), min: 0.0, max: f64::from(i) };
+    let mut about = Description {
+        degree,
+        order,
+        ..description()
+    };
+    let axis = |i| Axis {
+        column: format!("x{i}"),
+        min: 0.0,
+        max: f64::from(i),
+    };
     about.domain = (1..=dimensions).map(axis).collect();
     about
 }
@@ -26,7 +36,9 @@ fn points(about: &Description) -> usize {
 fn what_was_sealed_is_what_is_opened() {
     for (dimensions, degree) in [(1, 1), (1, 40), (2, 20), (3, 6)] {
         let about = described(dimensions, degree, 3);
-        let values = (0..points(&about)).map(|i| (i as f64).sin() * 1e3).collect();
+        let values = (0..points(&about))
+            .map(|i| (i as f64).sin() * 1e3)
+            .collect();
         let synopsis = Synopsis::new(about, values).unwrap();
         let sealed = synopsis.encode().unwrap();
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
@@ -36,16 +48,34 @@ fn what_was_sealed_is_what_is_opened() {
 #[test]
 fn json_tells_every_number_to_its_last_bit_and_is_checked_as_a_message_is() {
     let about = described(2, 20, 3);
-    let odd = [0.1, 1e-300, -5e-324, 123_456_789.123_456_79, f64::MAX, 2.0_f64.powi(-1074), 1.0 / 3.0];
-    let values = (0..points(&about)).map(|i| (i as f64).sin() * odd[i % odd.len()]).collect();
+    let odd = [
+        0.1,
+        1e-300,
+        -5e-324,
+        123_456_789.123_456_79,
+        f64::MAX,
+        2.0_f64.powi(-1074),
+        1.0 / 3.0,
+    ];
+    let values = (0..points(&about))
+        .map(|i| (i as f64).sin() * odd[i % odd.len()])
+        .collect();
     let synopsis = Synopsis::new(about, values).unwrap();
     let text = synopsis.to_json().unwrap();
     assert_eq!(Synopsis::from_json(&text).unwrap(), synopsis);
-    for (from, to) in
-        [("\"format\":1", "\"format\":2"), ("\"degree\":20", "\"degree\":19"), ("\"values\":", "\"other\":")]
-    {
+    for (from, to) in [
+        ("\"format\":1", "\"format\":2"),
+        ("\"degree\":20", "\"degree\":19"),
+        ("\"values\":", "\"other\":"),
+    ] {
         assert!(text.contains(from), "{from}");
-        assert!(matches!(Synopsis::from_json(&text.replace(from, to)), Err(Error::Damaged(_))), "{from}");
+        assert!(
+            matches!(
+                Synopsis::from_json(&text.replace(from, to)),
+                Err(Error::Damaged(_))
+            ),
+            "{from}"
+        );
     }
 }
 
@@ -53,18 +83,33 @@ fn json_tells_every_number_to_its_last_bit_and_is_checked_as_a_message_is() {
 fn a_message_has_the_same_shape_and_length_whatever_its_values_are() {
     let about = described(2, 5, 2);
     let n = points(&about);
-    let seal = |values| Synopsis::new(about.clone(), values).unwrap().encode().unwrap();
+    let seal = |values| {
+        Synopsis::new(about.clone(), values)
+            .unwrap()
+            .encode()
+            .unwrap()
+    };
     let zero = seal(vec![0.0; n]);
     for value in [-0.0, 1.0, -1e300, f64::MIN_POSITIVE, 5e-324, 0.1] {
         let other = seal(vec![value; n]);
-        assert_eq!((other.bytes.len(), &other.headers, &other.key), (zero.bytes.len(), &zero.headers, &zero.key));
+        assert_eq!(
+            (other.bytes.len(), &other.headers, &other.key),
+            (zero.bytes.len(), &zero.headers, &zero.key)
+        );
     }
 }
 
 #[test]
 fn headers_are_cloud_events_and_name_the_window_and_its_price() {
-    let sealed = Synopsis::new(description(), vec![0.0; 3]).unwrap().encode().unwrap();
-    let headers: Vec<(&str, &str)> = sealed.headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let sealed = Synopsis::new(description(), vec![0.0; 3])
+        .unwrap()
+        .encode()
+        .unwrap();
+    let headers: Vec<(&str, &str)> = sealed
+        .headers
+        .iter()
+        .map(|(k, v)| (k.as_str(), v.as_str()))
+        .collect();
     assert_eq!(sealed.key, "flights/departure-delay/JFK");
     assert_eq!(
         headers,
@@ -89,8 +134,14 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
     let about = |definition: &str, price: &str| -> Description {
         let text = bernstream_synopsis::EXAMPLE
             .replace("\"pure epsilon\"", definition)
-            .replace(r#""price": "0.5""#, &format!(r#""implies": {IMPLIED}, "price": {price}"#))
-            .replace(r#""spent": "0.5", "total": "1""#, &format!(r#""spent": {price}, "total": {price}"#));
+            .replace(
+                r#""price": "0.5""#,
+                &format!(r#""implies": {IMPLIED}, "price": {price}"#),
+            )
+            .replace(
+                r#""spent": "0.5", "total": "1""#,
+                &format!(r#""spent": {price}, "total": {price}"#),
+            );
         serde_json::from_str(&text).unwrap()
     };
     let pure = r#""0.5""#;
@@ -99,7 +150,14 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
     let slots = r#"{"slots":1}"#;
     let cases = [
         (r#""pure epsilon""#, pure, vec![("epsilon", "0.5")]),
-        (r#""epsilon-delta""#, both, vec![("approximate_dp_epsilon", "0.5"), ("approximate_dp_delta", "0.000000001")]),
+        (
+            r#""epsilon-delta""#,
+            both,
+            vec![
+                ("approximate_dp_epsilon", "0.5"),
+                ("approximate_dp_delta", "0.000000001"),
+            ],
+        ),
         (r#""zero-concentrated""#, rho, vec![("zcdp_rho", "0.01")]),
         (r#""gaussian""#, rho, vec![("zcdp_rho", "0.01")]),
         (r#""declared plan""#, slots, vec![("plan_windows", "1")]),
@@ -108,11 +166,25 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
         let synopsis = Synopsis::new(about(definition, price), vec![0.0; 3]).unwrap();
         let sealed = synopsis.encode().unwrap();
         let told: Vec<_> = sealed.headers[7..sealed.headers.len() - 2].to_vec();
-        assert_eq!(told, expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
+        assert_eq!(
+            told,
+            expected
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<Vec<_>>()
+        );
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
-        for wrong in [pure, both, rho, slots].into_iter().filter(|wrong| *wrong != price) {
-            let error = Synopsis::new(about(definition, wrong), vec![0.0; 3]).unwrap_err().to_string();
-            assert!(error.contains("its prices are not those of its definition"), "{error}");
+        for wrong in [pure, both, rho, slots]
+            .into_iter()
+            .filter(|wrong| *wrong != price)
+        {
+            let error = Synopsis::new(about(definition, wrong), vec![0.0; 3])
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("its prices are not those of its definition"),
+                "{error}"
+            );
         }
     }
 }
@@ -122,28 +194,58 @@ fn a_declared_plan_says_what_it_implies() {
     let mut about = description();
     about.privacy.definition = Definition::Planned;
     about.privacy.price = Price::SLOT;
-    (about.privacy.blocks[0].spent, about.privacy.blocks[0].total) = (Price::Slots(17), Price::Slots(24));
-    let error = Synopsis::new(about.clone(), vec![0.0; 3]).unwrap_err().to_string();
-    assert!(error.contains("does not say what epsilon and delta its plan has"), "{error}");
-    about.privacy.implies = Some(Implied { epsilon: "1.5".parse().unwrap(), delta: "0.000001".parse().unwrap() });
+    (about.privacy.blocks[0].spent, about.privacy.blocks[0].total) =
+        (Price::Slots(17), Price::Slots(24));
+    let error = Synopsis::new(about.clone(), vec![0.0; 3])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("does not say what epsilon and delta its plan has"),
+        "{error}"
+    );
+    about.privacy.implies = Some(Implied {
+        epsilon: "1.5".parse().unwrap(),
+        delta: "0.000001".parse().unwrap(),
+    });
     let synopsis = Synopsis::new(about, vec![0.0; 3]).unwrap();
-    assert_eq!(Synopsis::open(&synopsis.encode().unwrap().bytes).unwrap(), synopsis);
+    assert_eq!(
+        Synopsis::open(&synopsis.encode().unwrap().bytes).unwrap(),
+        synopsis
+    );
     let written = serde_json::to_string(synopsis.description()).unwrap();
-    assert!(written.contains(r#""implies":{"epsilon":"1.5","delta":"0.000001"}"#), "{written}");
+    assert!(
+        written.contains(r#""implies":{"epsilon":"1.5","delta":"0.000001"}"#),
+        "{written}"
+    );
 }
 
 #[test]
 fn without_a_key_neither_message_key_nor_subject_has_one() {
-    let sealed = Synopsis::new(Description { key: None, ..description() }, vec![0.0; 3]).unwrap().encode().unwrap();
+    let sealed = Synopsis::new(
+        Description {
+            key: None,
+            ..description()
+        },
+        vec![0.0; 3],
+    )
+    .unwrap()
+    .encode()
+    .unwrap();
     assert_eq!(sealed.key, "flights/departure-delay");
     assert!(!sealed.headers.iter().any(|(name, _)| name == "ce_subject"));
-    assert_eq!(Synopsis::open(&sealed.bytes).unwrap().description().key, None);
+    assert_eq!(
+        Synopsis::open(&sealed.bytes).unwrap().description().key,
+        None
+    );
 }
 
 #[test]
 fn readers_ignore_fields_that_they_do_not_know() {
     let text = bernstream_synopsis::EXAMPLE.replacen('{', r#"{ "added_later": [1],"#, 1);
-    assert_eq!(serde_json::from_str::<Description>(&text).unwrap(), description());
+    assert_eq!(
+        serde_json::from_str::<Description>(&text).unwrap(),
+        description()
+    );
 }
 
 #[test]
@@ -158,13 +260,22 @@ fn the_document_is_written_as_it_is_documented() {
 fn a_calibration_that_does_not_fit_the_definition_is_refused() {
     let mut about = description();
     about.noise.calibrated = Calibrated::Sampled;
-    let error = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap_err().to_string();
-    assert!(error.contains("its noise and its definition of privacy do not fit"), "{error}");
+    let error = Synopsis::new(about, vec![1.0, 2.0, 3.0])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("its noise and its definition of privacy do not fit"),
+        "{error}"
+    );
 }
 
 #[test]
 fn every_truncation_is_a_clear_error() {
-    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
+    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0])
+        .unwrap()
+        .encode()
+        .unwrap()
+        .bytes;
     for length in 0..bytes.len() {
         let error = Synopsis::open(&bytes[..length]).expect_err("a message cut short");
         assert!(error.to_string().starts_with("not a synopsis: "), "{error}");
@@ -173,11 +284,23 @@ fn every_truncation_is_a_clear_error() {
 
 #[test]
 fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
-    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
+    let bytes = Synopsis::new(description(), vec![1.0, 2.0, 3.0])
+        .unwrap()
+        .encode()
+        .unwrap()
+        .bytes;
     std::panic::set_hook(Box::new(|_| {}));
     let mut opened = 0;
     for place in 0..bytes.len() {
-        for value in [0x00, 0x01, 0x7f, 0x80, 0xff, bytes[place] ^ 0x10, bytes[place].wrapping_add(1)] {
+        for value in [
+            0x00,
+            0x01,
+            0x7f,
+            0x80,
+            0xff,
+            bytes[place] ^ 0x10,
+            bytes[place].wrapping_add(1),
+        ] {
             let mut mutated = bytes.clone();
             mutated[place] = value;
             if let Ok(synopsis) = Synopsis::open(&mutated) {
@@ -195,12 +318,24 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
 #[test]
 fn columns_that_disagree_with_the_description_are_refused() {
     let about = description();
-    let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
+    let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0])
+        .unwrap()
+        .encode()
+        .unwrap()
+        .bytes;
     let start = about.window.start.micros().to_le_bytes();
     let end = about.window.end.micros().to_le_bytes();
-    for column in [&start[..], &end, &about.ledger.sequence.to_le_bytes(), b"JFK\0"] {
+    for column in [
+        &start[..],
+        &end,
+        &about.ledger.sequence.to_le_bytes(),
+        b"JFK\0",
+    ] {
         // The last place: the description comes first.
-        let place = bytes.windows(column.len()).rposition(|window| window == column).unwrap();
+        let place = bytes
+            .windows(column.len())
+            .rposition(|window| window == column)
+            .unwrap();
         let mut mutated = bytes.clone();
         mutated[place] += 1;
         let error = Synopsis::open(&mutated).expect_err("a column that was changed");
@@ -210,24 +345,59 @@ fn columns_that_disagree_with_the_description_are_refused() {
 
 #[test]
 fn other_bytes_are_refused() {
-    for bytes in [&b""[..], b"ARROW1\0\0", &[0xff; 64], &[0; 4096], b"{\"format\": 1}"] {
+    for bytes in [
+        &b""[..],
+        b"ARROW1\0\0",
+        &[0xff; 64],
+        &[0; 4096],
+        b"{\"format\": 1}",
+    ] {
         assert!(matches!(Synopsis::open(bytes), Err(Error::Damaged(_))));
     }
-    let mut twice = Synopsis::new(description(), vec![0.0; 3]).unwrap().encode().unwrap().bytes;
+    let mut twice = Synopsis::new(description(), vec![0.0; 3])
+        .unwrap()
+        .encode()
+        .unwrap()
+        .bytes;
     twice.extend_from_within(..);
     assert!(Synopsis::open(&twice).is_err());
 }
 
 #[test]
 fn impossible_synopses_cannot_be_made() {
-    let fails = |about: Description, values: Vec<f64>| assert!(Synopsis::new(about, values).is_err());
+    let fails =
+        |about: Description, values: Vec<f64>| assert!(Synopsis::new(about, values).is_err());
     fails(description(), vec![0.0; 2]);
     fails(description(), vec![0.0, f64::NAN, 0.0]);
     fails(description(), vec![0.0, f64::INFINITY, 0.0]);
-    fails(Description { format: 2, ..description() }, vec![0.0; 3]);
-    fails(Description { degree: 0, ..description() }, vec![0.0]);
-    fails(Description { order: 0, ..description() }, vec![0.0; 3]);
-    fails(Description { order: u32::MAX, ..description() }, vec![0.0; 3]);
+    fails(
+        Description {
+            format: 2,
+            ..description()
+        },
+        vec![0.0; 3],
+    );
+    fails(
+        Description {
+            degree: 0,
+            ..description()
+        },
+        vec![0.0],
+    );
+    fails(
+        Description {
+            order: 0,
+            ..description()
+        },
+        vec![0.0; 3],
+    );
+    fails(
+        Description {
+            order: u32::MAX,
+            ..description()
+        },
+        vec![0.0; 3],
+    );
     fails(described(0, 2, 1), vec![0.0]);
     fails(described(4, 1, 1), vec![0.0; 16]);
     let mut about = description();
@@ -255,25 +425,53 @@ fn values_are_in_natural_units_on_every_axis() {
 fn points_outside_the_domain_or_of_another_dimension_are_errors() {
     let synopsis = Synopsis::new(description(), vec![0.0; 3]).unwrap();
     for value in [-30.001, 180.001, f64::NAN, f64::INFINITY] {
-        assert!(matches!(synopsis.evaluate(&[value]), Err(Error::OutsideDomain { .. })));
-        assert!(matches!(synopsis.half_width(&[value]), Err(Error::OutsideDomain { .. })));
+        assert!(matches!(
+            synopsis.evaluate(&[value]),
+            Err(Error::OutsideDomain { .. })
+        ));
+        assert!(matches!(
+            synopsis.half_width(&[value]),
+            Err(Error::OutsideDomain { .. })
+        ));
     }
     assert!(synopsis.evaluate(&[-30.0]).is_ok() && synopsis.evaluate(&[180.0]).is_ok());
-    assert!(matches!(synopsis.evaluate(&[]), Err(Error::Dimensions { given: 0, expected: 1 })));
-    assert!(matches!(synopsis.evaluate(&[1.0, 2.0]), Err(Error::Dimensions { given: 2, expected: 1 })));
-    assert!(matches!(synopsis.evaluator(0), Err(Error::Order { order: 0 })));
+    assert!(matches!(
+        synopsis.evaluate(&[]),
+        Err(Error::Dimensions {
+            given: 0,
+            expected: 1
+        })
+    ));
+    assert!(matches!(
+        synopsis.evaluate(&[1.0, 2.0]),
+        Err(Error::Dimensions {
+            given: 2,
+            expected: 1
+        })
+    ));
+    assert!(matches!(
+        synopsis.evaluator(0),
+        Err(Error::Order { order: 0 })
+    ));
 }
 
 #[test]
 fn the_band_grows_with_the_noise_and_covers_the_grid() {
     let band = Band::simulate(
-        &Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein },
+        &Shape {
+            dimensions: 1,
+            degree: 10,
+            basis: Basis::Bernstein,
+        },
         NoiseDistribution::DiscreteLaplace,
         2,
     );
     let mut noise = description().noise;
     noise.grid = 0.0;
-    assert_eq!(band.scaled(&noise).half_width, band.half_width * noise.scale);
+    assert_eq!(
+        band.scaled(&noise).half_width,
+        band.half_width * noise.scale
+    );
     noise.grid = 1e-3;
     let surcharge = band.scaled(&noise).half_width - band.half_width * noise.scale;
     assert!(surcharge > 1e-3 * band.norm, "{surcharge}");

@@ -10,7 +10,9 @@ use bernstream_release::Target;
 use bernstream_release::window::accumulator::TableLabel;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::band::Band;
-use bernstream_synopsis::description::{Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function};
+use bernstream_synopsis::description::{
+    Axis, CellLabel, Cells, Description, Noise, NoiseBand, Target as Function,
+};
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::tables::{Fit, Interval, Kernel, Reading};
 use bernstream_synopsis::{Error, Synopsis};
@@ -18,7 +20,10 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
 
-const LAWS: [NoiseDistribution; 2] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteGaussian];
+const LAWS: [NoiseDistribution; 2] = [
+    NoiseDistribution::DiscreteLaplace,
+    NoiseDistribution::DiscreteGaussian,
+];
 
 /// Records of three classes on the unit cube, noise of this scale in records, and a grid.
 #[derive(Clone, Copy)]
@@ -46,13 +51,20 @@ impl Setting {
         let mut row = |_| match self.law {
             Law::Crowds => {
                 let class = [0, 0, 0, 1, 1, 2][rng.random_range(0..6)];
-                let centre = |axis: usize| 0.5 + 0.25 * (2.1 * f64::from(class) + 1.3 * axis as f64).cos();
-                let mut at = |axis| (centre(axis) + 0.15 * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 1.0);
+                let centre =
+                    |axis: usize| 0.5 + 0.25 * (2.1 * f64::from(class) + 1.3 * axis as f64).cos();
+                let mut at = |axis| {
+                    (centre(axis) + 0.15 * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 1.0)
+                };
                 ((0..self.axes).map(&mut at).collect(), class)
             }
             Law::Step => {
                 let at: Vec<f64> = (0..self.axes).map(|_| rng.random()).collect();
-                let class = if rng.random_bool(0.05) { 2 } else { u32::from(at[0] > 0.5) };
+                let class = if rng.random_bool(0.05) {
+                    2
+                } else {
+                    u32::from(at[0] > 0.5)
+                };
                 (at, class)
             }
         };
@@ -62,24 +74,53 @@ impl Setting {
     fn target(&self) -> CellTables {
         let bandwidths = vec![self.bandwidth; self.axes];
         let steps = vec![self.steps; self.axes];
-        CellTables::new(&bandwidths, Spline::Linear, &steps, Some(TableLabel::Classes(3))).expect("tables")
+        CellTables::new(
+            &bandwidths,
+            Spline::Linear,
+            &steps,
+            Some(TableLabel::Classes(3)),
+        )
+        .expect("tables")
     }
 
     /// The exact tables.
     fn counts(&self) -> Vec<f64> {
         let target = self.target();
         let spec = target.accumulator();
-        let records = self.rows().into_iter().map(|(x, class)| spec.record(&x, f64::from(class))).collect::<Vec<_>>();
-        target.evaluate(&spec.filled(records)).opened().iter().map(|value| *value as f64 * target.unit()).collect()
+        let records = self
+            .rows()
+            .into_iter()
+            .map(|(x, class)| spec.record(&x, f64::from(class)))
+            .collect::<Vec<_>>();
+        target
+            .evaluate(&spec.filled(records))
+            .opened()
+            .iter()
+            .map(|value| *value as f64 * target.unit())
+            .collect()
     }
 
     fn description(&self, law: NoiseDistribution) -> Description {
         let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
-        about.domain = (0..self.axes).map(|i| Axis { column: format!("x{i}"), min: 0.0, max: 1.0 }).collect();
+        about.domain = (0..self.axes)
+            .map(|i| Axis {
+                column: format!("x{i}"),
+                min: 0.0,
+                max: 1.0,
+            })
+            .collect();
         (about.degree, about.order, about.basis) = (1, 1, self.target().shape().basis);
-        let label = CellLabel::Classes { column: "y".to_owned(), values: vec![1.0, 2.0, 3.0] };
+        let label = CellLabel::Classes {
+            column: "y".to_owned(),
+            values: vec![1.0, 2.0, 3.0],
+        };
         about.target = Function::Cells(Cells { label: Some(label) });
-        about.noise = Noise { law, scale: self.scale, grid: 1e-9, calibrated: Default::default() };
+        about.noise = Noise {
+            law,
+            scale: self.scale,
+            grid: 1e-9,
+            calibrated: Default::default(),
+        };
         about.band = band(self, law).scaled(&about.noise);
         about
     }
@@ -87,7 +128,11 @@ impl Setting {
     /// Without noise, and with intervals that are the value itself before it is clipped and drawn to that of all records.
     fn exact(&self, law: NoiseDistribution) -> Synopsis {
         let about = self.description(law);
-        let band = NoiseBand { half_width: 1e-9, pointwise: Some(1e-9), ..about.band.clone() };
+        let band = NoiseBand {
+            half_width: 1e-9,
+            pointwise: Some(1e-9),
+            ..about.band.clone()
+        };
         Synopsis::new(Description { band, ..about }, self.counts()).unwrap()
     }
 
@@ -95,10 +140,15 @@ impl Setting {
     fn noisy(&self, counts: &[f64], law: NoiseDistribution, times: f64, release: u64) -> Synopsis {
         let mut rng = ChaCha12Rng::seed_from_u64(1_000 + release);
         let mut draw = || match law {
-            NoiseDistribution::DiscreteLaplace => rng.sample::<f64, _>(Exp1) * if rng.random() { 1.0 } else { -1.0 },
+            NoiseDistribution::DiscreteLaplace => {
+                rng.sample::<f64, _>(Exp1) * if rng.random() { 1.0 } else { -1.0 }
+            }
             _ => rng.sample::<f64, _>(StandardNormal),
         };
-        let values = counts.iter().map(|count| count + times * self.scale * draw()).collect();
+        let values = counts
+            .iter()
+            .map(|count| count + times * self.scale * draw())
+            .collect();
         Synopsis::new(self.description(law), values).unwrap()
     }
 
@@ -106,9 +156,16 @@ impl Setting {
     fn points(&self) -> Vec<Vec<f64>> {
         let side = [19, 5, 3][self.axes - 1];
         (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
-            let (low, high) = if matches!(self.law, Law::Step) && axis == 0 { (0.44, 0.56) } else { (0.0, 1.0) };
+            let (low, high) = if matches!(self.law, Law::Step) && axis == 0 {
+                (0.44, 0.56)
+            } else {
+                (0.0, 1.0)
+            };
             let along = (0..=side).map(|i| low + (high - low) * f64::from(i) / f64::from(side));
-            points.iter().flat_map(|p| along.clone().map(move |y| [p.as_slice(), &[y]].concat())).collect()
+            points
+                .iter()
+                .flat_map(|p| along.clone().map(move |y| [p.as_slice(), &[y]].concat()))
+                .collect()
         })
     }
 }
@@ -119,7 +176,13 @@ thread_local! {
 
 fn band(of: &Setting, law: NoiseDistribution) -> Band {
     let simulate = || Band::simulate(&of.target().shape(), law, 1);
-    BANDS.with(|bands| bands.borrow_mut().entry((law, of.axes, of.steps)).or_insert_with(simulate).clone())
+    BANDS.with(|bands| {
+        bands
+            .borrow_mut()
+            .entry((law, of.axes, of.steps))
+            .or_insert_with(simulate)
+            .clone()
+    })
 }
 
 /// What is read of every class, or of the second and third beside the first.
@@ -131,8 +194,12 @@ enum Read {
 
 fn read(kernel: &Kernel<'_>, point: &[f64], what: Read) -> Vec<Reading> {
     match what {
-        Read::Classes(fit) => (0..3).map(|table| kernel.probability(point, table, fit).unwrap()).collect(),
-        Read::Ratio => (1..3).map(|of| kernel.density_ratio(point, of, 0).unwrap()).collect(),
+        Read::Classes(fit) => (0..3)
+            .map(|table| kernel.probability(point, table, fit).unwrap())
+            .collect(),
+        Read::Ratio => (1..3)
+            .map(|of| kernel.density_ratio(point, of, 0).unwrap())
+            .collect(),
     }
 }
 
@@ -157,7 +224,12 @@ fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Cov
     let wide = vec![1.5 * of.bandwidth; of.axes];
     let truth = |bandwidths: Option<&[f64]>| -> Vec<Vec<f64>> {
         let kernel = exact.kernel(bandwidths).unwrap();
-        let at = |point: &Vec<f64>| read(&kernel, point, what).iter().map(|r| r.pointwise.unwrap().lower).collect();
+        let at = |point: &Vec<f64>| {
+            read(&kernel, point, what)
+                .iter()
+                .map(|r| r.pointwise.unwrap().lower)
+                .collect()
+        };
         points.iter().map(at).collect()
     };
     let truths = [truth(None), truth(Some(&wide))];
@@ -175,13 +247,16 @@ fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Cov
                 for (class, found) in read(&kernel, point, what).iter().enumerate() {
                     everywhere[class] &= holds(found.simultaneous, truth[place][class]);
                     if bandwidths.is_none() {
-                        held[place][class] += f64::from(u8::from(holds(found.pointwise, truth[place][class])));
+                        held[place][class] +=
+                            f64::from(u8::from(holds(found.pointwise, truth[place][class])));
                         unknown += f64::from(u8::from(found.pointwise.is_none()));
                     }
                 }
             }
         }
-        all.iter_mut().zip(everywhere).for_each(|(sum, held)| *sum += f64::from(u8::from(held)));
+        all.iter_mut()
+            .zip(everywhere)
+            .for_each(|(sum, held)| *sum += f64::from(u8::from(held)));
     }
     let releases = RELEASES as f64;
     let each = || held.iter().flatten().map(|held| held / releases);
@@ -189,7 +264,9 @@ fn coverage(of: &Setting, law: NoiseDistribution, what: Read, times: f64) -> Cov
     Coverage {
         least: each().fold(1.0, f64::min),
         mean: each().sum::<f64>() / number,
-        everywhere: all.iter().fold(1.0_f64, |least, held| least.min(held / releases)),
+        everywhere: all
+            .iter()
+            .fold(1.0_f64, |least, held| least.min(held / releases)),
         unknown: unknown / number / releases,
     }
 }
@@ -201,22 +278,43 @@ fn holds(interval: Option<Interval>, value: f64) -> bool {
 
 fn crowds(axes: usize) -> Setting {
     let (steps, bandwidth) = [(14, 0.1), (7, 0.18), (4, 0.3)][axes - 1];
-    Setting { law: Law::Crowds, records: 4_000, axes, steps, bandwidth, scale: 1.0 }
+    Setting {
+        law: Law::Crowds,
+        records: 4_000,
+        axes,
+        steps,
+        bandwidth,
+        scale: 1.0,
+    }
 }
 
 fn poor(axes: usize) -> Setting {
-    Setting { records: 1_000, scale: 2.5, ..crowds(axes) }
+    Setting {
+        records: 1_000,
+        scale: 2.5,
+        ..crowds(axes)
+    }
 }
 
 fn step(axes: usize) -> Setting {
-    Setting { law: Law::Step, records: 3_000, ..crowds(axes) }
+    Setting {
+        law: Law::Step,
+        records: 3_000,
+        ..crowds(axes)
+    }
 }
 
 fn check(of: &Setting, law: NoiseDistribution, what: Read) {
     let found = coverage(of, law, what, 1.0);
-    println!("{:?} of {} on {}, {law:?}, {what:?}: {found:.3?}", of.law, of.records, of.axes);
+    println!(
+        "{:?} of {} on {}, {law:?}, {what:?}: {found:.3?}",
+        of.law, of.records, of.axes
+    );
     // A share of 300 releases is known to 1.3 in 100; the least is one of many.
-    assert!(found.least > 0.89 && found.mean > 0.94 && found.everywhere > 0.93, "{law:?} {what:?} {found:?}");
+    assert!(
+        found.least > 0.89 && found.mean > 0.94 && found.everywhere > 0.93,
+        "{law:?} {what:?} {found:?}"
+    );
     assert!(found.unknown < 0.6, "{law:?} {what:?} {found:?}");
 }
 
@@ -224,7 +322,10 @@ fn check(of: &Setting, law: NoiseDistribution, what: Read) {
 fn is_found_out(of: &Setting, what: Read) {
     let misled = coverage(of, NoiseDistribution::DiscreteGaussian, what, 1.5);
     println!("{what:?} with larger noise: {misled:.3?}");
-    assert!(misled.mean < 0.9 && misled.least < 0.85, "{what:?} {misled:?}");
+    assert!(
+        misled.mean < 0.9 && misled.least < 0.85,
+        "{what:?} {misled:?}"
+    );
 }
 
 #[test]
@@ -266,64 +367,111 @@ fn on_one_axis_naive_bayes_is_a_local_mean() {
     for point in of.points() {
         for table in 0..3 {
             let read = |fit| kernel.probability(&point, table, fit).unwrap();
-            assert_eq!(format!("{:.9?}", read(Fit::Naive)), format!("{:.9?}", read(Fit::Constant)));
+            assert_eq!(
+                format!("{:.9?}", read(Fit::Naive)),
+                format!("{:.9?}", read(Fit::Constant))
+            );
         }
-        assert_eq!(kernel.class(&point, Fit::Naive).unwrap().table, kernel.class(&point, Fit::Constant).unwrap().table);
+        assert_eq!(
+            kernel.class(&point, Fit::Naive).unwrap().table,
+            kernel.class(&point, Fit::Constant).unwrap().table
+        );
     }
 }
 
 /// Where the axes of each class are independent, naive Bayes is right, and nearer to the truth under noise than a mean.
 #[test]
 fn naive_bayes_is_what_the_classes_own_densities_say() {
-    let of = Setting { records: 300_000, ..crowds(2) };
+    let of = Setting {
+        records: 300_000,
+        ..crowds(2)
+    };
     let exact = of.exact(LAWS[0]);
     let exact = exact.tables().unwrap();
     let of_mean = exact.kernel(None).unwrap();
     let mut rough = [0.0; 2];
     let few = poor(2);
-    let noisy: Vec<Synopsis> = (0..30).map(|release| few.noisy(&few.counts(), LAWS[0], 1.0, release)).collect();
+    let noisy: Vec<Synopsis> = (0..30)
+        .map(|release| few.noisy(&few.counts(), LAWS[0], 1.0, release))
+        .collect();
     for point in of.points() {
         for table in 0..3 {
-            let [naive, mean] =
-                [Fit::Naive, Fit::Constant].map(|fit| of_mean.probability(&point, table, fit).unwrap().value);
+            let [naive, mean] = [Fit::Naive, Fit::Constant]
+                .map(|fit| of_mean.probability(&point, table, fit).unwrap().value);
             let dense = of_mean.density(&point).unwrap().value > 0.02 * f64::from(of.records);
-            assert!(!dense || (naive - mean).abs() < 0.05, "{point:?} {table}: {naive} {mean}");
+            assert!(
+                !dense || (naive - mean).abs() < 0.05,
+                "{point:?} {table}: {naive} {mean}"
+            );
             for release in &noisy {
                 for (sum, fit) in rough.iter_mut().zip([Fit::Naive, Fit::Constant]) {
                     let tables = release.tables().unwrap();
-                    *sum += (tables.kernel(None).unwrap().probability(&point, table, fit).unwrap().value - mean).abs();
+                    *sum += (tables
+                        .kernel(None)
+                        .unwrap()
+                        .probability(&point, table, fit)
+                        .unwrap()
+                        .value
+                        - mean)
+                        .abs();
                 }
             }
         }
     }
-    println!("sum of errors: naive {:.1}, constant {:.1}", rough[0], rough[1]);
+    println!(
+        "sum of errors: naive {:.1}, constant {:.1}",
+        rough[0], rough[1]
+    );
     assert!(rough[0] < 0.95 * rough[1], "{rough:?}");
 }
 
 #[test]
 fn a_ratio_of_densities_is_that_of_the_records_and_its_inverse_the_other_way_round() {
-    let of = Setting { records: 50_000, ..crowds(1) };
+    let of = Setting {
+        records: 50_000,
+        ..crowds(1)
+    };
     let noisy = of.noisy(&of.counts(), LAWS[0], 1.0, 1);
     let tables = noisy.tables().unwrap();
     let kernel = tables.kernel(None).unwrap();
     let rows = of.rows();
     let density = |class: u32, at: f64| {
-        let of_class: Vec<f64> = rows.iter().filter(|(_, c)| *c == class).map(|(x, _)| x[0]).collect();
-        of_class.iter().map(|x| (-((x - at) / of.bandwidth).powi(2) / 2.0).exp()).sum::<f64>() / of_class.len() as f64
+        let of_class: Vec<f64> = rows
+            .iter()
+            .filter(|(_, c)| *c == class)
+            .map(|(x, _)| x[0])
+            .collect();
+        of_class
+            .iter()
+            .map(|x| (-((x - at) / of.bandwidth).powi(2) / 2.0).exp())
+            .sum::<f64>()
+            / of_class.len() as f64
     };
     for at in [0.2, 0.45, 0.7] {
         let read = |of, over| kernel.density_ratio(&[at], of, over).unwrap();
         let ratio = read(1, 0);
         let inverse = read(0, 1);
         let truth = density(1, at) / density(0, at);
-        assert!((ratio.value / truth - 1.0).abs() < 0.03, "{at}: {ratio:?}, not {truth}");
+        assert!(
+            (ratio.value / truth - 1.0).abs() < 0.03,
+            "{at}: {ratio:?}, not {truth}"
+        );
         let found = ratio.pointwise.unwrap();
         let turned = inverse.pointwise.unwrap();
-        assert!((ratio.value * inverse.value - 1.0).abs() < 1e-9 && (found.lower * turned.upper - 1.0).abs() < 1e-9);
+        assert!(
+            (ratio.value * inverse.value - 1.0).abs() < 1e-9
+                && (found.lower * turned.upper - 1.0).abs() < 1e-9
+        );
         assert!(ratio.simultaneous.unwrap().upper > found.upper && found.lower < ratio.value);
     }
-    assert!(matches!(kernel.density_ratio(&[0.5], 1, 1), Err(Error::OneClass)));
-    assert!(matches!(kernel.density_ratio(&[0.5], 1, 3), Err(Error::NoSuchTable { .. })));
+    assert!(matches!(
+        kernel.density_ratio(&[0.5], 1, 1),
+        Err(Error::OneClass)
+    ));
+    assert!(matches!(
+        kernel.density_ratio(&[0.5], 1, 3),
+        Err(Error::NoSuchTable { .. })
+    ));
 }
 
 /// A class that may have no records has no density.
@@ -339,7 +487,19 @@ fn what_a_class_without_records_would_divide_by_is_unknown() {
     let point = [0.6, 0.5];
     let ratio = |of, over| kernel.density_ratio(&point, of, over).unwrap().pointwise;
     assert!(ratio(0, 1).is_some() && ratio(0, 2).is_none() && ratio(2, 0).is_none());
-    assert!(kernel.probability(&point, 0, Fit::Naive).unwrap().pointwise.is_none());
-    assert!(kernel.probability(&point, 0, Fit::Constant).unwrap().pointwise.is_some());
+    assert!(
+        kernel
+            .probability(&point, 0, Fit::Naive)
+            .unwrap()
+            .pointwise
+            .is_none()
+    );
+    assert!(
+        kernel
+            .probability(&point, 0, Fit::Constant)
+            .unwrap()
+            .pointwise
+            .is_some()
+    );
     assert!(kernel.class(&point, Fit::Naive).unwrap().is_too_close);
 }

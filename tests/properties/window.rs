@@ -2,7 +2,9 @@
 
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream_release::window::accumulator::AccumulatorSpec;
-use bernstream_release::window::{Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows};
+use bernstream_release::window::{
+    Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows,
+};
 use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -43,7 +45,10 @@ fn mass(cells: &[u64]) -> u128 {
 /// The 1-norm of the difference of two groups' states.
 fn distance(one: &[u64], other: &[u64]) -> u128 {
     assert_eq!(one.len(), other.len(), "the shape never changes");
-    one.iter().zip(other).map(|(a, b)| u128::from(a.abs_diff(*b))).sum()
+    one.iter()
+        .zip(other)
+        .map(|(a, b)| u128::from(a.abs_diff(*b)))
+        .sum()
 }
 
 fn fate(rules: Rules, record: &Record) -> RecordCounts {
@@ -76,24 +81,132 @@ fn odd_records() -> Vec<(&'static str, Record)> {
     let plain = record(55, 5.0);
     vec![
         ("plain", plain.clone()),
-        ("null time", Record { time: None, ..plain.clone() }),
-        ("null value", Record { value: None, ..plain.clone() }),
-        ("not a number", Record { value: Some(f64::NAN), ..plain.clone() }),
-        ("infinite", Record { value: Some(f64::INFINITY), ..plain.clone() }),
-        ("minus infinite", Record { value: Some(f64::NEG_INFINITY), ..plain.clone() }),
-        ("out of domain", Record { value: Some(1e300), ..plain.clone() }),
-        ("unknown key", Record { key: Some(b"c"), ..plain.clone() }),
-        ("null key", Record { key: None, ..plain.clone() }),
-        ("a key that is not text", Record { key: Some(b"\xff\xfe"), ..plain.clone() }),
-        ("a key of 64 KiB", Record { key: Some(&[b'a'; 1 << 16]), ..plain.clone() }),
-        ("null user", Record { user: None, ..plain.clone() }),
-        ("a user of 64 KiB", Record { user: Some("u".repeat(1 << 16).leak()), ..plain.clone() }),
-        ("far future", Record { time: Some(i64::MAX), ..plain.clone() }),
-        ("far past", Record { time: Some(i64::MIN), ..plain.clone() }),
-        ("far future message", Record { message: i64::MAX, ..plain.clone() }),
-        ("far past message", Record { message: i64::MIN, ..plain.clone() }),
-        ("a message before its event", Record { message: 50, ..plain.clone() }),
-        ("late", Record { message: 62, ..plain }),
+        (
+            "null time",
+            Record {
+                time: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "null value",
+            Record {
+                value: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "not a number",
+            Record {
+                value: Some(f64::NAN),
+                ..plain.clone()
+            },
+        ),
+        (
+            "infinite",
+            Record {
+                value: Some(f64::INFINITY),
+                ..plain.clone()
+            },
+        ),
+        (
+            "minus infinite",
+            Record {
+                value: Some(f64::NEG_INFINITY),
+                ..plain.clone()
+            },
+        ),
+        (
+            "out of domain",
+            Record {
+                value: Some(1e300),
+                ..plain.clone()
+            },
+        ),
+        (
+            "unknown key",
+            Record {
+                key: Some(b"c"),
+                ..plain.clone()
+            },
+        ),
+        (
+            "null key",
+            Record {
+                key: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "a key that is not text",
+            Record {
+                key: Some(b"\xff\xfe"),
+                ..plain.clone()
+            },
+        ),
+        (
+            "a key of 64 KiB",
+            Record {
+                key: Some(&[b'a'; 1 << 16]),
+                ..plain.clone()
+            },
+        ),
+        (
+            "null user",
+            Record {
+                user: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "a user of 64 KiB",
+            Record {
+                user: Some("u".repeat(1 << 16).leak()),
+                ..plain.clone()
+            },
+        ),
+        (
+            "far future",
+            Record {
+                time: Some(i64::MAX),
+                ..plain.clone()
+            },
+        ),
+        (
+            "far past",
+            Record {
+                time: Some(i64::MIN),
+                ..plain.clone()
+            },
+        ),
+        (
+            "far future message",
+            Record {
+                message: i64::MAX,
+                ..plain.clone()
+            },
+        ),
+        (
+            "far past message",
+            Record {
+                message: i64::MIN,
+                ..plain.clone()
+            },
+        ),
+        (
+            "a message before its event",
+            Record {
+                message: 50,
+                ..plain.clone()
+            },
+        ),
+        (
+            "late",
+            Record {
+                message: 62,
+                ..plain
+            },
+        ),
     ]
 }
 
@@ -107,33 +220,137 @@ fn membership_is_the_predicate_of_the_design() {
     let taken = one(|f| f.taken = 1);
     assert_eq!(fate(rules(), &record(0, 5.0)), taken);
     assert_eq!(fate(rules(), &record(99, 5.0)), taken);
-    assert_eq!(fate(rules(), &Record { message: 11, ..record(5, 5.0) }), taken, "within the grace");
-    assert_eq!(fate(rules(), &Record { message: 12, ..record(5, 5.0) }), one(|f| f.late = 1), "at the cutoff");
-    assert_eq!(fate(rules(), &Record { message: 4, ..record(5, 5.0) }), taken, "just not too far ahead");
-    assert_eq!(fate(rules(), &Record { message: 3, ..record(5, 5.0) }), one(|f| f.ahead = 1));
-    assert_eq!(fate(rules(), &record(-1, 5.0)), one(|f| f.closed = 1), "before the first window");
-    assert_eq!(fate(rules(), &record(100, 5.0)), one(|f| f.closed = 1), "after the last window");
-    assert_eq!(fate(rules(), &Record { key: Some(b"c"), ..record(5, 5.0) }), one(|f| f.unknown_key = 1));
+    assert_eq!(
+        fate(
+            rules(),
+            &Record {
+                message: 11,
+                ..record(5, 5.0)
+            }
+        ),
+        taken,
+        "within the grace"
+    );
+    assert_eq!(
+        fate(
+            rules(),
+            &Record {
+                message: 12,
+                ..record(5, 5.0)
+            }
+        ),
+        one(|f| f.late = 1),
+        "at the cutoff"
+    );
+    assert_eq!(
+        fate(
+            rules(),
+            &Record {
+                message: 4,
+                ..record(5, 5.0)
+            }
+        ),
+        taken,
+        "just not too far ahead"
+    );
+    assert_eq!(
+        fate(
+            rules(),
+            &Record {
+                message: 3,
+                ..record(5, 5.0)
+            }
+        ),
+        one(|f| f.ahead = 1)
+    );
+    assert_eq!(
+        fate(rules(), &record(-1, 5.0)),
+        one(|f| f.closed = 1),
+        "before the first window"
+    );
+    assert_eq!(
+        fate(rules(), &record(100, 5.0)),
+        one(|f| f.closed = 1),
+        "after the last window"
+    );
+    assert_eq!(
+        fate(
+            rules(),
+            &Record {
+                key: Some(b"c"),
+                ..record(5, 5.0)
+            }
+        ),
+        one(|f| f.unknown_key = 1)
+    );
     assert_eq!(fate(rules(), &record(5, f64::NAN)), one(|f| f.missing = 1));
-    let user = |length| Record { user: Some("u".repeat(length).leak()), ..record(5, 5.0) };
+    let user = |length| Record {
+        user: Some("u".repeat(length).leak()),
+        ..record(5, 5.0)
+    };
     assert_eq!(fate(rules_for_users(1, 10), &user(LONGEST_UNIT)), taken);
-    assert_eq!(fate(rules_for_users(1, 10), &user(LONGEST_UNIT + 1)), one(|f| f.long_unit = 1));
-    assert_eq!(fate(rules(), &user(LONGEST_UNIT + 1)), taken, "nobody looks at it");
+    assert_eq!(
+        fate(rules_for_users(1, 10), &user(LONGEST_UNIT + 1)),
+        one(|f| f.long_unit = 1)
+    );
+    assert_eq!(
+        fate(rules(), &user(LONGEST_UNIT + 1)),
+        taken,
+        "nobody looks at it"
+    );
     assert_eq!(fate(rules(), &record(5, 1e300)), taken, "clamped");
-    let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Drop }];
+    let axes = vec![Axis {
+        min: 0.0,
+        max: 10.0,
+        outside: Outside::Drop,
+    }];
     let first = rules().grid.span_of(seconds(0));
-    let mut dropping = Windows::new(rules(), vec![Form { axes, ..histogram() }], first.start, first, None);
-    assert_eq!(dropping.absorb(&batch(&record(5, 10.001))), one(|f| f.outside = 1));
+    let mut dropping = Windows::new(
+        rules(),
+        vec![Form {
+            axes,
+            ..histogram()
+        }],
+        first.start,
+        first,
+        None,
+    );
+    assert_eq!(
+        dropping.absorb(&batch(&record(5, 10.001))),
+        one(|f| f.outside = 1)
+    );
     assert_eq!(dropping.absorb(&batch(&record(5, 10.0))), taken);
 }
 
 #[test]
 fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
     let first = rules().grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules(), vec![histogram()], first.start, first, Some(seconds(1_000)));
+    let mut windows = Windows::new(
+        rules(),
+        vec![histogram()],
+        first.start,
+        first,
+        Some(seconds(1_000)),
+    );
     assert_eq!(windows.cutoff(), seconds(1_000));
-    assert_eq!(windows.absorb(&batch(&Record { message: 999, ..record(5, 5.0) })).taken, 1);
-    assert_eq!(windows.absorb(&batch(&Record { message: 1_000, ..record(5, 5.0) })).late, 1);
+    assert_eq!(
+        windows
+            .absorb(&batch(&Record {
+                message: 999,
+                ..record(5, 5.0)
+            }))
+            .taken,
+        1
+    );
+    assert_eq!(
+        windows
+            .absorb(&batch(&Record {
+                message: 1_000,
+                ..record(5, 5.0)
+            }))
+            .late,
+        1
+    );
 }
 
 #[test]
@@ -168,7 +385,11 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
                 }
             }
             assert!(changed <= ONE, "{name}: changed {changed}");
-            assert_eq!(changed == ONE, fate(rules(), &odd).taken == 1, "{name}: its own fate");
+            assert_eq!(
+                changed == ONE,
+                fate(rules(), &odd).taken == 1,
+                "{name}: its own fate"
+            );
         }
     }
 }
@@ -178,20 +399,31 @@ fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
     let stream = stream(2);
     for records in [1, 2, 4] {
         let with = windows_of(rules_for_users(records, 100), &stream);
-        let others: Vec<Record> = stream.iter().filter(|record| record.user != Some("u")).cloned().collect();
+        let others: Vec<Record> = stream
+            .iter()
+            .filter(|record| record.user != Some("u"))
+            .cloned()
+            .collect();
         let without = windows_of(rules_for_users(records, 100), &others);
         let mut largest = 0;
         for (a, b) in with.iter().zip(&without) {
             let pairs = a.forms[0].iter().zip(&b.forms[0]);
             let change: u128 = pairs
                 .map(|(a, b)| {
-                    distance(a.accumulator.histogram().unwrap().grains(), b.accumulator.histogram().unwrap().grains())
+                    distance(
+                        a.accumulator.histogram().unwrap().grains(),
+                        b.accumulator.histogram().unwrap().grains(),
+                    )
                 })
                 .sum();
             assert!(change <= u128::from(records) * ONE);
             largest = largest.max(change);
         }
-        assert_eq!(largest, u128::from(records) * ONE, "the cap is reached, so the test could fail");
+        assert_eq!(
+            largest,
+            u128::from(records) * ONE,
+            "the cap is reached, so the test could fail"
+        );
     }
 }
 
@@ -201,7 +433,10 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
     let expected: Vec<Window> = windows_of(rules_for_users(2, 100), &stream);
     for seed in 0..10 {
         stream.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
-        for (a, b) in expected.iter().zip(windows_of(rules_for_users(2, 100), &stream)) {
+        for (a, b) in expected
+            .iter()
+            .zip(windows_of(rules_for_users(2, 100), &stream))
+        {
             for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
                 assert_eq!(a.accumulator, b.accumulator);
             }
@@ -212,14 +447,20 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
 /// A producer deals messages to partitions in turn, and fills them with what is there: one record more moves all that follow.
 #[test]
 fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie() {
-    let at_once = |row: &Record| Record { time: row.time.map(|time| time / 10 * 10), ..row.clone() };
+    let at_once = |row: &Record| Record {
+        time: row.time.map(|time| time / 10 * 10),
+        ..row.clone()
+    };
     let stream: Vec<Record> = stream(4).iter().map(at_once).collect();
     let mut moved = stream.clone();
     let mut random = ChaCha20Rng::seed_from_u64(4);
     for row in &mut moved {
         (row.partition, row.offset) = (random.random_range(0..3), random.random_range(0..1_000));
     }
-    let first_of_several = Form { accumulator: AccumulatorSpec::Records { most: 3 }, ..histogram() };
+    let first_of_several = Form {
+        accumulator: AccumulatorSpec::Records { most: 3 },
+        ..histogram()
+    };
     for (rules, form) in [
         (rules_for_users(2, 100), histogram()),
         (rules_for_users(2, 100), first_of_several.clone()),
@@ -227,7 +468,8 @@ fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie(
     ] {
         let closed = |rows: &[Record]| -> Vec<Window> {
             let first = rules.grid.span_of(seconds(0));
-            let mut windows = Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
+            let mut windows =
+                Windows::new(rules.clone(), vec![form.clone()], first.start, first, None);
             rows.iter().for_each(|row| _ = windows.absorb(&batch(row)));
             std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
         };
@@ -245,7 +487,10 @@ fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
     let late = record(7, 10.0);
     let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
     let alone = windows_of(rules_for_users(1, 100), &[early]);
-    assert_eq!(both[0].forms[0][0].accumulator, alone[0].forms[0][0].accumulator);
+    assert_eq!(
+        both[0].forms[0][0].accumulator,
+        alone[0].forms[0][0].accumulator
+    );
 }
 
 #[test]
@@ -253,7 +498,16 @@ fn a_window_that_straddles_a_period_counts_each_period_apart() {
     // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
     let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
     let windows = windows_of(rules_for_users(1, 15), &rows);
-    assert_eq!(mass(windows[1].forms[0][0].accumulator.histogram().unwrap().grains()), 2 * ONE);
+    assert_eq!(
+        mass(
+            windows[1].forms[0][0]
+                .accumulator
+                .histogram()
+                .unwrap()
+                .grains()
+        ),
+        2 * ONE
+    );
 }
 
 #[test]
@@ -261,20 +515,40 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
     let windows = windows_of(rules(), &[]);
     assert_eq!(windows.len(), 10);
     for window in &windows {
-        let keys: Vec<_> = window.forms[0].iter().map(|group| group.key.as_deref()).collect();
+        let keys: Vec<_> = window.forms[0]
+            .iter()
+            .map(|group| group.key.as_deref())
+            .collect();
         assert_eq!(keys, [Some("a"), Some("b")]);
-        assert!(window.forms[0].iter().all(|group| mass(group.accumulator.histogram().unwrap().grains()) == 0));
+        assert!(
+            window.forms[0]
+                .iter()
+                .all(|group| mass(group.accumulator.histogram().unwrap().grains()) == 0)
+        );
     }
 }
 
 /// One form of the value as it is, one that drops what is above 5, both of one column.
 fn two_forms() -> Vec<Form> {
-    let axes = vec![Axis { min: 0.0, max: 5.0, outside: Outside::Drop }];
-    vec![histogram(), Form { axes, ..histogram() }]
+    let axes = vec![Axis {
+        min: 0.0,
+        max: 5.0,
+        outside: Outside::Drop,
+    }];
+    vec![
+        histogram(),
+        Form {
+            axes,
+            ..histogram()
+        },
+    ]
 }
 
 fn masses(window: &Window, form: usize) -> Vec<u128> {
-    window.forms[form].iter().map(|group| mass(group.accumulator.histogram().unwrap().grains()) / ONE).collect()
+    window.forms[form]
+        .iter()
+        .map(|group| mass(group.accumulator.histogram().unwrap().grains()) / ONE)
+        .collect()
 }
 
 #[test]
@@ -283,15 +557,30 @@ fn each_release_takes_what_it_can_use_of_a_row() {
     let mut windows = Windows::new(rules(), two_forms(), first.start, first, None);
     let taken = |fates: RecordCounts| (fates.taken, fates.outside);
     assert_eq!(taken(windows.absorb(&batch(&record(1, 4.0)))), (1, 0));
-    assert_eq!(taken(windows.absorb(&batch(&record(2, 6.0)))), (1, 0), "one of the two takes it");
+    assert_eq!(
+        taken(windows.absorb(&batch(&record(2, 6.0)))),
+        (1, 0),
+        "one of the two takes it"
+    );
     let window = windows.close();
-    assert_eq!((masses(&window, 0), masses(&window, 1)), (vec![2, 0], vec![1, 0]));
+    assert_eq!(
+        (masses(&window, 0), masses(&window, 1)),
+        (vec![2, 0], vec![1, 0])
+    );
 }
 
 /// The same records, by a worker that has them all and by one that begins again before window `restart`.
 #[test]
 fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
-    let hopping = |panes| vec![histogram(), Form { panes, ..histogram() }];
+    let hopping = |panes| {
+        vec![
+            histogram(),
+            Form {
+                panes,
+                ..histogram()
+            },
+        ]
+    };
     let rows = stream(5);
     let close_all = |mut windows: Windows| -> Vec<Vec<u128>> {
         for row in &rows {
@@ -302,19 +591,41 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
             .collect()
     };
     let span = |window: i64| rules().grid.span_of(seconds(10 * window));
-    for (rules, panes) in [(rules(), 3), (rules_for_users(2, 100), 3), (rules(), 1), (rules(), 20)] {
-        let new = |first, next| Windows::new(rules.clone(), hopping(panes), seconds(first), span(next), None);
+    for (rules, panes) in [
+        (rules(), 3),
+        (rules_for_users(2, 100), 3),
+        (rules(), 1),
+        (rules(), 20),
+    ] {
+        let new = |first, next| {
+            Windows::new(
+                rules.clone(),
+                hopping(panes),
+                seconds(first),
+                span(next),
+                None,
+            )
+        };
         let whole = close_all(new(0, 0));
         for (at, counts) in whole.iter().enumerate() {
             let of_panes: Vec<u128> = whole[at.saturating_sub(panes as usize - 1)..=at]
                 .iter()
-                .fold(vec![0; 2], |sum, pane| vec![sum[0] + pane[0], sum[1] + pane[1]]);
+                .fold(vec![0; 2], |sum, pane| {
+                    vec![sum[0] + pane[0], sum[1] + pane[1]]
+                });
             // Under a cap it holds less: the next test.
             let is_capped = rules.cap.is_some();
-            assert!(is_capped || counts[2..] == of_panes, "{panes} panes, window {at}");
+            assert!(
+                is_capped || counts[2..] == of_panes,
+                "{panes} panes, window {at}"
+            );
         }
         for restart in 1..10 {
-            assert_eq!(close_all(new(0, restart)), whole[restart as usize..], "{panes} panes, from {restart}");
+            assert_eq!(
+                close_all(new(0, restart)),
+                whole[restart as usize..],
+                "{panes} panes, from {restart}"
+            );
         }
         // Of what lies before the ledger's first window another ledger has spoken.
         let later = close_all(new(50, 5));
@@ -327,7 +638,10 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
 fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
     let mut windows = Windows::new(
         rules(),
-        vec![Form { panes: 3, ..histogram() }],
+        vec![Form {
+            panes: 3,
+            ..histogram()
+        }],
         seconds(0),
         rules().grid.span_of(seconds(0)),
         None,
@@ -337,7 +651,11 @@ fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
     assert_eq!(windows.absorb(&batch(&record(2, 4.0))).closed, 1);
     windows.absorb(&batch(&record(11, 4.0)));
     assert_eq!(masses(&windows.close(), 0), [2, 0]);
-    assert_eq!(windows.oldest_message(), seconds(-1), "a restart reads the first window again");
+    assert_eq!(
+        windows.oldest_message(),
+        seconds(-1),
+        "a restart reads the first window again"
+    );
     assert_eq!(masses(&windows.close(), 0), [2, 0]);
     assert_eq!(masses(&windows.close(), 0), [1, 0]);
 }
@@ -351,7 +669,16 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
         let hopping = |rows: &[Record]| -> Vec<Window> {
             let rules = rules_for_users(records, period as u64);
             let first = rules.grid.span_of(seconds(0));
-            let mut windows = Windows::new(rules, vec![Form { panes, ..histogram() }], first.start, first, None);
+            let mut windows = Windows::new(
+                rules,
+                vec![Form {
+                    panes,
+                    ..histogram()
+                }],
+                first.start,
+                first,
+                None,
+            );
             for row in rows {
                 windows.absorb(&batch(row));
             }
@@ -361,7 +688,11 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
         for start in (0..100).step_by(period) {
             let is_in = |time: i64| (start..start + period as i64).contains(&time);
             let is_of_unit = |row: &Record| row.user == Some("u") && row.time.is_some_and(is_in);
-            let others: Vec<Record> = stream.iter().filter(|row| !is_of_unit(row)).cloned().collect();
+            let others: Vec<Record> = stream
+                .iter()
+                .filter(|row| !is_of_unit(row))
+                .cloned()
+                .collect();
             for (a, b) in hopping(&stream).iter().zip(&hopping(&others)) {
                 let pairs = a.forms[0].iter().zip(&b.forms[0]);
                 let change: u128 = pairs
@@ -372,10 +703,17 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
                         )
                     })
                     .sum();
-                assert!(change <= u128::from(records) * ONE, "{records} {period} {panes}: {change}");
+                assert!(
+                    change <= u128::from(records) * ONE,
+                    "{records} {period} {panes}: {change}"
+                );
                 largest = largest.max(change);
             }
         }
-        assert_eq!(largest, u128::from(records) * ONE, "the cap is reached, so the test could fail");
+        assert_eq!(
+            largest,
+            u128::from(records) * ONE,
+            "the cap is reached, so the test could fail"
+        );
     }
 }

@@ -16,7 +16,13 @@ impl Counts {
     }
 
     pub fn of(&self, what: &str) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(what).copied().unwrap_or(0)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .get(what)
+            .copied()
+            .unwrap_or(0)
     }
 
     /// An episode that ended well.
@@ -24,7 +30,10 @@ impl Counts {
         self.add("seen: episodes", 1);
         self.add("seen: records on the input", seen.records);
         self.add("seen: records that belong to a window", seen.taken);
-        self.add("seen: slots published, each compared with its records", seen.slots);
+        self.add(
+            "seen: slots published, each compared with its records",
+            seen.slots,
+        );
         self.add("seen: repeats, each the same bytes", seen.repeats);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.1 = counts.1.max(seen.deviation);
@@ -34,11 +43,20 @@ impl Counts {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kills: u64 = counts.0.iter().filter(|(what, _)| what.starts_with("kill")).map(|(_, count)| count).sum();
+        let kills: u64 = counts
+            .0
+            .iter()
+            .filter(|(what, _)| what.starts_with("kill"))
+            .map(|(_, count)| count)
+            .sum();
         for (what, count) in &counts.0 {
             writeln!(f, "{count:>9}  {what}")?;
         }
         writeln!(f, "{kills:>9}  kills in all")?;
-        writeln!(f, "{:>9.4}  records: the largest deviation of a published value", counts.1)
+        writeln!(
+            f,
+            "{:>9.4}  records: the largest deviation of a published value",
+            counts.1
+        )
     }
 }

@@ -18,7 +18,12 @@ struct FailingDisk<'a> {
 
 impl FailingDisk<'_> {
     /// The exit code and the error of a command whose calls fail as `fault` says; `None` if it made too few of them.
-    fn ended(&self, arguments: &[&str], configuration: &Path, fault: &str) -> Option<(i32, String)> {
+    fn ended(
+        &self,
+        arguments: &[&str],
+        configuration: &Path,
+        fault: &str,
+    ) -> Option<(i32, String)> {
         let mark = self.kept.join("refused");
         let _ = fs::remove_file(&mark);
         let mut failing = command(arguments, configuration);
@@ -35,8 +40,15 @@ impl FailingDisk<'_> {
 /// That a command said what is wrong, of the disk and of nothing else.
 #[track_caller]
 fn is_about_the_disk((code, error): &(i32, String), fault: &str) {
-    let of_the_disk = ["the disk fails, not the ledger", "says nothing about the ledger", "is full; make room"];
-    assert!(*code == 74 && of_the_disk.iter().any(|words| error.contains(words)), "{fault}: {code} {error}");
+    let of_the_disk = [
+        "the disk fails, not the ledger",
+        "says nothing about the ledger",
+        "is full; make room",
+    ];
+    assert!(
+        *code == 74 && of_the_disk.iter().any(|words| error.contains(words)),
+        "{fault}: {code} {error}"
+    );
     for words in ["damaged", "malformed", "without this ledger", "ledger init"] {
         assert!(!error.contains(words), "{fault}: {error}");
     }
@@ -45,16 +57,29 @@ fn is_about_the_disk((code, error): &(i32, String), fault: &str) {
 #[test]
 fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
     let tools = tempfile::tempdir().expect("a folder");
-    let Some(library) = preload::build("storm/faults.c", tools.path()) else { return };
-    for (error, call) in [("eio", "read"), ("eio", "write"), ("enospc", "write"), ("erofs", "sync")] {
+    let Some(library) = preload::build("storm/faults.c", tools.path()) else {
+        return;
+    };
+    for (error, call) in [
+        ("eio", "read"),
+        ("eio", "write"),
+        ("enospc", "write"),
+        ("erofs", "sync"),
+    ] {
         let mut told = 0;
         let mut count = 1;
         loop {
             let fault = format!("{error} {call} {count} 1");
             let files = Files::new();
             let file = files.pipeline("one", "out");
-            let disk = FailingDisk { library: &library, folder: &files.path("one.ledger"), kept: tools.path() };
-            let Some(done) = disk.ended(&["run"], &file, &fault) else { break };
+            let disk = FailingDisk {
+                library: &library,
+                folder: &files.path("one.ledger"),
+                kept: tools.path(),
+            };
+            let Some(done) = disk.ended(&["run"], &file, &fault) else {
+                break;
+            };
             // Every call of the first ones, and then one in some.
             count += 1 + count / 10;
             // It may also have gone on without what failed.
@@ -62,8 +87,16 @@ fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
                 is_about_the_disk(&done, &fault);
                 told += 1;
             }
-            assert_eq!(ended(command(&["run"], &file)), (0, String::new()), "after {fault}");
-            assert_eq!(ended(command(&["ledger", "verify"], &file)).0, 0, "after {fault}");
+            assert_eq!(
+                ended(command(&["run"], &file)),
+                (0, String::new()),
+                "after {fault}"
+            );
+            assert_eq!(
+                ended(command(&["ledger", "verify"], &file)).0,
+                0,
+                "after {fault}"
+            );
         }
         assert!(told > 8, "{error} of {told} calls to {call} was told");
     }
@@ -72,22 +105,32 @@ fn a_call_that_fails_once_stops_the_worker_and_costs_no_ledger() {
 #[test]
 fn a_ledger_that_cannot_be_read_is_called_damaged_only_if_its_bytes_are() {
     let tools = tempfile::tempdir().expect("a folder");
-    let Some(library) = preload::build("storm/faults.c", tools.path()) else { return };
+    let Some(library) = preload::build("storm/faults.c", tools.path()) else {
+        return;
+    };
     let files = Files::new();
     let file = files.has_run("one", "out");
-    let disk = FailingDisk { library: &library, folder: &files.path("one.ledger"), kept: tools.path() };
+    let disk = FailingDisk {
+        library: &library,
+        folder: &files.path("one.ledger"),
+        kept: tools.path(),
+    };
     for arguments in [["run"].as_slice(), &["ledger", "verify"]] {
         let mut told = 0;
         let mut count = 1;
         loop {
             let [once, always] = [1, 1_000_000].map(|times| format!("eio read {count} {times}"));
-            let Some(done) = disk.ended(arguments, &file, &once) else { break };
+            let Some(done) = disk.ended(arguments, &file, &once) else {
+                break;
+            };
             // What it reads beside the ledger it may do without.
             if done.0 != 0 {
                 is_about_the_disk(&done, &once);
                 told += 1;
             }
-            let done = disk.ended(arguments, &file, &always).expect("it reads as much as before");
+            let done = disk
+                .ended(arguments, &file, &always)
+                .expect("it reads as much as before");
             is_about_the_disk(&done, &always);
             count += 1 + count / 10;
         }
@@ -101,7 +144,10 @@ fn a_ledger_that_cannot_be_read_is_called_damaged_only_if_its_bytes_are() {
     fs::write(&ledger, bytes).expect("it is overwritten");
     for arguments in [["run"].as_slice(), &["ledger", "verify"]] {
         let (code, error) = ended(command(arguments, &file));
-        assert!(code == 74 && error.contains("is damaged: ") && error.contains("to go on without"), "{error}");
+        assert!(
+            code == 74 && error.contains("is damaged: ") && error.contains("to go on without"),
+            "{error}"
+        );
     }
 }
 
@@ -110,6 +156,12 @@ fn a_ledger_that_the_disk_does_not_show_is_not_called_missing() {
     let folder = tempfile::tempdir().expect("a folder");
     let unreachable = folder.path().join("a-file");
     fs::write(&unreachable, "").expect("it is written");
-    assert!(!exists(&params(&folder.path().join("nothing"))).expect("it can be seen that there is none"));
-    assert!(matches!(exists(&params(&unreachable)), Err(Error::Disk { .. })));
+    assert!(
+        !exists(&params(&folder.path().join("nothing")))
+            .expect("it can be seen that there is none")
+    );
+    assert!(matches!(
+        exists(&params(&unreachable)),
+        Err(Error::Disk { .. })
+    ));
 }

@@ -76,13 +76,19 @@ impl Rules {
     /// The window that takes a record, by the record alone.
     fn window(&self, time: i64, stamp: i64) -> Option<i64> {
         let window = (time - self.origin).div_euclid(self.length);
-        let cutoff = (self.origin + (window + 1) * self.length + self.grace).max(self.backfill_until);
-        ((0..self.windows).contains(&window) && time <= stamp + self.ahead && stamp < cutoff).then_some(window)
+        let cutoff =
+            (self.origin + (window + 1) * self.length + self.grace).max(self.backfill_until);
+        ((0..self.windows).contains(&window) && time <= stamp + self.ahead && stamp < cutoff)
+            .then_some(window)
     }
 }
 
 fn rows(payload: &[u8]) -> RecordBatch {
-    StreamReader::try_new(payload, None).expect("a stream").next().expect("a batch").expect("it is whole")
+    StreamReader::try_new(payload, None)
+        .expect("a stream")
+        .next()
+        .expect("a batch")
+        .expect("it is whole")
 }
 
 /// What each window must hold.
@@ -101,7 +107,10 @@ fn expected(evidence: &Evidence, seen: &mut Seen) -> BTreeMap<(i64, &'static str
                 && !values.value(row).is_nan()
             {
                 seen.taken += 1;
-                windows.entry((window, key)).or_default().add(values.value(row));
+                windows
+                    .entry((window, key))
+                    .or_default()
+                    .add(values.value(row));
             }
         }
     }
@@ -121,16 +130,20 @@ pub fn judge(evidence: &Evidence) -> Result<Seen, String> {
     let mut ids = BTreeSet::new();
     for message in &evidence.output {
         let place = format!("{}:{}", message.partition, message.offset);
-        let synopsis = Synopsis::open(&message.payload).map_err(|error| format!("{place} is no synopsis: {error}"))?;
+        let synopsis = Synopsis::open(&message.payload)
+            .map_err(|error| format!("{place} is no synopsis: {error}"))?;
         let about = synopsis.description();
         let key = about.key.clone().unwrap_or_default();
-        let window = (about.window.start.micros() - evidence.rules.origin).div_euclid(evidence.rules.length);
+        let window =
+            (about.window.start.micros() - evidence.rules.origin).div_euclid(evidence.rules.length);
         let name = format!("window {window} of key {key}");
         if !(0..evidence.rules.windows).contains(&window) || !KEYS.contains(&key.as_str()) {
             return Err(format!("{place}: {name} is not declared"));
         }
         if let Some((first, _)) = slots.get(&(window, key.clone())) {
-            if (&first.key, &first.headers, &first.payload) != (&message.key, &message.headers, &message.payload) {
+            if (&first.key, &first.headers, &first.payload)
+                != (&message.key, &message.headers, &message.payload)
+            {
                 return Err(format!(
                     "{name} was published twice, at {}:{} and at {place}",
                     first.partition, first.offset
@@ -140,13 +153,22 @@ pub fn judge(evidence: &Evidence) -> Result<Seen, String> {
             continue;
         }
         // New ones come in order.
-        if newest.insert(key.clone(), window).is_some_and(|before| before >= window) {
+        if newest
+            .insert(key.clone(), window)
+            .is_some_and(|before| before >= window)
+        {
             return Err(format!("{name} comes after a later one"));
         }
         if *rows.entry(window).or_insert(about.ledger.sequence) != about.ledger.sequence {
-            return Err(format!("{name} was paid by another row than the rest of its window"));
+            return Err(format!(
+                "{name} was paid by another row than the rest of its window"
+            ));
         }
-        let id = message.headers.iter().find(|(header, _)| header == "ce_id").map(|(_, id)| id.clone());
+        let id = message
+            .headers
+            .iter()
+            .find(|(header, _)| header == "ce_id")
+            .map(|(_, id)| id.clone());
         if !ids.insert(id.ok_or_else(|| format!("{name} has no ce_id"))?) {
             return Err(format!("{name} has the ce_id of another"));
         }
@@ -177,8 +199,15 @@ fn compare(synopsis: &Synopsis, exact: Option<&Exact>) -> Result<f64, String> {
     if allowed > 0.4 {
         return Err(format!("{} records are too many to tell one", exact.count));
     }
-    let off = synopsis.values().iter().zip(exact.values).map(|(found, exact)| (found - exact) / peak());
-    let off = off.fold(0.0, |most: f64, off| if off.abs() > most.abs() { off } else { most });
+    let off = synopsis
+        .values()
+        .iter()
+        .zip(exact.values)
+        .map(|(found, exact)| (found - exact) / peak());
+    let off = off.fold(
+        0.0,
+        |most: f64, off| if off.abs() > most.abs() { off } else { most },
+    );
     if synopsis.values().len() != DEGREE + 1 || off.abs() > allowed || off.is_nan() {
         let sum = synopsis.values().iter().sum::<f64>() - exact.values.iter().sum::<f64>();
         return Err(format!(

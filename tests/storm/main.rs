@@ -47,8 +47,11 @@ const LANES: u64 = 3;
 const BETWEEN_COUNTS: Duration = Duration::from_secs(300);
 
 fn setting<T: FromStr<Err: Display>>(name: &str, otherwise: T) -> T {
-    let Ok(text) = env::var(name) else { return otherwise };
-    text.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
+    let Ok(text) = env::var(name) else {
+        return otherwise;
+    };
+    text.parse()
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Unlike `println!` not captured.
@@ -58,12 +61,17 @@ fn say(words: &str) {
 
 #[test]
 fn a_storm_loses_nothing_and_publishes_nothing_twice() {
-    let Some(servers) = kafka::broker() else { return };
-    storm(setting("BERNSTREAM_STORM_LANES", LANES), |lane| match lane {
-        // Started for those who harm it.
-        0 => Place::Own(Own::start()),
-        _ => Place::Shared(servers.clone()),
-    });
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    storm(
+        setting("BERNSTREAM_STORM_LANES", LANES),
+        |lane| match lane {
+            // Started for those who harm it.
+            0 => Place::Own(Own::start()),
+            _ => Place::Shared(servers.clone()),
+        },
+    );
 }
 
 /// By hand: three brokers, and what is between them; with `BERNSTREAM_STORM_CLUSTER=power` their power fails too.
@@ -73,13 +81,18 @@ fn a_storm_over_three_brokers() {
         Ok("power") => cluster::inside_on_disks,
         Ok(_) => cluster::inside,
         Err(_) => {
-            say("NOT tested without BERNSTREAM_STORM_CLUSTER=1 or =power: a storm over three brokers");
+            say(
+                "NOT tested without BERNSTREAM_STORM_CLUSTER=1 or =power: a storm over three brokers",
+            );
             return;
         }
     };
     // One at a time: the cluster is one for all.
     if let Some(brokers) = inside("a_storm_over_three_brokers", 1000) {
-        let place = Mutex::new(Some(Place::Cluster { brokers, claims: Flush::AtOnce }));
+        let place = Mutex::new(Some(Place::Cluster {
+            brokers,
+            claims: Flush::AtOnce,
+        }));
         storm(1, |_| place.lock().expect("free").take().expect("one lane"));
     }
 }
@@ -87,7 +100,9 @@ fn a_storm_over_three_brokers() {
 /// A storm in so many lanes, each in a place of its own.
 fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(_) = preload::build("storm/faults.c", folder.path()) else { return };
+    let Some(_) = preload::build("storm/faults.c", folder.path()) else {
+        return;
+    };
     let seed: u64 = setting("BERNSTREAM_STORM_SEED", 17);
     let time = Duration::from_secs_f64(60.0 * setting("BERNSTREAM_STORM_MINUTES", 1.0));
     let counts = Counts::default();
@@ -99,7 +114,9 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
         played.expect("it loses nothing");
         return;
     }
-    say(&format!("a storm of {time:?} from seed {seed}: BERNSTREAM_STORM_SEED={seed}"));
+    say(&format!(
+        "a storm of {time:?} from seed {seed}: BERNSTREAM_STORM_SEED={seed}"
+    ));
     let failures = Mutex::new(Vec::new());
     let begun = Instant::now();
     let next = AtomicU64::new(0);
@@ -114,7 +131,9 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
             scope.spawn(move || {
                 let place = place(lane);
                 while begun.elapsed() < time {
-                    let number = seed.wrapping_mul(1_000_003).wrapping_add(next.fetch_add(1, Relaxed));
+                    let number = seed
+                        .wrapping_mul(1_000_003)
+                        .wrapping_add(next.fetch_add(1, Relaxed));
                     let schedule = Schedule::draw(number, place.site());
                     if let Err(why) = play(&schedule, &place, counts) {
                         let told = told(&schedule, &why, &place, time);
@@ -124,25 +143,42 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
                     // What is killed with the storm still counts.
                     let mut told_at = told_at.lock().expect("a time");
                     if told_at.elapsed() > BETWEEN_COUNTS {
-                        say(&format!("{counts}{:>9.1}  minutes", begun.elapsed().as_secs_f64() / 60.0));
+                        say(&format!(
+                            "{counts}{:>9.1}  minutes",
+                            begun.elapsed().as_secs_f64() / 60.0
+                        ));
                         *told_at = Instant::now();
                     }
                 }
             });
         }
     });
-    say(&format!("{counts}{:>9.1}  minutes", begun.elapsed().as_secs_f64() / 60.0));
+    say(&format!(
+        "{counts}{:>9.1}  minutes",
+        begun.elapsed().as_secs_f64() / 60.0
+    ));
     let failures = failures.into_inner().expect("the list");
     assert!(failures.is_empty(), "seed {seed}:\n{}", failures.join("\n"));
-    assert!(counts.of("seen: episodes") > 0, "no episode came to its end");
+    assert!(
+        counts.of("seen: episodes") > 0,
+        "no episode came to its end"
+    );
 }
 
 /// What failed, and the smallest schedule that still does.
 fn told(schedule: &Schedule, why: &str, place: &Place, time: Duration) -> String {
-    say(&format!("FAILED: {why}\n  schedule: {schedule}\n  making it smaller"));
+    say(&format!(
+        "FAILED: {why}\n  schedule: {schedule}\n  making it smaller"
+    ));
     let unseen = Counts::default();
     // What fails only now and then gets a second chance.
     let fails = |schedule: &Schedule| (0..2).any(|_| play(schedule, place, &unseen).is_err());
-    let smallest = shrink::smallest(schedule, time.clamp(Duration::from_secs(60), Duration::from_secs(600)), fails);
-    format!("FAILED: {why}\n  schedule: {schedule}\n  smaller:  BERNSTREAM_STORM_SCHEDULE='{smallest}'")
+    let smallest = shrink::smallest(
+        schedule,
+        time.clamp(Duration::from_secs(60), Duration::from_secs(600)),
+        fails,
+    );
+    format!(
+        "FAILED: {why}\n  schedule: {schedule}\n  smaller:  BERNSTREAM_STORM_SCHEDULE='{smallest}'"
+    )
 }

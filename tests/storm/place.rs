@@ -62,10 +62,21 @@ impl Place {
             Place::Shared(_) => 1,
             Place::Own(_) | Place::Cluster { .. } => 6,
         };
-        setup.edit("clock_slack = \"200ms\"", &format!("clock_slack = \"{slack}s\""));
-        setup.edit("publish_delay = \"300ms\"", &format!("publish_delay = \"{}ms\"", 1000 * slack + 300));
-        let Place::Cluster { brokers, claims } = self else { return };
-        setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
+        setup.edit(
+            "clock_slack = \"200ms\"",
+            &format!("clock_slack = \"{slack}s\""),
+        );
+        setup.edit(
+            "publish_delay = \"300ms\"",
+            &format!("publish_delay = \"{}ms\"", 1000 * slack + 300),
+        );
+        let Place::Cluster { brokers, claims } = self else {
+            return;
+        };
+        setup.edit(
+            "witness_min_insync_replicas = 1",
+            "witness_min_insync_replicas = 2",
+        );
         if brokers.can_lose_power() {
             fit_to_power(setup, brokers, *claims);
         } else {
@@ -95,14 +106,18 @@ impl Place {
                 sleep(lasts);
                 own.signal("-CONT");
             }
-            (Place::Cluster { brokers, .. }, Harm::Alone) => brokers.cut_off(broker, || sleep(lasts)),
+            (Place::Cluster { brokers, .. }, Harm::Alone) => {
+                brokers.cut_off(broker, || sleep(lasts))
+            }
             (Place::Cluster { brokers, .. }, harm) => {
                 let this = broker.to_string();
                 let next = (broker % 3 + 1).to_string();
                 let (begin, end) = match harm {
                     Harm::Killed => (vec!["kill", &this], vec!["restart", &this]),
                     Harm::Frozen => (vec!["freeze", &this], vec!["thaw", &this]),
-                    Harm::Alone | Harm::Parted => (vec!["cut", &this, &next], vec!["heal", &this, &next]),
+                    Harm::Alone | Harm::Parted => {
+                        (vec!["cut", &this, &next], vec!["heal", &this, &next])
+                    }
                     Harm::Ahead => (vec!["clock", &this, "2"], vec!["clock", &this, "0"]),
                     Harm::Behind => (vec!["clock", &this, "-2"], vec!["clock", &this, "0"]),
                 };
@@ -118,7 +133,12 @@ impl Place {
 /// Gives a pipeline topics that lose nothing in a failure of power, but for claims that are to be lost, and a ledger log, from which a
 /// worker without its disk builds its ledger.
 fn fit_to_power(setup: &mut Setup, brokers: &Inside, claims: Flush) {
-    let input = brokers.topic("input", 2, 1, &[BROKER_TIME, AT_ONCE, ("min.insync.replicas", "2")]);
+    let input = brokers.topic(
+        "input",
+        2,
+        1,
+        &[BROKER_TIME, AT_ONCE, ("min.insync.replicas", "2")],
+    );
     setup.input = replaced(setup, &setup.input, input);
     let output = brokers.topic("output", 1, 2, &[AT_ONCE, ("min.insync.replicas", "2")]);
     setup.output = replaced(setup, &setup.output, output);
@@ -126,7 +146,10 @@ fn fit_to_power(setup: &mut Setup, brokers: &Inside, claims: Flush) {
     let witness = match claims {
         Flush::AtOnce => brokers.topic("witness", 1, 3, &synced),
         Flush::Sometime => {
-            setup.edit("[output.kafka]\n", "[output.kafka]\nbrokers_lose_power = \"separately\"\n");
+            setup.edit(
+                "[output.kafka]\n",
+                "[output.kafka]\nbrokers_lose_power = \"separately\"\n",
+            );
             brokers.topic("witness", 1, 3, &ORDERED)
         }
     };
@@ -135,7 +158,10 @@ fn fit_to_power(setup: &mut Setup, brokers: &Inside, claims: Flush) {
     let key = setup.folder.path().join("key");
     fs::write(&key, [7; 32]).expect("the key is written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is a secret");
-    let log = format!("[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\nstandby = \"2s\"\n", key.display());
+    let log = format!(
+        "[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\nstandby = \"2s\"\n",
+        key.display()
+    );
     setup.edit("[ledger]\n", &log);
 }
 

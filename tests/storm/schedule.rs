@@ -81,21 +81,44 @@ pub enum Beside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A new worker dies at its `count`th call.
-    Dies { way: Way, call: Call, count: u32, seed: u32 },
+    Dies {
+        way: Way,
+        call: Call,
+        count: u32,
+        seed: u32,
+    },
     /// So many calls of a new worker fail, from the `count`th on, on files of its ledger.
-    Refused { error: Errno, call: Call, count: u32, times: u32 },
+    Refused {
+        error: Errno,
+        call: Call,
+        count: u32,
+        times: u32,
+    },
     /// It is killed from outside.
     Killed { after: u32 },
     /// It is stopped, and goes on.
     Frozen { after: u32, lasts: u32 },
     /// Its clock is wrong by so many seconds.
-    Clock { after: u32, seconds: i32, lasts: u32 },
+    Clock {
+        after: u32,
+        seconds: i32,
+        lasts: u32,
+    },
     /// Another worker is started on its ledger.
     Second { after: u32 },
     /// A broker has an accident for a while.
-    Broker { harm: Harm, broker: i32, after: u32, lasts: u32 },
+    Broker {
+        harm: Harm,
+        broker: i32,
+        after: u32,
+        lasts: u32,
+    },
     /// All brokers lose their power at once, and what they had not synced.
-    PowerCut { after: u32, lasts: u32, worker: Beside },
+    PowerCut {
+        after: u32,
+        lasts: u32,
+        worker: Beside,
+    },
     /// `ledger verify`, an export that nobody reads, and slow readers of the endpoints, all at once.
     Readers { after: u32, lasts: u32 },
     /// A batch that no client can unpack comes to a partition of the input; the worker is started again without it.
@@ -111,11 +134,23 @@ pub struct Schedule {
     pub faults: Vec<Fault>,
 }
 
-const WAYS: [(Way, &str); 5] =
-    [(Way::Before, "before"), (Way::After, "after"), (Way::Torn, "torn"), (Way::Cut, "cut"), (Way::Lie, "lie")];
-const ERRORS: [(Errno, &str); 3] = [(Errno::Eio, "eio"), (Errno::Enospc, "enospc"), (Errno::Erofs, "erofs")];
-const BESIDE: [(Beside, &str); 3] =
-    [(Beside::Lives, "lives"), (Beside::Dies, "dies"), (Beside::LosesDisk, "loses-disk")];
+const WAYS: [(Way, &str); 5] = [
+    (Way::Before, "before"),
+    (Way::After, "after"),
+    (Way::Torn, "torn"),
+    (Way::Cut, "cut"),
+    (Way::Lie, "lie"),
+];
+const ERRORS: [(Errno, &str); 3] = [
+    (Errno::Eio, "eio"),
+    (Errno::Enospc, "enospc"),
+    (Errno::Erofs, "erofs"),
+];
+const BESIDE: [(Beside, &str); 3] = [
+    (Beside::Lives, "lives"),
+    (Beside::Dies, "dies"),
+    (Beside::LosesDisk, "loses-disk"),
+];
 const CALLS: [(Call, &str); 10] = [
     (Call::Read, "read"),
     (Call::Write, "write"),
@@ -139,11 +174,18 @@ const HARMS: [(Harm, &str); 6] = [
 const GRIDS: [(Grid, &str); 2] = [(Grid::Past, "past"), (Grid::Live, "live")];
 
 fn name<T: PartialEq>(names: &[(T, &'static str)], of: &T) -> &'static str {
-    names.iter().find(|(value, _)| value == of).expect("all are named").1
+    names
+        .iter()
+        .find(|(value, _)| value == of)
+        .expect("all are named")
+        .1
 }
 
 fn named<T: Copy>(names: &[(T, &str)], text: &str) -> Option<T> {
-    names.iter().find(|(_, name)| *name == text).map(|(value, _)| *value)
+    names
+        .iter()
+        .find(|(_, name)| *name == text)
+        .map(|(value, _)| *value)
 }
 
 impl fmt::Display for Call {
@@ -179,14 +221,37 @@ impl fmt::Display for Harm {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Dies { way, call, count, seed } => write!(f, "{way}:{call}:{count}:{seed}"),
-            Fault::Refused { error, call, count, times } => write!(f, "refused:{error}:{call}:{count}:{times}"),
-            Fault::PowerCut { after, lasts, worker } => write!(f, "power:{after}:{lasts}:{worker}"),
+            Fault::Dies {
+                way,
+                call,
+                count,
+                seed,
+            } => write!(f, "{way}:{call}:{count}:{seed}"),
+            Fault::Refused {
+                error,
+                call,
+                count,
+                times,
+            } => write!(f, "refused:{error}:{call}:{count}:{times}"),
+            Fault::PowerCut {
+                after,
+                lasts,
+                worker,
+            } => write!(f, "power:{after}:{lasts}:{worker}"),
             Fault::Killed { after } => write!(f, "killed:{after}"),
             Fault::Frozen { after, lasts } => write!(f, "frozen:{after}:{lasts}"),
-            Fault::Clock { after, seconds, lasts } => write!(f, "clock:{after}:{seconds}:{lasts}"),
+            Fault::Clock {
+                after,
+                seconds,
+                lasts,
+            } => write!(f, "clock:{after}:{seconds}:{lasts}"),
             Fault::Second { after } => write!(f, "second:{after}"),
-            Fault::Broker { harm, broker, after, lasts } => write!(f, "broker:{harm}:{broker}:{after}:{lasts}"),
+            Fault::Broker {
+                harm,
+                broker,
+                after,
+                lasts,
+            } => write!(f, "broker:{harm}:{broker}:{after}:{lasts}"),
             Fault::Readers { after, lasts } => write!(f, "readers:{after}:{lasts}"),
             Fault::Bomb { after, partition } => write!(f, "bomb:{after}:{partition}"),
         }
@@ -198,11 +263,16 @@ impl FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let fault = || match parts[..] {
-            ["killed", after] => Some(Fault::Killed { after: after.parse().ok()? }),
-            ["second", after] => Some(Fault::Second { after: after.parse().ok()? }),
-            ["bomb", after, partition] => {
-                Some(Fault::Bomb { after: after.parse().ok()?, partition: partition.parse().ok()? })
-            }
+            ["killed", after] => Some(Fault::Killed {
+                after: after.parse().ok()?,
+            }),
+            ["second", after] => Some(Fault::Second {
+                after: after.parse().ok()?,
+            }),
+            ["bomb", after, partition] => Some(Fault::Bomb {
+                after: after.parse().ok()?,
+                partition: partition.parse().ok()?,
+            }),
             ["refused", error, call, count, times] => Some(Fault::Refused {
                 error: named(&ERRORS, error)?,
                 call: named(&CALLS, call)?,
@@ -248,8 +318,16 @@ impl FromStr for Fault {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", name(&GRIDS, &self.grid), self.windows, self.seed)?;
-        self.faults.iter().try_for_each(|fault| write!(f, " {fault}"))
+        write!(
+            f,
+            "{}:{}:{}",
+            name(&GRIDS, &self.grid),
+            self.windows,
+            self.seed
+        )?;
+        self.faults
+            .iter()
+            .try_for_each(|fault| write!(f, " {fault}"))
     }
 }
 
@@ -259,12 +337,25 @@ impl FromStr for Schedule {
         let (about, faults) = text.split_once(' ').unwrap_or((text, ""));
         let parts: Vec<&str> = about.split(':').collect();
         let about = || match parts[..] {
-            [grid, windows, seed] => Some((named(&GRIDS, grid)?, windows.parse().ok()?, seed.parse().ok()?)),
+            [grid, windows, seed] => Some((
+                named(&GRIDS, grid)?,
+                windows.parse().ok()?,
+                seed.parse().ok()?,
+            )),
             _ => None,
         };
-        let (grid, windows, seed) = about().ok_or_else(|| format!("'{text}' does not begin with grid:windows:seed"))?;
-        let faults = faults.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        Ok(Schedule { grid, windows, seed, faults })
+        let (grid, windows, seed) =
+            about().ok_or_else(|| format!("'{text}' does not begin with grid:windows:seed"))?;
+        let faults = faults
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        Ok(Schedule {
+            grid,
+            windows,
+            seed,
+            faults,
+        })
     }
 }
 
@@ -285,24 +376,39 @@ impl Schedule {
     /// The schedule of a seed.
     pub fn draw(seed: u64, site: Site) -> Self {
         let mut random = ChaCha20Rng::seed_from_u64(seed);
-        let grid = if random.random_bool(0.7) { Grid::Past } else { Grid::Live };
+        let grid = if random.random_bool(0.7) {
+            Grid::Past
+        } else {
+            Grid::Live
+        };
         let (windows, faults) = match (grid, site) {
             (Grid::Past, _) => (120, 24),
             (Grid::Live, Site::Cluster | Site::Powered) => (60, 14),
             (Grid::Live, _) => (14, 12),
         };
-        let faults = (0..faults).map(|_| fault(&mut random, grid, site)).collect();
-        Schedule { grid, windows, seed, faults }
+        let faults = (0..faults)
+            .map(|_| fault(&mut random, grid, site))
+            .collect();
+        Schedule {
+            grid,
+            windows,
+            seed,
+            faults,
+        }
     }
 
     /// Whether brokers lose their power.
     pub fn loses_power(&self) -> bool {
-        self.faults.iter().any(|fault| matches!(fault, Fault::PowerCut { .. }))
+        self.faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::PowerCut { .. }))
     }
 
     /// Whether it needs a broker of its own.
     pub fn harms_the_broker(&self) -> bool {
-        self.faults.iter().any(|fault| matches!(fault, Fault::Broker { .. } | Fault::PowerCut { .. }))
+        self.faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::Broker { .. } | Fault::PowerCut { .. }))
     }
 }
 
@@ -311,16 +417,35 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
     let lasts = random.random_range(100..2500);
     match site {
         Site::Own if random.random_bool(0.2) => {
-            let harm = if random.random_bool(0.5) { Harm::Killed } else { Harm::Frozen };
-            return Fault::Broker { harm, broker: 1, after, lasts: lasts * 2 };
+            let harm = if random.random_bool(0.5) {
+                Harm::Killed
+            } else {
+                Harm::Frozen
+            };
+            return Fault::Broker {
+                harm,
+                broker: 1,
+                after,
+                lasts: lasts * 2,
+            };
         }
         Site::Powered if random.random_bool(0.2) => {
-            let worker = [Beside::Lives, Beside::Dies, Beside::LosesDisk][random.random_range(0..3)];
-            return Fault::PowerCut { after: after * 2, lasts, worker };
+            let worker =
+                [Beside::Lives, Beside::Dies, Beside::LosesDisk][random.random_range(0..3)];
+            return Fault::PowerCut {
+                after: after * 2,
+                lasts,
+                worker,
+            };
         }
         Site::Cluster | Site::Powered if random.random_bool(0.3) => {
             let (harm, _) = HARMS[random.random_range(0..HARMS.len())];
-            return Fault::Broker { harm, broker: random.random_range(1..4), after, lasts: lasts * 8 };
+            return Fault::Broker {
+                harm,
+                broker: random.random_range(1..4),
+                after,
+                lasts: lasts * 8,
+            };
         }
         _ => {}
     }
@@ -329,12 +454,19 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
         56..76 => refused(random),
         76..84 => Fault::Killed { after },
         84..90 => Fault::Frozen { after, lasts },
-        90..92 => Fault::Bomb { after, partition: random.random_range(0..2) },
+        90..92 => Fault::Bomb {
+            after,
+            partition: random.random_range(0..2),
+        },
         92..94 => Fault::Second { after },
         94..97 => Fault::Readers { after, lasts },
         // Windows that are over do not wait for a clock.
         _ if grid == Grid::Past => Fault::Killed { after: after / 4 },
-        _ => Fault::Clock { after, seconds: random.random_range(-30..30), lasts },
+        _ => Fault::Clock {
+            after,
+            seconds: random.random_range(-30..30),
+            lasts,
+        },
     }
 }
 
@@ -348,8 +480,17 @@ fn refused(random: &mut ChaCha20Rng) -> Fault {
         92..98 => Call::Create,
         _ => Call::Truncate,
     };
-    let times = if random.random_bool(0.7) { 1 } else { random.random_range(2..20) };
-    Fault::Refused { error, call, count: count(random, call), times }
+    let times = if random.random_bool(0.7) {
+        1
+    } else {
+        random.random_range(2..20)
+    };
+    Fault::Refused {
+        error,
+        call,
+        count: count(random, call),
+        times,
+    }
 }
 
 fn dies(random: &mut ChaCha20Rng) -> Fault {
@@ -370,7 +511,12 @@ fn dies(random: &mut ChaCha20Rng) -> Fault {
         (_, 85..97) => Call::Receive,
         _ => Call::Log,
     };
-    Fault::Dies { way, call, count: count(random, call), seed: random.random_range(0..1_000_000) }
+    Fault::Dies {
+        way,
+        call,
+        count: count(random, call),
+        seed: random.random_range(0..1_000_000),
+    }
 }
 
 /// At which call of its kind something happens: after about as many windows in each case, for a window syncs seldom, and sends often.

@@ -14,8 +14,11 @@ use crate::harness::{PATIENCE, kafka};
 use super::schedule::{Grid, Schedule};
 
 /// A producer that finds a new leader soon.
-const HASTY: [(&str, &str); 3] =
-    [("linger.ms", "0"), ("request.timeout.ms", "2000"), ("topic.metadata.refresh.interval.ms", "1000")];
+const HASTY: [(&str, &str); 3] = [
+    ("linger.ms", "0"),
+    ("request.timeout.ms", "2000"),
+    ("topic.metadata.refresh.interval.ms", "1000"),
+];
 
 type Client = ThreadedProducer<DefaultProducerContext>;
 
@@ -45,7 +48,17 @@ impl<'a> Sender<'a> {
         let grid = schedule.grid;
         let windows = schedule.windows;
         let has_transactions = !schedule.loses_power();
-        Sender { setup, grid, length, windows, random, plain, has_transactions, transactional: None, id }
+        Sender {
+            setup,
+            grid,
+            length,
+            windows,
+            random,
+            plain,
+            has_transactions,
+            transactional: None,
+            id,
+        }
     }
 
     /// Sends what comes before the first window may close.
@@ -69,7 +82,11 @@ impl<'a> Sender<'a> {
         let last = self.transactional.take();
         drop(last);
         let closed = self.client();
-        assert!(closed.is_some(), "the transactions of {} cannot be ended", self.id);
+        assert!(
+            closed.is_some(),
+            "the transactions of {} cannot be ended",
+            self.id
+        );
     }
 
     /// A message, or a transaction of some.
@@ -84,13 +101,17 @@ impl<'a> Sender<'a> {
     }
 
     fn client(&self) -> Option<Client> {
-        let client = self.setup.producer(&[&[("transactional.id", self.id.as_str())], HASTY.as_slice()].concat());
+        let client = self
+            .setup
+            .producer(&[&[("transactional.id", self.id.as_str())], HASTY.as_slice()].concat());
         client.init_transactions(PATIENCE).ok().map(|()| client)
     }
 
     /// A transaction that is open for a while. One that fails is ended by the next client of its name.
     fn transaction(&mut self) {
-        let Some(client) = self.transactional.take().or_else(|| self.client()) else { return };
+        let Some(client) = self.transactional.take().or_else(|| self.client()) else {
+            return;
+        };
         if client.begin_transaction().is_err() {
             return;
         }
@@ -107,7 +128,11 @@ impl<'a> Sender<'a> {
     }
 
     fn send(&self, client: &Client, partition: i32, payload: &[u8]) {
-        let _ = client.send(BaseRecord::<(), _>::to(&self.setup.input).partition(partition).payload(payload));
+        let _ = client.send(
+            BaseRecord::<(), _>::to(&self.setup.input)
+                .partition(partition)
+                .payload(payload),
+        );
     }
 
     fn message(&mut self) -> (i32, Vec<u8>) {

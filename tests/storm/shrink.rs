@@ -6,7 +6,11 @@ use super::schedule::Schedule;
 
 /// Leaves out more and more faults, first half of them at once, then fewer, as long as what is left `fails`; until nothing can be
 /// left out or the time is over.
-pub fn smallest(schedule: &Schedule, time: Duration, fails: impl Fn(&Schedule) -> bool) -> Schedule {
+pub fn smallest(
+    schedule: &Schedule,
+    time: Duration,
+    fails: impl Fn(&Schedule) -> bool,
+) -> Schedule {
     let deadline = Instant::now() + time;
     let mut smallest = schedule.clone();
     let mut piece = smallest.faults.len().div_ceil(2);
@@ -18,7 +22,9 @@ pub fn smallest(schedule: &Schedule, time: Duration, fails: impl Fn(&Schedule) -
                 return smallest;
             }
             let mut without = smallest.clone();
-            without.faults.drain(at..(at + piece).min(without.faults.len()));
+            without
+                .faults
+                .drain(at..(at + piece).min(without.faults.len()));
             if fails(&without) {
                 smallest = without;
                 is_smaller = true;

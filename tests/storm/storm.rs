@@ -47,7 +47,14 @@ fn millis(count: u32) -> Duration {
 
 impl<'a> Storm<'a> {
     pub fn new(episode: &'a Episode, place: &'a Place, counts: &'a Counts) -> Self {
-        Storm { episode, place, counts, worker: None, logged: 0, is_over: false }
+        Storm {
+            episode,
+            place,
+            counts,
+            worker: None,
+            logged: 0,
+            is_over: false,
+        }
     }
 
     pub fn strike(&mut self, fault: Fault) {
@@ -55,11 +62,35 @@ impl<'a> Storm<'a> {
             return;
         }
         match fault {
-            Fault::Dies { way, call, count, seed } => self.planned(Plan::Dies(Death { way, call, count, seed })),
-            Fault::Refused { error, call, count, times } => {
-                self.planned(Plan::Refused(Refusal { error, call, count, times }));
+            Fault::Dies {
+                way,
+                call,
+                count,
+                seed,
+            } => self.planned(Plan::Dies(Death {
+                way,
+                call,
+                count,
+                seed,
+            })),
+            Fault::Refused {
+                error,
+                call,
+                count,
+                times,
+            } => {
+                self.planned(Plan::Refused(Refusal {
+                    error,
+                    call,
+                    count,
+                    times,
+                }));
             }
-            Fault::PowerCut { after, lasts, worker } => self.power_cut(after, millis(lasts), worker),
+            Fault::PowerCut {
+                after,
+                lasts,
+                worker,
+            } => self.power_cut(after, millis(lasts), worker),
             Fault::Killed { after } => {
                 self.running(after);
                 self.kill("kills: from outside, at any time");
@@ -72,7 +103,11 @@ impl<'a> Storm<'a> {
                     self.counts.add("freezes of the worker", 1);
                 }
             }
-            Fault::Clock { after, seconds, lasts } => {
+            Fault::Clock {
+                after,
+                seconds,
+                lasts,
+            } => {
                 self.running(after);
                 self.episode.shim.clock.move_to(seconds.into());
                 sleep(millis(lasts));
@@ -85,7 +120,12 @@ impl<'a> Storm<'a> {
                 self.running(after);
                 self.bomb(partition);
             }
-            Fault::Broker { harm, broker, after, lasts } => {
+            Fault::Broker {
+                harm,
+                broker,
+                after,
+                lasts,
+            } => {
                 self.running(after);
                 self.place.harm(harm, broker, millis(lasts));
                 self.counts.add(&format!("faults of a broker: {harm}"), 1);
@@ -122,15 +162,28 @@ impl<'a> Storm<'a> {
         sleep(lasts);
         brokers.power_on();
         let lost = lost_claims(&setup.servers, &setup.witness, &claims);
-        self.counts.add(&format!("power cuts of three brokers: the worker {worker}"), 1);
-        self.counts.add("claims that were looked for after power cuts", claims.len() as u64);
-        assert_eq!(lost, 0, "of {} claims {lost} are gone after a power cut", claims.len());
+        self.counts.add(
+            &format!("power cuts of three brokers: the worker {worker}"),
+            1,
+        );
+        self.counts.add(
+            "claims that were looked for after power cuts",
+            claims.len() as u64,
+        );
+        assert_eq!(
+            lost,
+            0,
+            "of {} claims {lost} are gone after a power cut",
+            claims.len()
+        );
         self.look();
     }
 
     /// The claims of the witness, as soon as one has come; a worker may have none to make for a while.
     fn fresh_claims(&mut self) -> Vec<Message> {
-        let Setup { servers, witness, .. } = &self.episode.setup;
+        let Setup {
+            servers, witness, ..
+        } = &self.episode.setup;
         let before = topics::read(servers, witness, "read_uncommitted").len();
         let until = Instant::now() + CLAIMED;
         loop {
@@ -168,8 +221,13 @@ impl<'a> Storm<'a> {
     /// Waits until the running worker has said so, or has ended.
     fn wait_words(&mut self, words: &str) {
         let until = Instant::now() + PATIENCE;
-        while self.worker.is_some() && !self.episode.setup.read_log()[self.logged..].contains(words) {
-            assert!(Instant::now() < until, "the worker does not come to say '{words}': {}", self.last_words());
+        while self.worker.is_some() && !self.episode.setup.read_log()[self.logged..].contains(words)
+        {
+            assert!(
+                Instant::now() < until,
+                "the worker does not come to say '{words}': {}",
+                self.last_words()
+            );
             sleep(Duration::from_millis(10));
             self.look();
         }
@@ -183,16 +241,21 @@ impl<'a> Storm<'a> {
 
     /// A worker ends because it was killed, because its disk failed, or because it has done all its work, and for no other reason.
     fn has_ended(&mut self, status: ExitStatus) {
-        let Some(worker) = self.worker.take() else { return };
+        let Some(worker) = self.worker.take() else {
+            return;
+        };
         match worker.plan {
             plan if status.success() => {
                 self.is_over = true;
                 self.count_refusal(plan, "went on");
             }
             Plan::Dies(death) if was_killed(status) => {
-                self.counts.add(&format!("kills: {} {}", death.way, death.call), 1);
+                self.counts
+                    .add(&format!("kills: {} {}", death.way, death.call), 1);
             }
-            plan @ Plan::Refused(_) if status.code() == Some(STOPPED) && self.is_told_of_the_disk() => {
+            plan @ Plan::Refused(_)
+                if status.code() == Some(STOPPED) && self.is_told_of_the_disk() =>
+            {
                 self.count_refusal(plan, "stopped");
             }
             _ => panic!("the worker ended with {status}: {}", self.last_words()),
@@ -203,7 +266,11 @@ impl<'a> Storm<'a> {
     fn is_told_of_the_disk(&self) -> bool {
         let log = self.episode.setup.read_log();
         let last = log[self.logged..].lines().rev().take(5).collect::<String>();
-        let of_the_disk = ["the disk fails, not the ledger", "says nothing about the ledger", "is full; make room"];
+        let of_the_disk = [
+            "the disk fails, not the ledger",
+            "says nothing about the ledger",
+            "is full; make room",
+        ];
         of_the_disk.iter().any(|words| last.contains(words)) && !last.contains("damaged")
     }
 
@@ -211,13 +278,23 @@ impl<'a> Storm<'a> {
         if let Plan::Refused(Refusal { error, call, .. }) = plan
             && self.episode.shim.was_refused()
         {
-            self.counts.add(&format!("system calls that failed: {error} of {call}, and the worker {then}"), 1);
+            self.counts.add(
+                &format!("system calls that failed: {error} of {call}, and the worker {then}"),
+                1,
+            );
         }
     }
 
     /// The last lines of the log, the newest first.
     fn last_words(&self) -> String {
-        self.episode.setup.read_log().lines().rev().take(12).map(|line| format!("\n  {line}")).collect()
+        self.episode
+            .setup
+            .read_log()
+            .lines()
+            .rev()
+            .take(12)
+            .map(|line| format!("\n  {line}"))
+            .collect()
     }
 
     fn kill(&mut self, why: &str) {
@@ -257,10 +334,18 @@ impl<'a> Storm<'a> {
     fn bomb(&mut self, partition: i32) {
         let Episode { setup, .. } = self.episode;
         let from = setup.read_log().len();
-        let producer = setup.producer(&[("compression.type", "zstd"), ("message.max.bytes", "200000000")]);
+        let producer = setup.producer(&[
+            ("compression.type", "zstd"),
+            ("message.max.bytes", "200000000"),
+        ]);
         let zeros = vec![0; 130_000_000];
-        let record = BaseRecord::<(), [u8]>::to(&setup.input).partition(partition).payload(&zeros);
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let record = BaseRecord::<(), [u8]>::to(&setup.input)
+            .partition(partition)
+            .payload(&zeros);
+        producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .expect("it is queued");
         producer.flush(PATIENCE).expect("the broker takes it");
         let until = Instant::now() + PATIENCE;
         // One that has read all of its windows does not come to it.
@@ -269,7 +354,11 @@ impl<'a> Storm<'a> {
                 self.kill("kills: to give up a batch");
                 return self.episode.give_up(lost);
             }
-            assert!(Instant::now() < until, "the worker does not say what it cannot read: {}", self.last_words());
+            assert!(
+                Instant::now() < until,
+                "the worker does not say what it cannot read: {}",
+                self.last_words()
+            );
             self.running(10);
         }
     }
@@ -281,13 +370,25 @@ impl<'a> Storm<'a> {
         }
         let Episode { setup, .. } = self.episode;
         let mut export = setup.bernstream(&["ledger", "export"]);
-        let export = export.arg(setup.configuration()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let export = export
+            .arg(setup.configuration())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
         let mut export = export.expect("it starts");
-        let mut slow = self.address().map(|address| slow_readers(&address)).unwrap_or_default();
+        let mut slow = self
+            .address()
+            .map(|address| slow_readers(&address))
+            .unwrap_or_default();
         let verify = |what: &str| {
             let done = setup.ledger_command(&[what]);
             let code = done.status.code();
-            assert_eq!(code, Some(0), "ledger {what} beside the worker: {}", String::from_utf8_lossy(&done.stderr));
+            assert_eq!(
+                code,
+                Some(0),
+                "ledger {what} beside the worker: {}",
+                String::from_utf8_lossy(&done.stderr)
+            );
         };
         let until = Instant::now() + lasts;
         loop {
@@ -309,8 +410,13 @@ impl<'a> Storm<'a> {
     /// Where the endpoints of the running worker are.
     fn address(&self) -> Option<String> {
         let log = self.episode.setup.read_log();
-        let line = log.lines().rev().find_map(|line| line.split_once("serving http://"))?;
-        line.1.split_once("/metrics").map(|(address, _)| address.to_owned())
+        let line = log
+            .lines()
+            .rev()
+            .find_map(|line| line.split_once("serving http://"))?;
+        line.1
+            .split_once("/metrics")
+            .map(|(address, _)| address.to_owned())
     }
 
     /// After the last fault the worker comes to its end by itself.
@@ -319,12 +425,18 @@ impl<'a> Storm<'a> {
         while !self.is_over {
             self.running(0);
             let left = until.saturating_duration_since(Instant::now());
-            let ended = self.worker.as_mut().and_then(|worker| worker.ends_within(left));
+            let ended = self
+                .worker
+                .as_mut()
+                .and_then(|worker| worker.ends_within(left));
             match ended {
                 // Perhaps of a fault that it had not come to before.
                 Some(status) => self.has_ended(status),
                 None if self.is_over => {}
-                None => panic!("the worker does not come to its end within {PATIENCE:?}: {}", self.last_words()),
+                None => panic!(
+                    "the worker does not come to its end within {PATIENCE:?}: {}",
+                    self.last_words()
+                ),
             }
         }
     }
@@ -347,23 +459,33 @@ fn lost_claims(servers: &str, witness: &str, claims: &[Message]) -> usize {
 fn lost(log: &str) -> Option<Lost> {
     let number = |text: &str, name: &str| {
         let digits = text.split_once(&format!("{name} = "))?.1;
-        digits[..digits.find(|c: char| !c.is_ascii_digit())?].parse::<i64>().ok()
+        digits[..digits.find(|c: char| !c.is_ascii_digit())?]
+            .parse::<i64>()
+            .ok()
     };
     let text = log.split_once("add { partition")?.1.split_once('}')?.0;
     let text = format!("partition{text}}}");
     let partition = i32::try_from(number(&text, "partition")?).ok()?;
-    Some(Lost { partition, from: number(&text, "from")?, to: number(&text, "to")? })
+    Some(Lost {
+        partition,
+        from: number(&text, "from")?,
+        to: number(&text, "to")?,
+    })
 }
 
 /// Connections that ask for half of something, and for something that they do not read.
 fn slow_readers(address: &str) -> Vec<TcpStream> {
     let ask = |request: &str| {
         let mut stream = TcpStream::connect(address).ok()?;
-        stream.set_read_timeout(Some(Duration::from_millis(10))).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_millis(10)))
+            .ok()?;
         stream.write_all(request.as_bytes()).ok()?;
         Some(stream)
     };
     let half = "GET /healthz HTTP/1.1\r\nHost: lo";
     let whole = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    (0..60).filter_map(|number| ask(if number % 2 == 0 { half } else { whole })).collect()
+    (0..60)
+        .filter_map(|number| ask(if number % 2 == 0 { half } else { whole }))
+        .collect()
 }

@@ -46,12 +46,15 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
         .set("isolation.level", isolation)
         .create()
         .expect("a consumer");
-    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
+    let metadata = consumer
+        .fetch_metadata(Some(topic), PATIENCE)
+        .expect("metadata");
     let mut messages = Vec::new();
     for partition in metadata.topics()[0].partitions() {
         let from = |offset| {
             let mut all = TopicPartitionList::new();
-            all.add_partition_offset(topic, partition.id(), offset).expect("a partition");
+            all.add_partition_offset(topic, partition.id(), offset)
+                .expect("a partition");
             consumer.assign(&all).expect("assigned");
         };
         from(Offset::Beginning);
@@ -60,7 +63,11 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
         let mut tried = -1;
         let until = Instant::now() + PATIENCE;
         loop {
-            assert!(Instant::now() < until, "partition {} of {topic} does not come to its end", partition.id());
+            assert!(
+                Instant::now() < until,
+                "partition {} of {topic} does not come to its end",
+                partition.id()
+            );
             match consumer.poll(Duration::from_secs(1)) {
                 Some(Ok(message)) => {
                     next = message.offset() + 1;
@@ -70,13 +77,18 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
                         stamp: message.timestamp().to_millis().expect("a time") * 1000,
                         key: message.key().unwrap_or_default().to_vec(),
                         headers: message.headers().map_or(vec![], |headers| {
-                            headers.iter().map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec())).collect()
+                            headers
+                                .iter()
+                                .map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec()))
+                                .collect()
                         }),
                         payload: message.payload().unwrap_or_default().to_vec(),
                     });
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
-                Some(Err(KafkaError::MessageConsumption(BadCompression | BadMessage | MessageSizeTooLarge))) => {
+                Some(Err(KafkaError::MessageConsumption(
+                    BadCompression | BadMessage | MessageSizeTooLarge,
+                ))) => {
                     // From right behind the last message nothing that can be read is passed.
                     tried = next.max(tried + 1);
                     from(Offset::Offset(tried));

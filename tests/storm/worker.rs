@@ -22,8 +22,11 @@ pub struct Shim {
 impl Shim {
     /// None without a C compiler.
     pub fn new(folder: &Path) -> Option<Self> {
-        let shim =
-            Shim { clock: Clock::new(folder)?, faults: build("storm/faults.c", folder)?, kept: folder.join("kept") };
+        let shim = Shim {
+            clock: Clock::new(folder)?,
+            faults: build("storm/faults.c", folder)?,
+            kept: folder.join("kept"),
+        };
         fs::create_dir(&shim.kept).expect("a folder");
         Some(shim)
     }
@@ -64,8 +67,18 @@ impl fmt::Display for Plan {
     /// As `faults.c` reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Plan::Dies(Death { way, call, count, seed }) => write!(f, "{way} {call} {count} {seed}"),
-            Plan::Refused(Refusal { error, call, count, times }) => write!(f, "{error} {call} {count} {times}"),
+            Plan::Dies(Death {
+                way,
+                call,
+                count,
+                seed,
+            }) => write!(f, "{way} {call} {count} {seed}"),
+            Plan::Refused(Refusal {
+                error,
+                call,
+                count,
+                times,
+            }) => write!(f, "{error} {call} {count} {times}"),
             // Nothing is synced really in any of them.
             Plan::Nothing => write!(f, "never none 0 0"),
         }
@@ -87,7 +100,11 @@ impl Drop for Worker {
 
 impl Worker {
     pub fn start(setup: &Setup, shim: &Shim, plan: Plan) -> Self {
-        let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(setup.log())
+            .expect("a log");
         let mut command = setup.bernstream(&["run"]);
         let preloaded = format!("{}:{}", shim.faults.display(), shim.clock.library.display());
         command
@@ -97,7 +114,12 @@ impl Worker {
             .env("BERNSTREAM_STORM_FOLDER", setup.ledger())
             .env("BERNSTREAM_STORM_KEPT", &shim.kept);
         command.env("BERNSTREAM_STORM_FAULT", plan.to_string());
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("it starts");
         Worker { child, plan }
     }
 
@@ -119,7 +141,13 @@ impl Worker {
 
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
+        assert!(
+            Command::new("kill")
+                .args([name, &id])
+                .status()
+                .expect("kill runs")
+                .success()
+        );
     }
 }
 

@@ -46,7 +46,10 @@ impl Attacker {
     /// The norm of the change over the scale: of several keys, each of which has noise of its own, the sum, or the root of the sum of
     /// squares for Gaussian noise.
     pub fn distance(&self) -> f64 {
-        let each = self.0.iter().map(|watched| watched.law.distance(&watched.change));
+        let each = self
+            .0
+            .iter()
+            .map(|watched| watched.law.distance(&watched.change));
         match self.law().noise {
             NoiseDistribution::DiscreteGaussian => each.map(|mu| mu * mu).sum::<f64>().sqrt(),
             _ => each.sum(),
@@ -55,19 +58,29 @@ impl Attacker {
 
     /// The law of one key; that of every key.
     pub fn law(&self) -> Law {
-        let none = Law { noise: NoiseDistribution::DiscreteLaplace, scale: 1.0, values: 0 };
+        let none = Law {
+            noise: NoiseDistribution::DiscreteLaplace,
+            scale: 1.0,
+            values: 0,
+        };
         self.0.first().map_or(none, |watched| watched.law)
     }
 
     /// The law of the sizes of all keys together.
     pub fn all(&self) -> Law {
         let law = self.law();
-        Law { values: law.values * self.0.len(), ..law }
+        Law {
+            values: law.values * self.0.len(),
+            ..law
+        }
     }
 
     /// The law of the log likelihood ratio under the declared noise, `factor` times its scale: draws with the unit. By the symmetry of
     /// every law, what it is without the unit has the same law with the other sign.
-    #[expect(clippy::cast_possible_truncation, reason = "a simulated number is rounded to whole units")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a simulated number is rounded to whole units"
+    )]
     fn simulated(&self, seed: u64, draws: Range<u64>, factor: f64) -> Vec<f64> {
         let in_part = |range: Range<u64>| {
             let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, 0]));
@@ -76,7 +89,9 @@ impl Attacker {
                     let mut noise = watched.law.simulated(&mut rng);
                     if factor != 1.0 {
                         #[expect(clippy::cast_precision_loss, reason = "a simulated number")]
-                        noise.iter_mut().for_each(|z| *z = (*z as f64 * factor).round() as i128);
+                        noise
+                            .iter_mut()
+                            .for_each(|z| *z = (*z as f64 * factor).round() as i128);
                     }
                     watched.law.loss(&noise, &watched.change)
                 };
@@ -92,7 +107,11 @@ impl Attacker {
     pub fn calculated(&self, seed: u64, alarm: f64, deadline: &Deadline) -> Calculated {
         let values = self.all().values.max(1) as u64;
         let is_gaussian = self.law().noise == NoiseDistribution::DiscreteGaussian;
-        let draws = if is_gaussian { DRAWS_AT_ONCE } else { (NUMBERS / values).clamp(DRAWS_AT_ONCE, DRAWS) };
+        let draws = if is_gaussian {
+            DRAWS_AT_ONCE
+        } else {
+            (NUMBERS / values).clamp(DRAWS_AT_ONCE, DRAWS)
+        };
         let mut ratios = self.simulated(seed, 0..DRAWS_AT_ONCE, 1.0);
         while (ratios.len() as u64) < draws && !deadline.is_over() {
             let done = ratios.len() as u64;
@@ -104,11 +123,17 @@ impl Attacker {
         let step = (ratios.len() / THRESHOLDS).max(1);
         let between = |at: usize| {
             let low = *ratios.get(at)?;
-            let high = *ratios.get(ratios.partition_point(|x| *x <= low + 1e-9 * (1.0 + low.abs())))?;
+            let high =
+                *ratios.get(ratios.partition_point(|x| *x <= low + 1e-9 * (1.0 + low.abs())))?;
             Some(f64::midpoint(low, high))
         };
-        let one_side: Vec<f64> = (0..ratios.len()).step_by(step).filter_map(between).collect();
-        let thresholds = Tally::new(one_side.iter().flat_map(|x| [*x, -*x]).collect()).thresholds().to_vec();
+        let one_side: Vec<f64> = (0..ratios.len())
+            .step_by(step)
+            .filter_map(between)
+            .collect();
+        let thresholds = Tally::new(one_side.iter().flat_map(|x| [*x, -*x]).collect())
+            .thresholds()
+            .to_vec();
         let mut with = Tally::new(thresholds.clone());
         let mut without = Tally::new(thresholds.clone());
         ratios.iter().for_each(|x| with.add(*x));
@@ -118,28 +143,55 @@ impl Attacker {
         let mut error = Looks::new(alarm / 2.0, draws).band(draws);
         if is_gaussian {
             let mu = self.distance();
-            let normal = |x: f64, mean: f64| libm::erfc((mean - x) / mu * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-            with = thresholds.iter().map(|t| normal(*t, mu * mu / 2.0)).collect();
-            without = thresholds.iter().map(|t| normal(*t, -mu * mu / 2.0)).collect();
+            let normal = |x: f64, mean: f64| {
+                libm::erfc((mean - x) / mu * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+            };
+            with = thresholds
+                .iter()
+                .map(|t| normal(*t, mu * mu / 2.0))
+                .collect();
+            without = thresholds
+                .iter()
+                .map(|t| normal(*t, -mu * mu / 2.0))
+                .collect();
             error = 0.0;
         }
-        Calculated { thresholds, with, without, error: error + self.all().rounding() }
+        Calculated {
+            thresholds,
+            with,
+            without,
+            error: error + self.all().rounding(),
+        }
     }
 
     /// The largest part of the scale, of some, at which the log likelihood ratio with the unit has a distribution that is at least
     /// `wanted` from the calculated one.
     pub fn fails_at(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
-        let is_far = |factor: &f64| self.scaled(calculated, *factor).0.distance(&calculated.with) >= wanted;
-        [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3].into_iter().find(is_far)
+        let is_far = |factor: &f64| {
+            self.scaled(calculated, *factor)
+                .0
+                .distance(&calculated.with)
+                >= wanted
+        };
+        [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3]
+            .into_iter()
+            .find(is_far)
     }
 
     /// The largest part of the scale, down to a tenth and to a part in a hundred, at which this attacker's error rates break a
     /// promise: `breaks` says whether one pair of them does, false positives first. The less noise, the lower they are.
-    pub fn breaks_at(&self, calculated: &Calculated, breaks: impl Fn(f64, f64) -> bool) -> Option<f64> {
+    pub fn breaks_at(
+        &self,
+        calculated: &Calculated,
+        breaks: impl Fn(f64, f64) -> bool,
+    ) -> Option<f64> {
         let at = |step: i32| FACTOR.powi(-step);
         let is_broken = |step: i32| {
             let (with, without) = self.scaled(calculated, at(step));
-            with.parts().iter().zip(without.parts()).any(|(with, without)| breaks(1.0 - without, *with))
+            with.parts()
+                .iter()
+                .zip(without.parts())
+                .any(|(with, without)| breaks(1.0 - without, *with))
         };
         let mut holds = 0;
         let mut broken = FACTORS;
@@ -148,7 +200,11 @@ impl Attacker {
         }
         while broken - holds > 1 {
             let middle = i32::midpoint(holds, broken);
-            if is_broken(middle) { broken = middle } else { holds = middle }
+            if is_broken(middle) {
+                broken = middle
+            } else {
+                holds = middle
+            }
         }
         Some(at(broken))
     }

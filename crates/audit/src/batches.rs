@@ -20,7 +20,13 @@ pub fn batches(subject: &Subject<'_>, messages: &[Message]) -> Result<Vec<Batch>
         let bytes = encode(message, subject.columns)?;
         let offset = offsets.entry(message.partition).or_default();
         let stamp = (subject.stamps != Stamps::None).then_some(message.stamp);
-        decoded.extend(decode::decode(&bytes, subject.columns, message.partition, *offset, stamp));
+        decoded.extend(decode::decode(
+            &bytes,
+            subject.columns,
+            message.partition,
+            *offset,
+            stamp,
+        ));
         *offset += 1;
     }
     Ok(decoded)

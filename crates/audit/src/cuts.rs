@@ -35,31 +35,54 @@ pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     for held in 0..ROWS {
         let name = format!("cut by count, {ROWS} rows a message, {held} held before");
         let flush = Flush::ByCount { held };
-        all.push(cut(stage, format!("{name}, as far ahead as allowed"), flush, skew));
+        all.push(cut(
+            stage,
+            format!("{name}, as far ahead as allowed"),
+            flush,
+            skew,
+        ));
         all.push(cut(stage, name, flush, Duration::ZERO));
     }
-    all.push(cut(stage, "cut by the clock".to_owned(), Flush::ByClock, Duration::ZERO));
+    all.push(cut(
+        stage,
+        "cut by the clock".to_owned(),
+        Flush::ByClock,
+        Duration::ZERO,
+    ));
     all
 }
 
 fn cut<'s>(stage: &'s Stage<'_>, name: String, flush: Flush, ahead: Duration) -> Way<'s> {
     let delay = stage.subject.plan.rules.allowed_lateness;
-    Way::anew(name, move |rows| sent(created(stage, rows, ahead), flush, delay))
+    Way::anew(name, move |rows| {
+        sent(created(stage, rows, ahead), flush, delay)
+    })
 }
 
 /// The rows of others that are not late, and those of the unit, in the order in which they come into being: so far ahead of their event
 /// times.
 fn created(stage: &Stage<'_>, own: &[Row], ahead: Duration) -> Vec<Created> {
-    let in_time = stage.others.iter().filter(|message| !is_late(stage, message));
+    let in_time = stage
+        .others
+        .iter()
+        .filter(|message| !is_late(stage, message));
     let middle = Stage::time(stage.full(), 0.5);
     let rows = in_time.flat_map(Message::rows).chain(own).cloned();
-    let mut all: Vec<Created> = rows.map(|row| Created { at: row.time.unwrap_or(middle).minus(ahead), row }).collect();
+    let mut all: Vec<Created> = rows
+        .map(|row| Created {
+            at: row.time.unwrap_or(middle).minus(ahead),
+            row,
+        })
+        .collect();
     all.sort_by_key(|created| created.at);
     all
 }
 
 fn is_late(stage: &Stage<'_>, message: &Message) -> bool {
-    stage.windows.iter().any(|window| message.stamp == stage.late(*window))
+    stage
+        .windows
+        .iter()
+        .any(|window| message.stamp == stage.late(*window))
 }
 
 /// The messages of one producer, in the order in which it sends them.
@@ -90,7 +113,9 @@ impl Flush {
     fn due(self, at: Timestamp, delay: Duration) -> Timestamp {
         let period = micros(delay);
         match self {
-            Flush::ByClock if period > 0 => Timestamp::from_micros((at.micros().div_euclid(period) + 1) * period),
+            Flush::ByClock if period > 0 => {
+                Timestamp::from_micros((at.micros().div_euclid(period) + 1) * period)
+            }
             Flush::ByCount { .. } | Flush::ByClock => at.plus(delay),
         }
     }
@@ -106,14 +131,20 @@ mod tests {
     use super::*;
 
     fn created(seconds: &[i64]) -> Vec<Created> {
-        let row = |at: &i64| Created { at: Timestamp::from_micros(at * 1_000_000), row: Row::default() };
+        let row = |at: &i64| Created {
+            at: Timestamp::from_micros(at * 1_000_000),
+            row: Row::default(),
+        };
         seconds.iter().map(row).collect()
     }
 
     /// When each message is sent, in seconds, and how many rows it has.
     fn cut(seconds: &[i64], flush: Flush) -> Vec<(i64, usize)> {
         let messages = sent(created(seconds), flush, Duration::from_secs(10));
-        messages.iter().map(|message| (message.stamp.micros() / 1_000_000, message.rows().count())).collect()
+        messages
+            .iter()
+            .map(|message| (message.stamp.micros() / 1_000_000, message.rows().count()))
+            .collect()
     }
 
     #[test]
@@ -122,12 +153,21 @@ mod tests {
         assert_eq!(cut(&[1, 2, 4, 5, 6], by_count), [(4, 3), (15, 2)]);
         assert_eq!(cut(&[1, 2, 3, 4, 5, 6, 7], by_count), [(3, 3), (7, 4)]);
         assert_eq!(cut(&[1, 2, 4, 5, 16], Flush::ByClock), [(10, 4), (20, 1)]);
-        assert_eq!(cut(&[1, 2, 3, 4, 5, 16], Flush::ByClock), [(10, 5), (20, 1)]);
+        assert_eq!(
+            cut(&[1, 2, 3, 4, 5, 16], Flush::ByClock),
+            [(10, 5), (20, 1)]
+        );
     }
 
     #[test]
     fn no_row_is_kept_for_longer_than_the_delay() {
-        assert_eq!(cut(&[1, 12, 40], Flush::ByCount { held: 0 }), [(11, 1), (22, 1), (50, 1)]);
-        assert_eq!(cut(&[9, 10, 20], Flush::ByClock), [(10, 1), (20, 1), (30, 1)]);
+        assert_eq!(
+            cut(&[1, 12, 40], Flush::ByCount { held: 0 }),
+            [(11, 1), (22, 1), (50, 1)]
+        );
+        assert_eq!(
+            cut(&[9, 10, 20], Flush::ByClock),
+            [(10, 1), (20, 1), (30, 1)]
+        );
     }
 }

@@ -13,7 +13,10 @@ pub struct Deadline {
 
 impl Deadline {
     pub fn new(end: Instant, stop: &Stop) -> Self {
-        Deadline { end, stop: stop.clone() }
+        Deadline {
+            end,
+            stop: stop.clone(),
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -37,6 +40,9 @@ impl Deadline {
     /// The deadline of something that has this part of the time that is left.
     #[must_use]
     pub fn part(&self, part: f64) -> Self {
-        Deadline { end: Instant::now() + self.left().mul_f64(part), stop: self.stop.clone() }
+        Deadline {
+            end: Instant::now() + self.left().mul_f64(part),
+            stop: self.stop.clone(),
+        }
     }
 }

@@ -24,7 +24,13 @@ impl Edit {
             Edit::AddMany(copies) => vec![way.added(name, &vec![row.clone(); *copies])],
             Edit::Replace(others) => {
                 let other = |(what, values): &(&str, Vec<Option<f64>>)| {
-                    (format!("{name} becomes {what}"), Row { values: values.clone(), ..row.clone() })
+                    (
+                        format!("{name} becomes {what}"),
+                        Row {
+                            values: values.clone(),
+                            ..row.clone()
+                        },
+                    )
                 };
                 way.replaced(row, others.iter().map(other))
             }

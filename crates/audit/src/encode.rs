@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Float64Array, Int32Array, Int64Array,
-    LargeBinaryArray, NullArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Float64Array, Int32Array,
+    Int64Array, LargeBinaryArray, NullArray, RecordBatch, RecordBatchOptions,
+    TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_ipc::writer::StreamWriter;
@@ -27,12 +28,22 @@ const LONGEST_NAME: usize = 64;
 ///
 /// If Arrow cannot write it.
 pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, ArrowError> {
-    let encoded = message.batches.iter().map(|rows| batch(rows, columns, message));
+    let encoded = message
+        .batches
+        .iter()
+        .map(|rows| batch(rows, columns, message));
     let encoded = encoded.collect::<Result<Vec<_>, _>>()?;
-    let Some(first) = encoded.first() else { return Ok(Vec::new()) };
+    let Some(first) = encoded.first() else {
+        return Ok(Vec::new());
+    };
     // Text is declared as text, as producers do, also where it is not valid.
     let said = |field: &Field| field.clone().with_data_type(as_text(field.data_type()));
-    let fields: Vec<Field> = first.schema().fields().iter().map(|field| said(field)).collect();
+    let fields: Vec<Field> = first
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| said(field))
+        .collect();
     let mut writer = StreamWriter::try_new(Vec::new(), &Schema::new(fields))?;
     for batch in &encoded {
         writer.write(batch)?;
@@ -42,31 +53,58 @@ pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, Ar
 
 fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBatch, ArrowError> {
     let nulls = |is_there: &dyn Fn(&Row) -> bool| NullBuffer::from_iter(rows.iter().map(is_there));
-    let times = rows.iter().map(|row| row.time.unwrap_or(message.stamp).micros()).collect();
+    let times = rows
+        .iter()
+        .map(|row| row.time.unwrap_or(message.stamp).micros())
+        .collect();
     let times = TimestampMicrosecondArray::try_new(times, Some(nulls(&|row| row.time.is_some())))?;
-    let mut named: Vec<(&String, ArrayRef)> =
-        vec![(&columns.time, typed(message, |row| row.time.is_some(), Arc::new(times.with_timezone("UTC"))))];
+    let mut named: Vec<(&String, ArrayRef)> = vec![(
+        &columns.time,
+        typed(
+            message,
+            |row| row.time.is_some(),
+            Arc::new(times.with_timezone("UTC")),
+        ),
+    )];
     if let Some(name) = &columns.key {
         let keys = texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
         named.push((name, typed(message, |row| row.key.is_some(), keys)));
     }
-    let unit = |name: &[u8]| if columns.unit_type == Some(IdType::Integer) { number(name) } else { name.to_vec() };
+    let unit = |name: &[u8]| {
+        if columns.unit_type == Some(IdType::Integer) {
+            number(name)
+        } else {
+            name.to_vec()
+        }
+    };
     if let Some(name) = &columns.unit {
-        let units: Vec<Option<Vec<u8>>> = rows.iter().map(|row| row.unit.as_deref().map(unit)).collect();
+        let units: Vec<Option<Vec<u8>>> = rows
+            .iter()
+            .map(|row| row.unit.as_deref().map(unit))
+            .collect();
         let units = texts(units.iter().map(Option::as_deref), message.texts)?;
         named.push((name, typed(message, |row| row.unit.is_some(), units)));
     }
     for (at, name) in columns.values.iter().enumerate() {
         let is_there = |row: &Row| value(row, at).is_some();
-        let values = rows.iter().map(|row| value(row, at).unwrap_or(UNDER_A_NULL)).collect();
+        let values = rows
+            .iter()
+            .map(|row| value(row, at).unwrap_or(UNDER_A_NULL))
+            .collect();
         let floats = Float64Array::try_new(values, Some(nulls(&is_there)))?;
-        let numbers: ArrayRef = if is_whole(message, at) { Arc::new(integers(&floats)) } else { Arc::new(floats) };
+        let numbers: ArrayRef = if is_whole(message, at) {
+            Arc::new(integers(&floats))
+        } else {
+            Arc::new(floats)
+        };
         named.push((name, typed(message, is_there, numbers)));
     }
     // One column can have two parts to play.
     let mut seen = BTreeSet::new();
     named.retain(|(name, _)| seen.insert(name.as_str()));
-    let field = |(name, array): &(&String, ArrayRef)| Field::new(name.as_str(), array.data_type().clone(), true);
+    let field = |(name, array): &(&String, ArrayRef)| {
+        Field::new(name.as_str(), array.data_type().clone(), true)
+    };
     let schema = Schema::new(named.iter().map(field).collect::<Vec<_>>());
     let arrays = named.into_iter().map(|(_, array)| array).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -78,9 +116,9 @@ fn number(name: &[u8]) -> Vec<u8> {
     if !(1..LONGEST_NAME).contains(&name.len()) || !name.is_ascii() {
         return name.to_vec();
     }
-    let digest = name
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let digest = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     digest.to_string().into_bytes()
 }
 
@@ -91,7 +129,11 @@ fn value(row: &Row, column: usize) -> Option<f64> {
 /// `array`, or one without a type, where types are inferred and no row of the message has anything in this column.
 fn typed(message: &Message, is_there: impl Fn(&Row) -> bool, array: ArrayRef) -> ArrayRef {
     let has_type = message.types == Types::Declared || message.rows().any(is_there);
-    if has_type { array } else { Arc::new(NullArray::new(array.len())) }
+    if has_type {
+        array
+    } else {
+        Arc::new(NullArray::new(array.len()))
+    }
 }
 
 /// Whether the types of the message are inferred and this column of values is one of integers.
@@ -104,22 +146,40 @@ fn is_whole(message: &Message, column: usize) -> bool {
         Types::Inferred => true,
         Types::InferredByPandas => !has_null,
     };
-    is_inferred && message.rows().filter_map(|row| value(row, column)).all(is_integer)
+    is_inferred
+        && message
+            .rows()
+            .filter_map(|row| value(row, column))
+            .all(is_integer)
 }
 
 fn integers(floats: &Float64Array) -> Int64Array {
-    floats.iter().map(|value| value.map(|value| value as i64)).collect()
+    floats
+        .iter()
+        .map(|value| value.map(|value| value as i64))
+        .collect()
 }
 
-fn texts<'a>(rows: impl Iterator<Item = Option<&'a [u8]>>, form: Texts) -> Result<ArrayRef, ArrowError> {
+fn texts<'a>(
+    rows: impl Iterator<Item = Option<&'a [u8]>>,
+    form: Texts,
+) -> Result<ArrayRef, ArrowError> {
     Ok(match form {
         Texts::Plain => Arc::new(rows.collect::<BinaryArray>()),
         Texts::Large => Arc::new(rows.collect::<LargeBinaryArray>()),
         Texts::Views => Arc::new(rows.collect::<BinaryViewArray>()),
         Texts::Dictionary => {
             let rows: Vec<Option<&[u8]>> = rows.collect();
-            let values: Vec<&[u8]> = rows.iter().copied().flatten().collect::<BTreeSet<_>>().into_iter().collect();
-            let place = |row: &Option<&[u8]>| row.and_then(|row| i32::try_from(values.binary_search(&row).ok()?).ok());
+            let values: Vec<&[u8]> = rows
+                .iter()
+                .copied()
+                .flatten()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect();
+            let place = |row: &Option<&[u8]>| {
+                row.and_then(|row| i32::try_from(values.binary_search(&row).ok()?).ok())
+            };
             let indices: Int32Array = rows.iter().map(place).collect();
             let values = Arc::new(BinaryArray::from_iter_values(&values));
             Arc::new(DictionaryArray::<Int32Type>::try_new(indices, values)?)
@@ -132,7 +192,9 @@ fn as_text(kind: &DataType) -> DataType {
         DataType::Binary => DataType::Utf8,
         DataType::LargeBinary => DataType::LargeUtf8,
         DataType::BinaryView => DataType::Utf8View,
-        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(as_text(values))),
+        DataType::Dictionary(key, values) => {
+            DataType::Dictionary(key.clone(), Box::new(as_text(values)))
+        }
         other => other.clone(),
     }
 }

@@ -28,20 +28,49 @@ pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pa
 }
 
 fn at_each(ways: Vec<Way<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
-    ways.iter().flat_map(|way| edit.pairs(way, PLAIN, plain)).collect()
+    ways.iter()
+        .flat_map(|way| edit.pairs(way, PLAIN, plain))
+        .collect()
 }
 
 /// A row that decides, by what it has or lacks, which types the columns of its message have.
 fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     let lacking = [
         (PLAIN, plain.clone()),
-        ("a row without values", Row { values: vec![None; plain.values.len()], ..plain.clone() }),
-        ("a row without a key", Row { key: None, ..plain.clone() }),
-        ("a row without a unit", Row { unit: None, ..plain.clone() }),
-        ("a row without a time", Row { time: None, ..plain.clone() }),
+        (
+            "a row without values",
+            Row {
+                values: vec![None; plain.values.len()],
+                ..plain.clone()
+            },
+        ),
+        (
+            "a row without a key",
+            Row {
+                key: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "a row without a unit",
+            Row {
+                unit: None,
+                ..plain.clone()
+            },
+        ),
+        (
+            "a row without a time",
+            Row {
+                time: None,
+                ..plain.clone()
+            },
+        ),
     ];
     let ways = way::types(stage);
-    lacking.iter().flat_map(|(name, row)| ways.iter().flat_map(|way| edit.pairs(way, name, row))).collect()
+    lacking
+        .iter()
+        .flat_map(|(name, row)| ways.iter().flat_map(|way| edit.pairs(way, name, row)))
+        .collect()
 }
 
 /// Event times of every kind, each beside others and in a message of its own.
@@ -63,18 +92,34 @@ fn ahead(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     let stamp = stage.late(stage.full()).minus(TICK);
     let time = match stage.subject.stamps {
         Stamps::None => Stage::time(stage.empty(), 0.9),
-        Stamps::Broker { .. } | Stamps::Producers => stamp.plus(stage.subject.plan.rules.max_future_skew),
+        Stamps::Broker { .. } | Stamps::Producers => {
+            stamp.plus(stage.subject.plan.rules.max_future_skew)
+        }
     };
     let way = Way::messages("just before late ones of others", stage, &[0, 1], stamp);
-    edit.pairs(&way, "as far ahead as allowed", &Row { time: Some(time), ..plain.clone() })
+    edit.pairs(
+        &way,
+        "as far ahead as allowed",
+        &Row {
+            time: Some(time),
+            ..plain.clone()
+        },
+    )
 }
 
 /// In every form in which text can be written: a plain row, and in several batches rows whose texts are odd.
 fn forms(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     const ODD: [&str; 4] = ["null", "empty", "not text", "64 KiB"];
     let [several, one] = [24, 1].map(|batches| way::forms(stage, plain, batches));
-    let mut pairs: Vec<Pair> = several.iter().chain(&one).flat_map(|way| edit.pairs(way, PLAIN, plain)).collect();
-    for (name, row) in texts(stage, plain).iter().filter(|(name, _)| ODD.iter().any(|kind| name.contains(kind))) {
+    let mut pairs: Vec<Pair> = several
+        .iter()
+        .chain(&one)
+        .flat_map(|way| edit.pairs(way, PLAIN, plain))
+        .collect();
+    for (name, row) in texts(stage, plain)
+        .iter()
+        .filter(|(name, _)| ODD.iter().any(|kind| name.contains(kind)))
+    {
         pairs.extend(several.iter().flat_map(|way| edit.pairs(way, name, row)));
     }
     pairs
@@ -95,5 +140,8 @@ pub(super) fn texts(stage: &Stage<'_>, row: &Row) -> Vec<(String, Row)> {
 /// The row so many ticks later, so that the order of several is plain.
 pub(super) fn later(row: &Row, ticks: usize) -> Row {
     let later = |time: Timestamp| time.plus(TICK * u32::try_from(ticks).unwrap_or(u32::MAX));
-    Row { time: row.time.map(later), ..row.clone() }
+    Row {
+        time: row.time.map(later),
+        ..row.clone()
+    }
 }

@@ -29,7 +29,11 @@ pub enum Verdict {
 
 impl Verdict {
     pub fn of(is_right: bool) -> Self {
-        if is_right { Verdict::Passed } else { Verdict::Failed }
+        if is_right {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        }
     }
 }
 
@@ -48,7 +52,11 @@ pub(super) fn fails_at(wanted: f64, distance: impl Fn(f64) -> f64) -> Option<f64
     }
     for _ in 0..24 {
         let middle = f64::midpoint(fails, passes);
-        if distance(middle) >= wanted { fails = middle } else { passes = middle }
+        if distance(middle) >= wanted {
+            fails = middle
+        } else {
+            passes = middle
+        }
     }
     Some(fails)
 }

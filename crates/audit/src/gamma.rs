@@ -53,7 +53,10 @@ mod tests {
         for x in [0.01, 0.3, 1.0, 2.0, 5.0, 30.0] {
             let f = |shape| probability_up_to(shape, x);
             assert!((f(1.0) - (1.0 - (-x).exp())).abs() < 1e-12, "{x}");
-            assert!((f(3.0) - (1.0 - (-x).exp() * (1.0 + x + x * x / 2.0))).abs() < 1e-12, "{x}");
+            assert!(
+                (f(3.0) - (1.0 - (-x).exp() * (1.0 + x + x * x / 2.0))).abs() < 1e-12,
+                "{x}"
+            );
             // Half a chi squared variate of one degree.
             assert!((f(0.5) - (1.0 - libm::erfc(x.sqrt()))).abs() < 1e-12, "{x}");
         }
@@ -61,8 +64,14 @@ mod tests {
         let shape = 1e6;
         let deviation = 1e3;
         for (z, normal) in [(-2.0, 0.022_750_1), (0.0, 0.5), (1.0, 0.841_344_7)] {
-            assert!((probability_up_to(shape, shape + z * deviation) - normal).abs() < 5e-4, "{z}");
+            assert!(
+                (probability_up_to(shape, shape + z * deviation) - normal).abs() < 5e-4,
+                "{z}"
+            );
         }
-        assert_eq!((probability_up_to(2.0, -1.0), probability_up_to(2.0, 1e9)), (0.0, 1.0));
+        assert_eq!(
+            (probability_up_to(2.0, -1.0), probability_up_to(2.0, 1e9)),
+            (0.0, 1.0)
+        );
     }
 }

@@ -20,7 +20,10 @@ impl Law {
     ///
     /// Its law is the Gamma law of [`Law::shape`]: the density `exp(-||z||)` of `N` values has spheres of area proportional to
     /// `r^(N-1)`, whatever the norm, and half a sum of `N` squares of normal variates is half a chi squared variate.
-    #[expect(clippy::cast_precision_loss, reason = "noise is compared to many fewer digits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "noise is compared to many fewer digits"
+    )]
     pub fn size(&self, noise: &[i128]) -> f64 {
         match self.noise {
             NoiseDistribution::DiscreteLaplace => one(noise) as f64 / self.scale,
@@ -54,10 +57,19 @@ impl Law {
     )]
     pub fn loss(&self, noise: &[i128], change: &[i128]) -> f64 {
         let moved = || noise.iter().zip(change).map(|(z, d)| z.saturating_add(*d));
-        let across = || noise.iter().zip(change).map(|(z, d)| *d as f64 * (2.0 * *z as f64 + *d as f64)).sum::<f64>();
+        let across = || {
+            noise
+                .iter()
+                .zip(change)
+                .map(|(z, d)| *d as f64 * (2.0 * *z as f64 + *d as f64))
+                .sum::<f64>()
+        };
         match self.noise {
             NoiseDistribution::DiscreteLaplace => {
-                let differences = noise.iter().zip(moved()).map(|(z, to)| to.saturating_abs() - z.saturating_abs());
+                let differences = noise
+                    .iter()
+                    .zip(moved())
+                    .map(|(z, to)| to.saturating_abs() - z.saturating_abs());
                 differences.fold(0_i128, i128::saturating_add) as f64 / self.scale
             }
             NoiseDistribution::DiscreteCube => {
@@ -67,7 +79,11 @@ impl Law {
             NoiseDistribution::Ball => {
                 let to = moved().map(|z| z as f64 * z as f64).sum::<f64>().sqrt();
                 let both = to + square(noise).sqrt();
-                if both > 0.0 { across() / both / self.scale } else { 0.0 }
+                if both > 0.0 {
+                    across() / both / self.scale
+                } else {
+                    0.0
+                }
             }
             NoiseDistribution::DiscreteGaussian => across() / (2.0 * self.scale * self.scale),
         }
@@ -79,17 +95,25 @@ impl Law {
         match self.noise {
             NoiseDistribution::DiscreteLaplace => one(change) as f64 / self.scale,
             NoiseDistribution::DiscreteCube => sup(change) as f64 / self.scale,
-            NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => square(change).sqrt() / self.scale,
+            NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => {
+                square(change).sqrt() / self.scale
+            }
         }
     }
 
     /// A draw of the law on the reals, rounded: public, and independent of the exact samplers.
     pub(super) fn simulated(&self, rng: &mut ChaCha12Rng) -> Vec<i128> {
-        unit_noise(self.noise, self.values, rng).into_iter().map(|z| (z * self.scale).round() as i128).collect()
+        unit_noise(self.noise, self.values, rng)
+            .into_iter()
+            .map(|z| (z * self.scale).round() as i128)
+            .collect()
     }
 
     /// What of one value is looked at: its size over the scale; of the ball its part of the length.
-    #[expect(clippy::cast_precision_loss, reason = "noise is compared to many fewer digits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "noise is compared to many fewer digits"
+    )]
     pub(super) fn of_value(&self, noise: &[i128], at: usize) -> f64 {
         let value = noise.get(at).map_or(0.0, |z| z.unsigned_abs() as f64);
         match self.noise {
@@ -149,16 +173,25 @@ fn cosine_up_to(n: f64, x: f64) -> f64 {
 }
 
 fn one(values: &[i128]) -> u128 {
-    values.iter().fold(0, |sum: u128, value| sum.saturating_add(value.unsigned_abs()))
+    values.iter().fold(0, |sum: u128, value| {
+        sum.saturating_add(value.unsigned_abs())
+    })
 }
 
 fn sup(values: &[i128]) -> u128 {
-    values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0)
+    values
+        .iter()
+        .map(|value| value.unsigned_abs())
+        .max()
+        .unwrap_or(0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "compared to many fewer digits")]
 fn square(values: &[i128]) -> f64 {
-    values.iter().map(|value| *value as f64 * *value as f64).sum()
+    values
+        .iter()
+        .map(|value| *value as f64 * *value as f64)
+        .sum()
 }
 
 #[cfg(test)]
@@ -178,18 +211,34 @@ mod tests {
     #[test]
     fn sizes_and_values_have_the_laws_that_are_claimed() {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
-        for (noise, values) in ALL.into_iter().flat_map(|noise| [2, 3, 40].map(|values| (noise, values))) {
-            let law = Law { noise, scale: 1e9, values };
+        for (noise, values) in ALL
+            .into_iter()
+            .flat_map(|noise| [2, 3, 40].map(|values| (noise, values)))
+        {
+            let law = Law {
+                noise,
+                scale: 1e9,
+                values,
+            };
             let draws: Vec<Vec<i128>> = (0..20_000).map(|_| law.simulated(&mut rng)).collect();
             let furthest = |of: &dyn Fn(&[i128]) -> f64, up_to: &dyn Fn(f64) -> f64| {
                 let mut found: Vec<f64> = draws.iter().map(|draw| of(draw)).collect();
                 found.sort_by(f64::total_cmp);
                 let n = found.len() as f64;
-                found.iter().enumerate().map(|(i, x)| (i as f64 / n - up_to(*x)).abs()).fold(0.0, f64::max)
+                found
+                    .iter()
+                    .enumerate()
+                    .map(|(i, x)| (i as f64 / n - up_to(*x)).abs())
+                    .fold(0.0, f64::max)
             };
-            let size = furthest(&|draw| law.size(draw), &|x| probability_up_to(law.shape(), x));
+            let size = furthest(&|draw| law.size(draw), &|x| {
+                probability_up_to(law.shape(), x)
+            });
             let value = furthest(&|draw| law.of_value(draw, 1), &|x| law.value_up_to(x));
-            assert!(size < 0.017 && value < 0.017, "{noise} {values}: {size} {value}");
+            assert!(
+                size < 0.017 && value < 0.017,
+                "{noise} {values}: {size} {value}"
+            );
         }
     }
 
@@ -197,7 +246,11 @@ mod tests {
     fn a_loss_is_the_difference_of_two_sizes() {
         let mut rng = ChaCha12Rng::seed_from_u64(2);
         for noise in ALL {
-            let law = Law { noise, scale: 1e6, values: 5 };
+            let law = Law {
+                noise,
+                scale: 1e6,
+                values: 5,
+            };
             let change = [300_000, -200_000, 0, 1_000_000, 7];
             for _ in 0..100 {
                 let drawn = law.simulated(&mut rng);
@@ -206,7 +259,10 @@ mod tests {
                 let plain = law.size(&moved) - law.size(&drawn);
                 assert!((loss - plain).abs() < 1e-9, "{noise}: {loss} {plain}");
                 let pure = noise.is_pure();
-                assert!(!pure || loss.abs() <= law.distance(&change) * (1.0 + 1e-12), "{noise}: {loss}");
+                assert!(
+                    !pure || loss.abs() <= law.distance(&change) * (1.0 + 1e-12),
+                    "{noise}: {loss}"
+                );
             }
         }
     }

@@ -17,8 +17,16 @@ pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// What writes here.
     pub fn dispatch(&self) -> Dispatch {
-        let lines = tracing_subscriber::fmt().with_max_level(Level::INFO).without_time().json();
-        Dispatch::new(lines.with_writer(self.clone()).finish().with(filter_fn(is_compared)))
+        let lines = tracing_subscriber::fmt()
+            .with_max_level(Level::INFO)
+            .without_time()
+            .json();
+        Dispatch::new(
+            lines
+                .with_writer(self.clone())
+                .finish()
+                .with(filter_fn(is_compared)),
+        )
     }
 
     /// In the order of the alphabet: two threads write them.
@@ -39,7 +47,10 @@ fn is_compared(about: &Metadata<'_>) -> bool {
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -73,9 +84,19 @@ mod tests {
             debug!("not of the default level");
             error!("catching up has failed");
         });
-        let words = ["catching up has failed", "caught up with 3", "3 records are early", "3 records are late"];
+        let words = [
+            "catching up has failed",
+            "caught up with 3",
+            "3 records are early",
+            "3 records are late",
+        ];
         let lines = log.lines();
         assert_eq!(lines.len(), words.len(), "{lines:?}");
-        assert!(words.iter().all(|words| lines.iter().any(|line| line.contains(words))), "{lines:?}");
+        assert!(
+            words
+                .iter()
+                .all(|words| lines.iter().any(|line| line.contains(words))),
+            "{lines:?}"
+        );
     }
 }

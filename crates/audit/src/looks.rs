@@ -13,7 +13,11 @@ pub struct Looks {
 impl Looks {
     /// With probability `alarm` of a false alarm; the first look after `first` runs.
     pub fn new(alarm: f64, first: u64) -> Self {
-        Looks { alarm, number: 1, runs: first }
+        Looks {
+            alarm,
+            number: 1,
+            runs: first,
+        }
     }
 
     /// How many runs there are at this look.
@@ -23,7 +27,11 @@ impl Looks {
 
     /// The look after this one.
     pub fn next(self) -> Self {
-        Looks { number: self.number + 1, runs: self.runs + self.runs.div_ceil(4), ..self }
+        Looks {
+            number: self.number + 1,
+            runs: self.runs + self.runs.div_ceil(4),
+            ..self
+        }
     }
 
     /// An empirical distribution function of `n` independent draws is nowhere further from the true one: by the inequality of

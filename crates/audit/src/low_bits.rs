@@ -19,7 +19,9 @@ pub(super) fn of(value: i128) -> f64 {
 
 /// What a tally of even bits has.
 pub(super) fn even() -> Vec<f64> {
-    (1..=u8::MAX).map(|count| f64::from(count) / 256.0).collect()
+    (1..=u8::MAX)
+        .map(|count| f64::from(count) / 256.0)
+        .collect()
 }
 
 /// Whether noise of this scale has even bits.
@@ -52,11 +54,17 @@ mod tests {
             let noise = Mechanism::calibrated(law, Sensitivity(1 << 18), 4, price).unwrap();
             assert!(are_even(noise.scale().units() as f64));
             let mut generator = Generator::frozen([7; 32]);
-            let mut draw = || noise.release(&Exact::new(vec![0; 4]), &mut generator).values()[1];
+            let mut draw = || {
+                noise
+                    .release(&Exact::new(vec![0; 4]), &mut generator)
+                    .values()[1]
+            };
             let draws: Vec<i128> = (0..DRAWS).map(|_| draw()).collect();
             let off = |step: i128| {
                 let mut seen = tally();
-                draws.iter().for_each(|z| seen.add(of(z.div_euclid(step) * step)));
+                draws
+                    .iter()
+                    .for_each(|z| seen.add(of(z.div_euclid(step) * step)));
                 seen.distance(&even())
             };
             // By chance less than 2.3 / sqrt(draws), but for a probability of 10^-4.

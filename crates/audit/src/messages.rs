@@ -54,7 +54,13 @@ pub enum Texts {
 impl Message {
     /// One batch of rows, plainly encoded.
     pub fn of(partition: i32, stamp: Timestamp, rows: Vec<Row>) -> Self {
-        Message { partition, stamp, batches: vec![rows], texts: Texts::Plain, types: Types::Declared }
+        Message {
+            partition,
+            stamp,
+            batches: vec![rows],
+            texts: Texts::Plain,
+            types: Types::Declared,
+        }
     }
 
     /// Its rows, of all batches.

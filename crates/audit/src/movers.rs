@@ -30,14 +30,21 @@ impl Context<'_> {
             .map(|place| (size(variant, &[(&self.with(Some(&place)), &before)]), place))
             .collect();
         tried.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        tried.into_iter().take(most).map(|(_, place)| place).collect()
+        tried
+            .into_iter()
+            .take(most)
+            .map(|(_, place)| place)
+            .collect()
     }
 
     /// The `most` pairs of records that change the values most when one takes the place of the other.
     pub fn replaced(&self, most: usize) -> Vec<[Values; 2]> {
         let variant = self.release.variants.first();
-        let tried: Vec<(Exact, Values)> =
-            self.places().into_iter().map(|place| (self.with(Some(&place)), place)).collect();
+        let tried: Vec<(Exact, Values)> = self
+            .places()
+            .into_iter()
+            .map(|place| (self.with(Some(&place)), place))
+            .collect();
         let mut pairs = Vec::new();
         for (at, (one, from)) in tried.iter().enumerate() {
             for (other, to) in tried.iter().skip(at + 1) {
@@ -45,21 +52,37 @@ impl Context<'_> {
             }
         }
         pairs.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        pairs.into_iter().take(most).map(|(_, pair)| pair.map(Clone::clone)).collect()
+        pairs
+            .into_iter()
+            .take(most)
+            .map(|(_, pair)| pair.map(Clone::clone))
+            .collect()
     }
 
     /// The values with one record more.
     fn with(&self, more: Option<&Values>) -> Exact {
         let ReleaseVariant { target, .. } = self.release.variants.first();
         let spec = target.accumulator();
-        let all = self.others.iter().chain(more).filter_map(|values| self.record(&spec, values));
-        let most = if let AccumulatorSpec::Records { most } = spec { most as usize } else { usize::MAX };
+        let all = self
+            .others
+            .iter()
+            .chain(more)
+            .filter_map(|values| self.record(&spec, values));
+        let most = if let AccumulatorSpec::Records { most } = spec {
+            most as usize
+        } else {
+            usize::MAX
+        };
         target.evaluate(&spec.filled(all.take(most)))
     }
 
     fn record(&self, spec: &AccumulatorSpec, values: &Values) -> Option<Record> {
         let axes = &self.release.form.axes;
-        let x = axes.iter().zip(values).map(|(axis, value)| axis.unit(*value)).collect::<Option<Vec<f64>>>()?;
+        let x = axes
+            .iter()
+            .zip(values)
+            .map(|(axis, value)| axis.unit(*value))
+            .collect::<Option<Vec<f64>>>()?;
         let label = match (&self.release.form.label, values.get(axes.len())) {
             (Some(label), Some(value)) => label.of(*value)?,
             _ => 0.0,
@@ -74,12 +97,18 @@ impl Context<'_> {
         let parts = parts(shape.degree, axes.len());
         let mut all: Vec<Values> = vec![Vec::new()];
         for axis in axes {
-            all = product(&all, &parts.iter().map(|part| at(axis, *part)).collect::<Vec<_>>());
+            all = product(
+                &all,
+                &parts.iter().map(|part| at(axis, *part)).collect::<Vec<_>>(),
+            );
         }
         if let Some(label) = &self.release.form.label {
             all = product(&all, &labels(label));
         }
-        let is_sum = !matches!(self.release.form.accumulator, AccumulatorSpec::Records { .. });
+        let is_sum = !matches!(
+            self.release.form.accumulator,
+            AccumulatorSpec::Records { .. }
+        );
         let tried = if is_sum { TRIED[0] } else { TRIED[1] };
         // Spread over all of them.
         let step = all.len().div_ceil(tried).max(1);
@@ -94,8 +123,14 @@ fn parts(degree: u32, axes: usize) -> Vec<f64> {
     let of_lattice = |at: u32| f64::from(at) / lattice;
     let mut parts = vec![0.0, 1.0, 0.5];
     match axes {
-        1 => parts.extend((0..=degree.min(40)).flat_map(|at| [of_lattice(at), of_lattice(at) + 0.5 / lattice])),
-        2 => parts.extend([0.25, of_lattice(degree / 2), of_lattice(degree / 3) + 0.5 / lattice]),
+        1 => parts.extend(
+            (0..=degree.min(40)).flat_map(|at| [of_lattice(at), of_lattice(at) + 0.5 / lattice]),
+        ),
+        2 => parts.extend([
+            0.25,
+            of_lattice(degree / 2),
+            of_lattice(degree / 3) + 0.5 / lattice,
+        ]),
         _ => {}
     }
     parts.retain(|part| *part <= 1.0);
@@ -121,7 +156,9 @@ pub(super) fn labels(label: &Label) -> Vec<f64> {
 fn product(all: &[Values], more: &[f64]) -> Vec<Values> {
     let with = |values: &Values| {
         let values = values.clone();
-        more.iter().map(move |value| values.iter().copied().chain([*value]).collect::<Values>()).collect::<Vec<_>>()
+        more.iter()
+            .map(move |value| values.iter().copied().chain([*value]).collect::<Values>())
+            .collect::<Vec<_>>()
     };
     all.iter().flat_map(with).collect()
 }

@@ -50,10 +50,18 @@ pub(super) fn keys(row: &Row) -> Vec<(String, Row)> {
         ("key that is not text", Some(NOT_TEXT.into())),
     ];
     if let Some(key) = &row.key {
-        all.push(("key with a byte more", Some([key, b"\0".as_slice()].concat().into())));
-        all.push(("key with a byte less", Some(key.get(1..).unwrap_or_default().into())));
+        all.push((
+            "key with a byte more",
+            Some([key, b"\0".as_slice()].concat().into()),
+        ));
+        all.push((
+            "key with a byte less",
+            Some(key.get(1..).unwrap_or_default().into()),
+        ));
     }
-    all.into_iter().map(|(name, key)| (name.to_owned(), Row { key, ..row.clone() })).collect()
+    all.into_iter()
+        .map(|(name, key)| (name.to_owned(), Row { key, ..row.clone() }))
+        .collect()
 }
 
 /// The row with each odd unit, the longest first.
@@ -63,10 +71,26 @@ pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
         ("null unit", None),
         ("empty unit", Some([].into())),
         ("unit that is not text", Some(NOT_TEXT.into())),
-        ("unit as long as it may be", Some([b'u'; LONGEST_UNIT].into())),
-        ("unit a byte too long", Some([b'u'; LONGEST_UNIT + 1].into())),
+        (
+            "unit as long as it may be",
+            Some([b'u'; LONGEST_UNIT].into()),
+        ),
+        (
+            "unit a byte too long",
+            Some([b'u'; LONGEST_UNIT + 1].into()),
+        ),
     ];
-    all.into_iter().map(|(name, unit)| (name.to_owned(), Row { unit, ..row.clone() })).collect()
+    all.into_iter()
+        .map(|(name, unit)| {
+            (
+                name.to_owned(),
+                Row {
+                    unit,
+                    ..row.clone()
+                },
+            )
+        })
+        .collect()
 }
 
 /// The row at each odd event time; `stamp` is the message timestamp that it gets.
@@ -79,15 +103,37 @@ pub(super) fn times(row: &Row, stage: &Stage<'_>, stamp: Timestamp) -> Vec<(&'st
         ("no event time", None),
         ("the start of its window", Some(window.start)),
         ("the end of its window", Some(window.end)),
-        ("just before the end of its window", Some(window.end.minus(TICK))),
+        (
+            "just before the end of its window",
+            Some(window.end.minus(TICK)),
+        ),
         ("before the first window", Some(window.start.minus(TICK))),
         ("far in the past", Some(window.start.minus(year * 100))),
-        ("the first time there is", Some(Timestamp::from_micros(i64::MIN))),
-        ("the last time there is", Some(Timestamp::from_micros(i64::MAX))),
+        (
+            "the first time there is",
+            Some(Timestamp::from_micros(i64::MIN)),
+        ),
+        (
+            "the last time there is",
+            Some(Timestamp::from_micros(i64::MAX)),
+        ),
         ("as far ahead as allowed", Some(stamp.plus(skew))),
         ("a bit further ahead", Some(stamp.plus(skew).plus(TICK))),
         ("in the last window", Some(Stage::time(stage.empty(), 0.5))),
-        ("after the last window", Some(stage.subject.end().plus(TICK))),
+        (
+            "after the last window",
+            Some(stage.subject.end().plus(TICK)),
+        ),
     ];
-    all.into_iter().map(|(name, time)| (name, Row { time, ..row.clone() })).collect()
+    all.into_iter()
+        .map(|(name, time)| {
+            (
+                name,
+                Row {
+                    time,
+                    ..row.clone()
+                },
+            )
+        })
+        .collect()
 }

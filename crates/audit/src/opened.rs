@@ -13,5 +13,10 @@ pub(super) fn opened(exact: &Exact) -> Vec<i128> {
     let drawn = |exact: &Exact| mechanism.release(exact, &mut Generator::frozen([0; 32]));
     let noisy = drawn(exact);
     let noise = drawn(&Exact::new(vec![0; noisy.values().len()]));
-    noisy.values().iter().zip(noise.values()).map(|(noisy, noise)| noisy.saturating_sub(*noise)).collect()
+    noisy
+        .values()
+        .iter()
+        .zip(noise.values())
+        .map(|(noisy, noise)| noisy.saturating_sub(*noise))
+        .collect()
 }

@@ -41,7 +41,9 @@ impl Promise {
     /// That of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
     /// differential privacy that which holds whatever the records are.
     pub fn of(privacy: &Privacy) -> Self {
-        let implied = privacy.implies.map(|implied| (implied.epsilon.to_f64(), implied.delta.to_f64()));
+        let implied = privacy
+            .implies
+            .map(|implied| (implied.epsilon.to_f64(), implied.delta.to_f64()));
         Promise(match (&privacy.definition, privacy.price) {
             (Definition::Random(random), _) => vec![(random.epsilon_at_worst, 0.0)],
             (_, Price::Pure(epsilon)) => vec![(epsilon.to_f64(), 0.0)],
@@ -71,7 +73,13 @@ impl Promise {
     pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<Cost> {
         let is_pure = law.noise.is_pure();
         let distance = found.max(declared);
-        let cost = |of, found, promised| Some(Cost { of, found, promised });
+        let cost = |of, found, promised| {
+            Some(Cost {
+                of,
+                found,
+                promised,
+            })
+        };
         match (&privacy.definition, privacy.price) {
             (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
             (_, Price::Pure(epsilon)) if is_pure => cost("epsilon", distance, epsilon.to_f64()),
@@ -82,9 +90,11 @@ impl Promise {
                 (true, false) => None,
                 (false, _) => cost("delta", curve(distance, epsilon.to_f64()), delta.to_f64()),
             },
-            (_, Price::Concentrated(rho)) => {
-                cost("rho", rho_of(law, if is_pure { found } else { distance }), rho.to_f64())
-            }
+            (_, Price::Concentrated(rho)) => cost(
+                "rho",
+                rho_of(law, if is_pure { found } else { distance }),
+                rho.to_f64(),
+            ),
         }
     }
 
@@ -92,13 +102,21 @@ impl Promise {
     pub fn in_words(privacy: &Privacy) -> String {
         match (&privacy.definition, privacy.price, privacy.implies) {
             (Definition::Random(random), ..) => {
-                format!("epsilon {} whatever the records are", random.epsilon_at_worst)
+                format!(
+                    "epsilon {} whatever the records are",
+                    random.epsilon_at_worst
+                )
             }
             (_, Price::Pure(epsilon), _) => format!("epsilon {epsilon}"),
-            (_, Price::Approximate { epsilon, delta }, _) => format!("epsilon {epsilon}, delta {delta}"),
+            (_, Price::Approximate { epsilon, delta }, _) => {
+                format!("epsilon {epsilon}, delta {delta}")
+            }
             (_, Price::Concentrated(rho), _) => format!("rho {rho}"),
             (_, Price::Slots(_), Some(implied)) => {
-                format!("epsilon {}, delta {} of the whole plan", implied.epsilon, implied.delta)
+                format!(
+                    "epsilon {}, delta {} of the whole plan",
+                    implied.epsilon, implied.delta
+                )
             }
             (_, Price::Slots(_), None) => "a declared plan".to_owned(),
         }
@@ -113,7 +131,11 @@ fn rho_of(law: &Law, t: f64) -> f64 {
     match law.noise {
         NoiseDistribution::DiscreteGaussian => t * t / 2.0,
         NoiseDistribution::DiscreteLaplace => t + (-t).exp_m1(),
-        NoiseDistribution::Ball => of_any.min(if t <= values { t * t / (2.0 * values) } else { t - values / 2.0 }),
+        NoiseDistribution::Ball => of_any.min(if t <= values {
+            t * t / (2.0 * values)
+        } else {
+            t - values / 2.0
+        }),
         NoiseDistribution::DiscreteCube => of_any,
     }
 }
@@ -141,7 +163,10 @@ mod tests {
         let rho = Promise(concentrated(Rho::from_trillionths(500_000_000_000)));
         for (positives, gaussian) in [(0.05, 0.740), (0.158_655, 0.5), (0.5, 0.158_655)] {
             let least = rho.least(positives);
-            assert!(least <= gaussian && least > 0.4 * gaussian, "{positives}: {least}");
+            assert!(
+                least <= gaussian && least > 0.4 * gaussian,
+                "{positives}: {least}"
+            );
         }
     }
 }

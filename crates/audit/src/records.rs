@@ -14,14 +14,23 @@ use crate::odd;
 /// Rooms of pairs, each with its most telling one first.
 pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
     let beside = Way::beside(stage);
-    let movers = Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
+    let movers =
+        Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
     let mut rooms: Vec<Vec<Pair>> = movers
         .iter()
-        .map(|rows| rows.iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, name, row)).collect())
+        .map(|rows| {
+            rows.iter()
+                .flat_map(|(name, row)| Edit::Add.pairs(&beside, name, row))
+                .collect()
+        })
         .collect();
     for odd in [texts(stage, &plain), odd::values(&plain, &stage.ends)] {
-        rooms.push(odd.into_iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row)).collect());
+        rooms.push(
+            odd.into_iter()
+                .flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row))
+                .collect(),
+        );
     }
     rooms.extend(everywhere(stage, &Edit::Add, &plain));
     rooms.push(of_others(stage, &beside));
@@ -32,10 +41,15 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
 fn of_others(stage: &Stage<'_>, beside: &Way<'_>) -> Vec<Pair> {
     let full = stage.full();
     let mut pairs = Vec::new();
-    let here: Vec<&Row> = stage.rows().filter(|row| row.time.is_some_and(|time| full.contains(time))).collect();
-    for (name, row) in
-        [("the first", here.first()), ("a middle one", here.get(here.len() / 2)), ("the last", here.last())]
-    {
+    let here: Vec<&Row> = stage
+        .rows()
+        .filter(|row| row.time.is_some_and(|time| full.contains(time)))
+        .collect();
+    for (name, row) in [
+        ("the first", here.first()),
+        ("a middle one", here.get(here.len() / 2)),
+        ("the last", here.last()),
+    ] {
         let Some(row) = row else { continue };
         pairs.push(Pair {
             name: format!("{name} of others less"),

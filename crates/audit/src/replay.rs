@@ -30,29 +30,58 @@ pub fn replay(subject: &Subject<'_>, messages: &[Message], seed: u64) -> Result<
     let folder = scratch()?;
     let sent = |message: &Message| {
         let bytes = encode(message, subject.columns)?;
-        Ok::<_, Error>(Sent { partition: message.partition, stamp: message.stamp, bytes })
+        Ok::<_, Error>(Sent {
+            partition: message.partition,
+            stamp: message.stamp,
+            bytes,
+        })
     };
     let messages = messages.iter().map(sent).collect::<Result<Vec<_>, _>>()?;
     let log = Log::default();
-    tracing::dispatcher::with_default(&log.dispatch(), || observe(subject, messages, seed, folder.path()))
-        .map(|observed| Observed { log: log.lines(), ..observed })
+    tracing::dispatcher::with_default(&log.dispatch(), || {
+        observe(subject, messages, seed, folder.path())
+    })
+    .map(|observed| Observed {
+        log: log.lines(),
+        ..observed
+    })
 }
 
 /// A folder in memory where there is one: the ledger of a replay holds nothing that must last.
 fn scratch() -> std::io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()) } else { tempfile::tempdir() }
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir())
+    } else {
+        tempfile::tempdir()
+    }
 }
 
-fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path) -> Result<Observed, Error> {
+fn observe(
+    subject: &Subject<'_>,
+    messages: Vec<Sent>,
+    seed: u64,
+    folder: &Path,
+) -> Result<Observed, Error> {
     let evaluations = Notes::default();
     let mut plan = watch::watched(subject.plan, &evaluations);
     plan.rules.end = Some(subject.end());
-    let description = subject.plan.releases.first().map(|release| release.description());
-    let (pipeline, digest) =
-        description.map_or(("", ""), |about| (about.pipeline.as_str(), about.digests.configuration.as_str()));
+    let description = subject
+        .plan
+        .releases
+        .first()
+        .map(|release| release.description());
+    let (pipeline, digest) = description.map_or(("", ""), |about| {
+        (
+            about.pipeline.as_str(),
+            about.digests.configuration.as_str(),
+        )
+    });
     let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
-    let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
+    let params = ledger::Params {
+        path: folder.join("ledger"),
+        keep_published: Duration::from_secs(1),
+    };
     let asked = Arc::default();
     let windows = Notes::default();
     let words = Notes::default();
@@ -61,7 +90,12 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
     let claims = witness.claims.clone();
     let ended = Worker {
         plan: &plan,
-        readers: vec![Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked)))],
+        readers: vec![Box::new(Stream::new(
+            subject.columns,
+            subject.stamps,
+            messages,
+            Arc::clone(&asked),
+        ))],
         ledger: ledger(subject, &params)?,
         witness: Box::new(witness),
         sink: Box::new(Kept(published.clone())),
@@ -76,7 +110,9 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
                 window += 1;
                 let mut key = [0; 32];
                 let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
-                key.iter_mut().zip(numbers).for_each(|(key, byte)| *key = byte);
+                key.iter_mut()
+                    .zip(numbers)
+                    .for_each(|(key, byte)| *key = byte);
                 let words: Notes<u128> = words.clone();
                 Ok(Generator::replayed(key, move |used| words.push(used)))
             }
@@ -94,14 +130,23 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
     let drawn = windows.take().into_iter().zip(words.take());
     let asked = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Observed {
-        windows: drawn.map(|((evaluations, metrics), words)| Drawn { evaluations, words, metrics }).collect(),
+        windows: drawn
+            .map(|((evaluations, metrics), words)| Drawn {
+                evaluations,
+                words,
+                metrics,
+            })
+            .collect(),
         evaluations: evaluations.take(),
         published: published.take(),
         metrics: steady(&metrics),
         log: Vec::new(),
         rows: rows(&params)?,
         asked,
-        claimed: claims.take().last().map(|claim| (claim.head.sequence, claim.last_block_end)),
+        claimed: claims
+            .take()
+            .last()
+            .map(|claim| (claim.head.sequence, claim.last_block_end)),
         stopped,
     })
 }
@@ -113,14 +158,24 @@ fn steady(metrics: &Metrics) -> String {
 
 /// By the name of the metric: a label may have the same words.
 fn without_published(text: &str) -> String {
-    let name = |line: &str| line.split([' ', '{']).find(|word| word.starts_with("bernstream_")).map(str::to_owned);
-    let is_kept = |line: &&str| name(line).as_deref() != Some("bernstream_synopses_published_total");
+    let name = |line: &str| {
+        line.split([' ', '{'])
+            .find(|word| word.starts_with("bernstream_"))
+            .map(str::to_owned)
+    };
+    let is_kept =
+        |line: &&str| name(line).as_deref() != Some("bernstream_synopses_published_total");
     text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
 }
 
 fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Error> {
     let (plan, first) = (subject.plan, subject.plan.rules.grid.origin());
-    let panes = plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
+    let panes = plan
+        .releases
+        .iter()
+        .map(|release| release.form.panes)
+        .max()
+        .unwrap_or(1);
     let genesis = Genesis {
         ledger: "audit".to_owned(),
         created: first,
@@ -131,7 +186,11 @@ fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Erro
         input: "audit".to_owned(),
         witness: Memory::NAME.to_owned(),
         previous: None,
-        reach: plan.rules.grid.length().saturating_mul(panes.saturating_sub(1)),
+        reach: plan
+            .rules
+            .grid
+            .length()
+            .saturating_mul(panes.saturating_sub(1)),
         budget: None,
     };
     Ok(Ledger::create(params, genesis)?)

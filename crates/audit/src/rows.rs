@@ -26,7 +26,10 @@ fn plain(value: Value) -> Value {
         Value::Array(all) => all.into_iter().map(plain).collect(),
         Value::Object(all) => {
             let is_plain = |(name, _): &(String, Value)| !OF_RANDOM_TEXTS.contains(&name.as_str());
-            all.into_iter().filter(is_plain).map(|(name, value)| (name, plain(value))).collect()
+            all.into_iter()
+                .filter(is_plain)
+                .map(|(name, value)| (name, plain(value)))
+                .collect()
         }
         other => other,
     }

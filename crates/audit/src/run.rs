@@ -16,7 +16,12 @@ use super::subject::Subject;
 /// # Errors
 ///
 /// If a replay cannot be carried out; what it finds is in the report.
-pub fn run(subject: &Subject<'_>, pairs: &[Pair], seed: u64, mut go_on: impl FnMut() -> bool) -> Result<Report, Error> {
+pub fn run(
+    subject: &Subject<'_>,
+    pairs: &[Pair],
+    seed: u64,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<Report, Error> {
     let mut report = Report::default();
     // Of the streams without the unit, the one that most pairs share is kept, and the one that was replayed last.
     let shared = most_shared(pairs);
@@ -26,8 +31,11 @@ pub fn run(subject: &Subject<'_>, pairs: &[Pair], seed: u64, mut go_on: impl FnM
         if !go_on() {
             break;
         }
-        let known =
-            if shared.is_some_and(|shared| Arc::ptr_eq(shared, &pair.without)) { &mut common } else { &mut last };
+        let known = if shared.is_some_and(|shared| Arc::ptr_eq(shared, &pair.without)) {
+            &mut common
+        } else {
+            &mut last
+        };
         let without = match known.take() {
             Some((stream, without)) if Arc::ptr_eq(stream, &pair.without) => without,
             _ => replay(subject, &pair.without, seed)?,
@@ -45,7 +53,13 @@ type Known<'a> = (&'a Arc<Vec<Message>>, Observed);
 fn most_shared(pairs: &[Pair]) -> Option<&Arc<Vec<Message>>> {
     let mut counts: BTreeMap<*const Vec<Message>, (usize, &Arc<Vec<Message>>)> = BTreeMap::new();
     for pair in pairs {
-        counts.entry(Arc::as_ptr(&pair.without)).or_insert((0, &pair.without)).0 += 1;
+        counts
+            .entry(Arc::as_ptr(&pair.without))
+            .or_insert((0, &pair.without))
+            .0 += 1;
     }
-    counts.into_values().max_by_key(|(count, _)| *count).map(|(_, stream)| stream)
+    counts
+        .into_values()
+        .max_by_key(|(count, _)| *count)
+        .map(|(_, stream)| stream)
 }

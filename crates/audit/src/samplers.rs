@@ -66,17 +66,31 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
     for release in &plan.releases {
         let name = &release.description().release;
         let mut add = |of: String, mechanism: Mechanism, values: usize| {
-            let is_new = !all.iter().any(|known| (known.mechanism, known.values) == (mechanism, values));
+            let is_new = !all
+                .iter()
+                .any(|known| (known.mechanism, known.values) == (mechanism, values));
             if is_new {
-                all.push(Sampler { of, mechanism, values });
+                all.push(Sampler {
+                    of,
+                    mechanism,
+                    values,
+                });
             }
         };
         for variant in release.variants.iter() {
             match &release.series {
                 Some(noise) => {
-                    add(format!("the panes of {name}"), noise.series.noise(), variant.target.shape().values());
+                    add(
+                        format!("the panes of {name}"),
+                        noise.series.noise(),
+                        variant.target.shape().values(),
+                    );
                 }
-                None => add(name.clone(), variant.mechanism, variant.target.shape().values()),
+                None => add(
+                    name.clone(),
+                    variant.mechanism,
+                    variant.target.shape().values(),
+                ),
             }
             if let Some(order) = &variant.order {
                 add(
@@ -88,18 +102,31 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
         }
         if let Some(bandwidth) = &release.bandwidth {
             let counts = BINS * release.form.axes.len();
-            add(format!("the choice of bandwidths of {name}"), bandwidth.mechanism(), counts);
+            add(
+                format!("the choice of bandwidths of {name}"),
+                bandwidth.mechanism(),
+                counts,
+            );
         }
     }
     all
 }
 
 /// Draws until `deadline`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
-pub fn test(sampler: &Sampler, (seed, number): (u64, u64), alarm: f64, most: u64, deadline: &Deadline) -> Sampled {
+pub fn test(
+    sampler: &Sampler,
+    (seed, number): (u64, u64),
+    alarm: f64,
+    most: u64,
+    deadline: &Deadline,
+) -> Sampled {
     let law = sampler.law();
     let sizes = law.sizes();
     let values = law.values_of_one();
-    let of_size: Vec<f64> = sizes.iter().map(|x| probability_up_to(law.shape(), *x)).collect();
+    let of_size: Vec<f64> = sizes
+        .iter()
+        .map(|x| probability_up_to(law.shape(), *x))
+        .collect();
     let of_value: Vec<f64> = values.iter().map(|x| law.value_up_to(*x)).collect();
     let mut seen = Seen::new(sizes, values);
     let mut looks = Looks::new(alarm, 1_000);
@@ -147,11 +174,19 @@ struct Seen {
 
 impl Seen {
     fn new(sizes: Vec<f64>, values: Vec<f64>) -> Self {
-        Seen { sizes: Tally::new(sizes), values: Tally::new(values), signs: [(0, 0); 3], low: low_bits::tally() }
+        Seen {
+            sizes: Tally::new(sizes),
+            values: Tally::new(values),
+            signs: [(0, 0); 3],
+            low: low_bits::tally(),
+        }
     }
 
     fn empty(&self) -> Self {
-        Seen::new(self.sizes.thresholds().to_vec(), self.values.thresholds().to_vec())
+        Seen::new(
+            self.sizes.thresholds().to_vec(),
+            self.values.thresholds().to_vec(),
+        )
     }
 
     fn join(&mut self, other: &Seen) {
@@ -175,7 +210,11 @@ impl Sampler {
     #[expect(clippy::cast_precision_loss, reason = "compared to many fewer digits")]
     fn law(&self) -> Law {
         let scale = self.mechanism.scale().units() as f64;
-        Law { noise: self.mechanism.distribution(), scale, values: self.values }
+        Law {
+            noise: self.mechanism.distribution(),
+            scale,
+            values: self.values,
+        }
     }
 
     /// The draws of one generator.
@@ -188,12 +227,22 @@ impl Sampler {
             let noise = noise.values();
             seen.sizes.add(law.size(noise));
             // Values of one draw may depend on each other: of each draw one value, every place in turn.
-            let at = usize::try_from((block * OF_A_GENERATOR + draw) % self.values.max(1) as u64).unwrap_or(0);
+            let at = usize::try_from((block * OF_A_GENERATOR + draw) % self.values.max(1) as u64)
+                .unwrap_or(0);
             seen.values.add(law.of_value(noise, at));
-            seen.low.add(low_bits::of(noise.get(at).copied().unwrap_or(0)));
+            seen.low
+                .add(low_bits::of(noise.get(at).copied().unwrap_or(0)));
             let sign = |at: usize| noise.get(at).map_or(0, |z| z.signum());
             seen.sign(0, sign(at));
-            seen.sign(1, sign(at) * if self.values > 1 { sign((at + 1) % self.values) } else { 0 });
+            seen.sign(
+                1,
+                sign(at)
+                    * if self.values > 1 {
+                        sign((at + 1) % self.values)
+                    } else {
+                        0
+                    },
+            );
             let first = sign(0);
             seen.sign(2, first * before);
             before = first;
@@ -237,31 +286,59 @@ impl Sampler {
             })
         };
         // Half a square shrinks twice.
-        let power = if law.noise == NoiseDistribution::DiscreteGaussian { 0.5 } else { 1.0 };
+        let power = if law.noise == NoiseDistribution::DiscreteGaussian {
+            0.5
+        } else {
+            1.0
+        };
         let up_to = |x: f64| probability_up_to(law.shape(), x);
-        let by_size = scaled(seen.sizes.thresholds(), of_size, &up_to).map(|factor| factor.powf(power));
-        of_law("the size of a draw", rounding, seen.sizes.distance(of_size), by_size);
+        let by_size =
+            scaled(seen.sizes.thresholds(), of_size, &up_to).map(|factor| factor.powf(power));
+        of_law(
+            "the size of a draw",
+            rounding,
+            seen.sizes.distance(of_size),
+            by_size,
+        );
         if !of_value.is_empty() {
             let is_ball = law.noise == NoiseDistribution::Ball;
-            let what = if is_ball { "the direction of a draw" } else { "one value" };
+            let what = if is_ball {
+                "the direction of a draw"
+            } else {
+                "one value"
+            };
             let own = match law.noise {
                 NoiseDistribution::DiscreteLaplace => 0.0,
                 NoiseDistribution::DiscreteGaussian => 1.0 / (40.0 * law.scale * law.scale),
                 _ => rounding,
             };
             let up_to = |x: f64| law.value_up_to(x);
-            let by_value = (!is_ball).then(|| scaled(seen.values.thresholds(), of_value, &up_to)).flatten();
+            let by_value = (!is_ball)
+                .then(|| scaled(seen.values.thresholds(), of_value, &up_to))
+                .flatten();
             of_law(what, own, seen.values.distance(of_value), by_value);
         }
         if low_bits::are_even(law.scale) {
             let difference = seen.low.distance(&low_bits::even());
             let what = "the low bits of values".to_owned();
             let verdict = Verdict::of(difference <= band);
-            tests.push(Test { what, verdict, difference, allowed: band, draws, false_alarm: alarm, fails_at: None });
+            tests.push(Test {
+                what,
+                verdict,
+                difference,
+                allowed: band,
+                draws,
+                false_alarm: alarm,
+                fails_at: None,
+            });
         } else {
             untested.push("the low bits of values".to_owned());
         }
-        let kinds = ["the signs of values", "the signs of neighbouring values", "the signs of successive draws"];
+        let kinds = [
+            "the signs of values",
+            "the signs of neighbouring values",
+            "the signs of successive draws",
+        ];
         for (what, (positive, all)) in kinds.into_iter().zip(seen.signs) {
             if all > 0 {
                 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -270,7 +347,15 @@ impl Sampler {
                 let allowed = looks.band(all);
                 let verdict = Verdict::of(difference <= allowed);
                 let fails_at = None;
-                tests.push(Test { what, verdict, difference, allowed, draws: all, false_alarm: alarm, fails_at });
+                tests.push(Test {
+                    what,
+                    verdict,
+                    difference,
+                    allowed,
+                    draws: all,
+                    false_alarm: alarm,
+                    fails_at,
+                });
             }
         }
         Sampled {
@@ -294,7 +379,9 @@ impl Law {
     /// Thresholds for the size of a draw.
     pub(super) fn sizes(&self) -> Vec<f64> {
         let reach = 12.0 * self.shape().sqrt() + 40.0;
-        quantiles(THRESHOLDS, (0.0, self.shape() + reach), |x| probability_up_to(self.shape(), x))
+        quantiles(THRESHOLDS, (0.0, self.shape() + reach), |x| {
+            probability_up_to(self.shape(), x)
+        })
     }
 
     /// Thresholds for one value; none where it has no law of its own.

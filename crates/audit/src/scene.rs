@@ -27,12 +27,22 @@ impl<'a> Scene<'a> {
         let keys = stage.keys();
         let first = keys.first().cloned().flatten();
         let last = keys.last().cloned().flatten();
-        let kinds =
-            [("full", stage.full(), &first), ("sparse", stage.sparse(), &first), ("empty", stage.empty(), &last)];
+        let kinds = [
+            ("full", stage.full(), &first),
+            ("sparse", stage.sparse(), &first),
+            ("empty", stage.empty(), &last),
+        ];
         kinds.map(|(kind, window, key)| {
             let scene = |release: &'a Release| {
                 let others = stage.others_in(release, window, key);
-                Scene { stage, release, kind, window, key: key.clone(), others }
+                Scene {
+                    stage,
+                    release,
+                    kind,
+                    window,
+                    key: key.clone(),
+                    others,
+                }
             };
             stage.subject.plan.releases.iter().map(scene).collect()
         })
@@ -40,18 +50,34 @@ impl<'a> Scene<'a> {
 
     /// Rows that move the release most when they are added, the first of all first.
     pub fn added(&self) -> Vec<(String, Row)> {
-        let named =
-            |values: Values| (format!("{}: {values:?} in a {} window", self.name(), self.kind), self.row(&values));
-        self.context().added(MOVERS).into_iter().map(named).collect()
+        let named = |values: Values| {
+            (
+                format!("{}: {values:?} in a {} window", self.name(), self.kind),
+                self.row(&values),
+            )
+        };
+        self.context()
+            .added(MOVERS)
+            .into_iter()
+            .map(named)
+            .collect()
     }
 
     /// Pairs of rows that move the release most when one takes the place of the other.
     pub fn replaced(&self) -> Vec<(String, [Row; 2])> {
         let named = |[from, to]: [Values; 2]| {
-            let name = format!("{}: {from:?} becomes {to:?} in a {} window", self.name(), self.kind);
+            let name = format!(
+                "{}: {from:?} becomes {to:?} in a {} window",
+                self.name(),
+                self.kind
+            );
             (name, [self.row(&from), self.row(&to)])
         };
-        self.context().replaced(MOVERS).into_iter().map(named).collect()
+        self.context()
+            .replaced(MOVERS)
+            .into_iter()
+            .map(named)
+            .collect()
     }
 
     fn name(&self) -> &str {
@@ -59,10 +85,17 @@ impl<'a> Scene<'a> {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { release: self.release, others: &self.others }
+        Context {
+            release: self.release,
+            others: &self.others,
+        }
     }
 
     fn row(&self, values: &Values) -> Row {
-        self.stage.row(Stage::time(self.window, 0.02), self.key.clone(), self.stage.spread(self.release, values))
+        self.stage.row(
+            Stage::time(self.window, 0.02),
+            self.key.clone(),
+            self.stage.spread(self.release, values),
+        )
     }
 }

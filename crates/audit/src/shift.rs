@@ -17,7 +17,9 @@ pub(super) fn changes(one: &Exact, other: &Exact) -> Vec<i128> {
     let other = opened(other);
     // Values that are not there count as zero.
     let at = |values: &[i128], place: usize| values.get(place).copied().unwrap_or(0);
-    (0..one.len().max(other.len())).map(|place| at(&one, place).saturating_sub(at(&other, place))).collect()
+    (0..one.len().max(other.len()))
+        .map(|place| at(&one, place).saturating_sub(at(&other, place)))
+        .collect()
 }
 
 /// The size of a change.
@@ -26,13 +28,23 @@ pub(super) fn norm(norm: Norm, changes: &[i128]) -> f64 {
     match norm {
         Norm::One => sizes.fold(0, u128::saturating_add) as f64,
         Norm::Sup => sizes.max().unwrap_or(0) as f64,
-        Norm::Two => (sizes.fold(0_u128, |sum, size| sum.saturating_add(size.saturating_mul(size))) as f64).sqrt(),
+        Norm::Two => (sizes.fold(0_u128, |sum, size| {
+            sum.saturating_add(size.saturating_mul(size))
+        }) as f64)
+            .sqrt(),
     }
 }
 
 /// What the two scores that move most move together: the law of the noisy maximum.
 pub(super) fn two_largest(one: &Exact, other: &Exact) -> f64 {
-    let mut sizes: Vec<u128> = changes(one, other).into_iter().map(i128::unsigned_abs).collect();
+    let mut sizes: Vec<u128> = changes(one, other)
+        .into_iter()
+        .map(i128::unsigned_abs)
+        .collect();
     sizes.sort_unstable();
-    sizes.into_iter().rev().take(2).fold(0, u128::saturating_add) as f64
+    sizes
+        .into_iter()
+        .rev()
+        .take(2)
+        .fold(0, u128::saturating_add) as f64
 }

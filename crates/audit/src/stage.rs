@@ -37,9 +37,20 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub fn new(subject: &'a Subject<'a>) -> Self {
-        let ends: Vec<[f64; 2]> = (0..subject.columns.values.len()).map(|column| ends(subject, column)).collect();
-        let middle = ends.iter().map(|[min, max]| Some(min.midpoint(*max))).collect();
-        let mut stage = Stage { subject, windows: subject.windows(), ends, middle, others: Arc::default() };
+        let ends: Vec<[f64; 2]> = (0..subject.columns.values.len())
+            .map(|column| ends(subject, column))
+            .collect();
+        let middle = ends
+            .iter()
+            .map(|[min, max]| Some(min.midpoint(*max)))
+            .collect();
+        let mut stage = Stage {
+            subject,
+            windows: subject.windows(),
+            ends,
+            middle,
+            others: Arc::default(),
+        };
         stage.others = Arc::new(stage.fill());
         stage
     }
@@ -59,7 +70,12 @@ impl<'a> Stage<'a> {
 
     /// The last window but one: two records of the first key.
     pub fn sparse(&self) -> Span {
-        self.windows.iter().rev().nth(1).copied().unwrap_or(self.empty())
+        self.windows
+            .iter()
+            .rev()
+            .nth(1)
+            .copied()
+            .unwrap_or(self.empty())
     }
 
     /// The last window: no records.
@@ -69,18 +85,29 @@ impl<'a> Stage<'a> {
 
     /// A time within a window, from 0 to 1.
     pub fn time(window: Span, part: f64) -> Timestamp {
-        window.start.plus(Duration::from_micros((window.end.since(window.start).as_micros() as f64 * part) as u64))
+        window.start.plus(Duration::from_micros(
+            (window.end.since(window.start).as_micros() as f64 * part) as u64,
+        ))
     }
 
     /// A row of the neighbour.
     pub fn row(&self, time: Timestamp, key: Option<Arc<[u8]>>, values: Vec<Option<f64>>) -> Row {
-        Row { time: Some(time), key, unit: Some(b"neighbour".as_slice().into()), values }
+        Row {
+            time: Some(time),
+            key,
+            unit: Some(b"neighbour".as_slice().into()),
+            values,
+        }
     }
 
     /// A row in the middle of the full window, with the values of `like`, or those in the middle of each column.
     pub fn plain(&self, like: Option<&Row>) -> Row {
         let values = like.map_or(&self.middle, |row| &row.values).clone();
-        self.row(Stage::time(self.full(), 0.4), self.keys().first().cloned().flatten(), values)
+        self.row(
+            Stage::time(self.full(), 0.4),
+            self.keys().first().cloned().flatten(),
+            values,
+        )
     }
 
     /// The rows of others.
@@ -100,11 +127,23 @@ impl<'a> Stage<'a> {
     }
 
     /// Where functions are asked what moves them: with the records of others in a window and key.
-    pub fn others_in(&self, release: &Release, window: Span, key: &Option<Arc<[u8]>>) -> Vec<Values> {
-        let here = self.rows().filter(|row| row.time.is_some_and(|time| window.contains(time)) && row.key == *key);
+    pub fn others_in(
+        &self,
+        release: &Release,
+        window: Span,
+        key: &Option<Arc<[u8]>>,
+    ) -> Vec<Values> {
+        let here = self
+            .rows()
+            .filter(|row| row.time.is_some_and(|time| window.contains(time)) && row.key == *key);
         let columns = &release.form.columns;
-        here.map(|row| columns.iter().filter_map(|column| row.values.get(*column).copied().flatten()).collect())
-            .collect()
+        here.map(|row| {
+            columns
+                .iter()
+                .filter_map(|column| row.values.get(*column).copied().flatten())
+                .collect()
+        })
+        .collect()
     }
 
     fn fill(&self) -> Vec<Message> {
@@ -119,15 +158,30 @@ impl<'a> Stage<'a> {
             }
             let (messages, rows) = if is_sparse { (1, 2) } else { (MESSAGES, rows) };
             for number in 0..messages {
-                let part = |row: usize| (number as f64 + (row as f64 + 0.5) / rows as f64) / MESSAGES as f64;
+                let part = |row: usize| {
+                    (number as f64 + (row as f64 + 0.5) / rows as f64) / MESSAGES as f64
+                };
                 let row = |row: usize| Row {
                     time: Some(Stage::time(*window, part(row))),
-                    key: keys.get(if is_sparse { 0 } else { row % keys.len() }).cloned().flatten(),
-                    unit: UNITS.get((row + number) % UNITS.len()).map(|unit| unit.as_bytes().into()),
-                    values: self.ends.iter().map(|[min, max]| Some(random.random_range(*min..=*max))).collect(),
+                    key: keys
+                        .get(if is_sparse { 0 } else { row % keys.len() })
+                        .cloned()
+                        .flatten(),
+                    unit: UNITS
+                        .get((row + number) % UNITS.len())
+                        .map(|unit| unit.as_bytes().into()),
+                    values: self
+                        .ends
+                        .iter()
+                        .map(|[min, max]| Some(random.random_range(*min..=*max)))
+                        .collect(),
                 };
                 let stamp = Stage::time(*window, (number + 1) as f64 / MESSAGES as f64);
-                all.push(Message::of((number % 2) as i32, stamp, (0..rows).map(row).collect()));
+                all.push(Message::of(
+                    (number % 2) as i32,
+                    stamp,
+                    (0..rows).map(row).collect(),
+                ));
             }
             if !is_sparse {
                 all.push(self.late_of(*window, &mut random));
@@ -145,7 +199,11 @@ impl<'a> Stage<'a> {
             time: Some(Stage::time(window, 0.002 * (place + 1) as f64)),
             key: keys.get(place % keys.len()).cloned().flatten(),
             unit: Some(format!("late {place}").into_bytes().into()),
-            values: self.ends.iter().map(|[min, max]| Some(random.random_range(*min..=*max))).collect(),
+            values: self
+                .ends
+                .iter()
+                .map(|[min, max]| Some(random.random_range(*min..=*max)))
+                .collect(),
         };
         Message::of(0, self.late(window), (0..ROWS).map(row).collect())
     }
@@ -157,14 +215,30 @@ impl<'a> Stage<'a> {
 
     /// Enough to fill windows that keep a bounded number of records, where that is not much.
     fn rows_of_a_message(&self) -> usize {
-        let kept = self.subject.plan.releases.iter().filter_map(|release| match release.form.accumulator {
-            AccumulatorSpec::Records { most } => Some(most as usize),
-            _ => None,
+        let kept = self.subject.plan.releases.iter().filter_map(|release| {
+            match release.form.accumulator {
+                AccumulatorSpec::Records { most } => Some(most as usize),
+                _ => None,
+            }
         });
-        let cap = self.subject.plan.rules.cap.as_ref().map_or(0, |cap| cap.records as usize * UNITS.len());
-        let most = kept.max().unwrap_or(0).saturating_mul(self.keys().len()).max(cap);
+        let cap = self
+            .subject
+            .plan
+            .rules
+            .cap
+            .as_ref()
+            .map_or(0, |cap| cap.records as usize * UNITS.len());
+        let most = kept
+            .max()
+            .unwrap_or(0)
+            .saturating_mul(self.keys().len())
+            .max(cap);
         let rows = (most * 3 / 2).div_ceil(MESSAGES);
-        if rows <= MOST_ROWS { rows.max(ROWS) } else { ROWS }
+        if rows <= MOST_ROWS {
+            rows.max(ROWS)
+        } else {
+            ROWS
+        }
     }
 
     /// The messages of others with `rows` in place: each beside the record of others that comes just before it.
@@ -184,7 +258,9 @@ impl<'a> Stage<'a> {
         let at = messages.iter().position(|message| message.stamp >= time);
         if at.is_none() && time < self.subject.end() {
             messages.push(Message::of(0, time, vec![row]));
-        } else if let Some(batch) = messages.get_mut(at.unwrap_or(last)).and_then(|message| message.batches.last_mut())
+        } else if let Some(batch) = messages
+            .get_mut(at.unwrap_or(last))
+            .and_then(|message| message.batches.last_mut())
         {
             batch.insert(batch.len() / 2, row);
         }
@@ -199,7 +275,10 @@ impl<'a> Stage<'a> {
     pub fn with_messages(&self, messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
         let mut all = self.others.to_vec();
         for message in messages {
-            let at = all.iter().position(|other| other.stamp > message.stamp).unwrap_or(all.len());
+            let at = all
+                .iter()
+                .position(|other| other.stamp > message.stamp)
+                .unwrap_or(all.len());
             all.insert(at, message);
         }
         all
@@ -207,22 +286,36 @@ impl<'a> Stage<'a> {
 
     /// When records of a window can no longer be sent.
     pub fn cutoff(&self, window: Span) -> Timestamp {
-        self.subject.plan.rules.cutoff(window, self.subject.backfill_until)
+        self.subject
+            .plan
+            .rules
+            .cutoff(window, self.subject.backfill_until)
     }
 }
 
 /// The ends of a column, by the first release that reads it.
 fn ends(subject: &Subject<'_>, column: usize) -> [f64; 2] {
     let of = |release: &Release| {
-        let place = release.form.columns.iter().position(|other| *other == column)?;
+        let place = release
+            .form
+            .columns
+            .iter()
+            .position(|other| *other == column)?;
         match (release.form.axes.get(place), &release.form.label) {
-            (Some(axis), _) | (None, Some(Label::Number(axis))) => Some([at(axis, 0.0), at(axis, 1.0)]),
+            (Some(axis), _) | (None, Some(Label::Number(axis))) => {
+                Some([at(axis, 0.0), at(axis, 1.0)])
+            }
             (None, Some(Label::Above(threshold))) => Some([threshold - 1.0, threshold + 1.0]),
             (None, Some(Label::Classes(values))) => Some([*values.first()?, *values.last()?]),
             (None, None) => None,
         }
     };
-    subject.plan.releases.iter().find_map(of).unwrap_or([0.0, 1.0])
+    subject
+        .plan
+        .releases
+        .iter()
+        .find_map(of)
+        .unwrap_or([0.0, 1.0])
 }
 
 /// A microsecond.

@@ -39,13 +39,25 @@ pub(super) struct Sent {
 }
 
 impl<'a> Stream<'a> {
-    pub fn new(columns: &'a Columns, stamps: Stamps, messages: Vec<Sent>, asked: Arc<Mutex<Vec<Asked>>>) -> Self {
+    pub fn new(
+        columns: &'a Columns,
+        stamps: Stamps,
+        messages: Vec<Sent>,
+        asked: Arc<Mutex<Vec<Asked>>>,
+    ) -> Self {
         let mut partitions: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
         for (place, message) in messages.iter().enumerate() {
             partitions.entry(message.partition).or_default().push(place);
         }
         let positions = partitions.keys().map(|partition| (*partition, 0)).collect();
-        Stream { columns, stamps, messages, partitions, positions, asked }
+        Stream {
+            columns,
+            stamps,
+            messages,
+            partitions,
+            positions,
+            asked,
+        }
     }
 
     fn note(&self, what: Asked) {
@@ -57,12 +69,18 @@ impl<'a> Stream<'a> {
 
     /// The first message of a partition that is stamped at or after `time`.
     fn first_from(&self, places: &[usize], time: Timestamp) -> Option<usize> {
-        places.iter().position(|place| self.messages.get(*place).is_some_and(|message| message.stamp >= time))
+        places.iter().position(|place| {
+            self.messages
+                .get(*place)
+                .is_some_and(|message| message.stamp >= time)
+        })
     }
 
     fn end(&self, places: &[usize], cutoff: Timestamp) -> usize {
         match self.stamps {
-            Stamps::Broker { slack } => self.first_from(places, cutoff.plus(slack)).unwrap_or(places.len()),
+            Stamps::Broker { slack } => self
+                .first_from(places, cutoff.plus(slack))
+                .unwrap_or(places.len()),
             Stamps::Producers | Stamps::None => places.len(),
         }
     }
@@ -71,8 +89,14 @@ impl<'a> Stream<'a> {
     fn following(&self, until: Option<&Positions>) -> Option<usize> {
         let open = self.partitions.iter().filter_map(|(partition, places)| {
             let at = *self.positions.get(partition)?;
-            let is_paused = until.and_then(|until| until.0.get(partition)).is_some_and(|end| offset(at) >= *end);
-            if is_paused { None } else { places.get(at).copied() }
+            let is_paused = until
+                .and_then(|until| until.0.get(partition))
+                .is_some_and(|end| offset(at) >= *end);
+            if is_paused {
+                None
+            } else {
+                places.get(at).copied()
+            }
         });
         open.min()
     }
@@ -93,18 +117,37 @@ impl Source for Stream<'_> {
         let start = |places: &[usize]| match self.stamps {
             Stamps::None => 0,
             // None found means the start of the log.
-            Stamps::Broker { .. } | Stamps::Producers => self.first_from(places, since).unwrap_or(0),
+            Stamps::Broker { .. } | Stamps::Producers => {
+                self.first_from(places, since).unwrap_or(0)
+            }
         };
-        self.positions = self.partitions.iter().map(|(partition, places)| (*partition, start(places))).collect();
+        self.positions = self
+            .partitions
+            .iter()
+            .map(|(partition, places)| (*partition, start(places)))
+            .collect();
         Ok(())
     }
 
-    fn next(&mut self, until: Option<&Positions>, _timeout: Duration) -> Result<Event, source::Error> {
-        let Some(sent) = self.following(until).and_then(|place| self.messages.get(place)) else {
+    fn next(
+        &mut self,
+        until: Option<&Positions>,
+        _timeout: Duration,
+    ) -> Result<Event, source::Error> {
+        let Some(sent) = self
+            .following(until)
+            .and_then(|place| self.messages.get(place))
+        else {
             return Ok(Event::Idle);
         };
-        let Sent { partition, stamp, bytes } = sent;
-        let Some(position) = self.positions.get_mut(partition) else { return Ok(Event::Idle) };
+        let Sent {
+            partition,
+            stamp,
+            bytes,
+        } = sent;
+        let Some(position) = self.positions.get_mut(partition) else {
+            return Ok(Event::Idle);
+        };
         let at = offset(*position);
         *position += 1;
         let stamp = (self.stamps != Stamps::None).then_some(*stamp);
@@ -121,12 +164,20 @@ impl Source for Stream<'_> {
     fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, source::Error> {
         self.note(Asked::Ends { cutoff });
         let end = |places: &[usize]| offset(self.end(places, cutoff));
-        Ok(Some(Positions(self.partitions.iter().map(|(partition, places)| (*partition, end(places))).collect())))
+        Ok(Some(Positions(
+            self.partitions
+                .iter()
+                .map(|(partition, places)| (*partition, end(places)))
+                .collect(),
+        )))
     }
 
     fn reached(&self, ends: &Positions) -> Result<bool, source::Error> {
-        let is_there =
-            |(partition, end): (&i32, &i64)| self.positions.get(partition).is_some_and(|at| offset(*at) >= *end);
+        let is_there = |(partition, end): (&i32, &i64)| {
+            self.positions
+                .get(partition)
+                .is_some_and(|at| offset(*at) >= *end)
+        };
         Ok(ends.0.iter().all(is_there))
     }
 

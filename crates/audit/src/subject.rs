@@ -35,7 +35,13 @@ impl Subject<'_> {
     pub fn windows(&self) -> Vec<Span> {
         const MOST: u32 = 8;
         let grid = self.plan.rules.grid;
-        let panes = self.plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
+        let panes = self
+            .plan
+            .releases
+            .iter()
+            .map(|release| release.form.panes)
+            .max()
+            .unwrap_or(1);
         let count = panes.saturating_add(1).clamp(3, MOST);
         let first = grid.span_of(grid.origin());
         let is_there = |span: &Span| self.plan.rules.end.is_none_or(|end| span.end <= end);
@@ -47,6 +53,8 @@ impl Subject<'_> {
 
     /// The end of the last window of a replay.
     pub(crate) fn end(&self) -> Timestamp {
-        self.windows().last().map_or(self.plan.rules.grid.origin(), |span| span.end)
+        self.windows()
+            .last()
+            .map_or(self.plan.rules.grid.origin(), |span| span.end)
     }
 }

@@ -15,7 +15,11 @@ impl Tally {
         thresholds.sort_by(f64::total_cmp);
         thresholds.dedup();
         let counts = vec![0; thresholds.len() + 1];
-        Tally { thresholds, counts, total: 0 }
+        Tally {
+            thresholds,
+            counts,
+            total: 0,
+        }
     }
 
     pub fn add(&mut self, x: f64) {
@@ -28,7 +32,10 @@ impl Tally {
 
     /// Adds what another of the same thresholds has counted.
     pub fn join(&mut self, other: &Tally) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(ours, theirs)| *ours += theirs);
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(ours, theirs)| *ours += theirs);
         self.total += other.total;
     }
 
@@ -48,7 +55,11 @@ impl Tally {
             sum += count;
             sum as f64 / self.total.max(1) as f64
         };
-        self.counts.iter().take(self.thresholds.len()).map(part).collect()
+        self.counts
+            .iter()
+            .take(self.thresholds.len())
+            .map(part)
+            .collect()
     }
 
     /// How far its distribution function is from another at the thresholds, at most.
@@ -59,7 +70,10 @@ impl Tally {
 
 /// The largest difference.
 pub(super) fn distance(one: &[f64], other: &[f64]) -> f64 {
-    one.iter().zip(other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max)
+    one.iter()
+        .zip(other)
+        .map(|(one, other)| (one - other).abs())
+        .fold(0.0, f64::max)
 }
 
 /// Thresholds at even steps of a distribution function that rises from `low` to `high`.
@@ -69,11 +83,17 @@ pub(super) fn quantiles(count: u32, (low, high): (f64, f64), law: impl Fn(f64) -
         let mut high = high;
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if law(middle) < part { low = middle } else { high = middle }
+            if law(middle) < part {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         high
     };
-    (1..count).map(|i| at(f64::from(i) / f64::from(count))).collect()
+    (1..count)
+        .map(|i| at(f64::from(i) / f64::from(count)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -83,13 +103,24 @@ mod tests {
     #[test]
     fn it_counts_what_is_at_most_a_threshold() {
         let mut tally = Tally::new(vec![2.0, 1.0, 2.0]);
-        [0.5, 1.0, 1.5, 2.0, 9.0].into_iter().for_each(|x| tally.add(x));
-        assert_eq!((tally.thresholds(), tally.parts()), (&[1.0, 2.0][..], vec![0.4, 0.8]));
+        [0.5, 1.0, 1.5, 2.0, 9.0]
+            .into_iter()
+            .for_each(|x| tally.add(x));
+        assert_eq!(
+            (tally.thresholds(), tally.parts()),
+            (&[1.0, 2.0][..], vec![0.4, 0.8])
+        );
         assert!((tally.distance(&[0.5, 0.5]) - 0.3).abs() < 1e-12);
         let other = tally.clone();
         tally.join(&other);
         assert_eq!((tally.total(), tally.parts()), (10, vec![0.4, 0.8]));
         let found = quantiles(4, (0.0, 1.0), |x| x * x);
-        assert!(found.iter().zip([0.25_f64, 0.5, 0.75]).all(|(x, y)| (x * x - y).abs() < 1e-6), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .zip([0.25_f64, 0.5, 0.75])
+                .all(|(x, y)| (x * x - y).abs() < 1e-6),
+            "{found:?}"
+        );
     }
 }

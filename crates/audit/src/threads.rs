@@ -11,9 +11,14 @@ pub(super) fn processors() -> u64 {
 }
 
 /// Splits `range` over the processors and gives what `work` makes of each part, in order.
-pub(super) fn in_parts<T: Send>(range: Range<u64>, work: impl Fn(Range<u64>) -> T + Sync) -> Vec<T> {
+pub(super) fn in_parts<T: Send>(
+    range: Range<u64>,
+    work: impl Fn(Range<u64>) -> T + Sync,
+) -> Vec<T> {
     let parts = processors();
-    let length = (range.end.saturating_sub(range.start)).div_ceil(parts).max(1);
+    let length = (range.end.saturating_sub(range.start))
+        .div_ceil(parts)
+        .max(1);
     let starts = (range.start..range.end).step_by(usize::try_from(length).unwrap_or(usize::MAX));
     thread::scope(|scope| {
         let end = range.end;
@@ -25,6 +30,9 @@ pub(super) fn in_parts<T: Send>(range: Range<u64>, work: impl Fn(Range<u64>) -> 
                 })
             })
             .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }

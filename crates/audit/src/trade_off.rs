@@ -72,7 +72,9 @@ pub enum Error {
         "{FIRST} windows of each stream, the fewest that say anything, would take about {seconds:.0} s: more --minutes"
     )]
     TooSlow { seconds: f64 },
-    #[error("the noise of a first synopsis is a sum of several draws, whose distribution has no closed form")]
+    #[error(
+        "the noise of a first synopsis is a sum of several draws, whose distribution has no closed form"
+    )]
     Sum,
     #[error("the audit was ended before it")]
     Stopped,
@@ -84,7 +86,12 @@ impl<'a> Attack<'a> {
     /// # Errors
     ///
     /// If there is nothing to attack, or the worker could not release a window.
-    pub fn new(plan: &Plan, place: usize, neighbours: Neighbours<'a>, windows: &[Span]) -> Result<Self, Error> {
+    pub fn new(
+        plan: &Plan,
+        place: usize,
+        neighbours: Neighbours<'a>,
+        windows: &[Span],
+    ) -> Result<Self, Error> {
         let release = plan.releases.get(place).ok_or(Error::NoChange)?;
         let mut worst: Option<(f64, Attack<'a>)> = None;
         let mut reason = Error::NoChange;
@@ -92,10 +99,21 @@ impl<'a> Attack<'a> {
             for variant in release.variants.iter() {
                 // A private choice of bandwidths has no likelihood ratio in closed form: each function by itself.
                 let variants = Candidates::new(variant.clone(), Vec::new());
-                let one = Release { bandwidth: None, variants, ..release.clone() };
-                let plan = Plan { releases: vec![one], ..plan.clone() };
+                let one = Release {
+                    bandwidth: None,
+                    variants,
+                    ..release.clone()
+                };
+                let plan = Plan {
+                    releases: vec![one],
+                    ..plan.clone()
+                };
                 match Attack::of_window(plan, neighbours, *window) {
-                    Ok(attack) if worst.as_ref().is_none_or(|(most, _)| attack.distance() > *most) => {
+                    Ok(attack)
+                        if worst
+                            .as_ref()
+                            .is_none_or(|(most, _)| attack.distance() > *most) =>
+                    {
                         worst = Some((attack.distance(), attack));
                     }
                     Ok(_) | Err(Error::NoChange | Error::Unpaid) => {}
@@ -109,30 +127,58 @@ impl<'a> Attack<'a> {
     fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
         let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
         let quoted = plan
-            .quoted(window, LedgerBeginning { first_window: first, first_covered: first }, |_| plan.total.zero())
+            .quoted(
+                window,
+                LedgerBeginning {
+                    first_window: first,
+                    first_covered: first,
+                },
+                |_| plan.total.zero(),
+            )
             .ok_or(Error::Unpaid)?;
-        let [with, without] = [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
+        let [with, without] =
+            [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
         let terms = terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);
         let synopses = released(&plan, &with, &terms, &mut generator)?;
-        let privacy = synopses.first().map(|released| released.description.privacy.clone()).ok_or(Error::Unpaid)?;
+        let privacy = synopses
+            .first()
+            .map(|released| released.description.privacy.clone())
+            .ok_or(Error::Unpaid)?;
         let exact = |window: &Window| -> Vec<Vec<i128>> {
             let parts = plan.releases.iter().zip(&window.forms);
-            let groups = parts.flat_map(|(release, groups)| groups.iter().map(move |group| (release, group)));
+            let groups = parts
+                .flat_map(|(release, groups)| groups.iter().map(move |group| (release, group)));
             let values = |(release, group): (&Release, &bernstream_release::window::Group)| {
                 opened(&release.variants.first().target.evaluate(&group.accumulator))
             };
             groups.map(values).collect()
         };
         let mut watched = Vec::new();
-        for (place, ((exact, other), released)) in
-            exact(&with).into_iter().zip(exact(&without)).zip(&synopses).enumerate()
+        for (place, ((exact, other), released)) in exact(&with)
+            .into_iter()
+            .zip(exact(&without))
+            .zip(&synopses)
+            .enumerate()
         {
-            let change: Vec<i128> = exact.iter().zip(&other).map(|(with, without)| with - without).collect();
+            let change: Vec<i128> = exact
+                .iter()
+                .zip(&other)
+                .map(|(with, without)| with - without)
+                .collect();
             if change.iter().any(|change| *change != 0) {
                 let noise = released.description.noise;
-                let law = Law { noise: noise.law, scale: noise.scale / noise.grid, values: change.len() };
-                watched.push(Watched { place, law, exact, change });
+                let law = Law {
+                    noise: noise.law,
+                    scale: noise.scale / noise.grid,
+                    values: change.len(),
+                };
+                watched.push(Watched {
+                    place,
+                    law,
+                    exact,
+                    change,
+                });
             }
         }
         if watched.is_empty() {
@@ -145,7 +191,16 @@ impl<'a> Attack<'a> {
         let name = release.description().release.clone();
         let attacker = Attacker(watched);
         let declared = release.variants.first().change.0 as f64 / attacker.law().scale;
-        Ok(Attack { neighbours, window, quoted, attacker, declared, privacy, name, plan })
+        Ok(Attack {
+            neighbours,
+            window,
+            quoted,
+            attacker,
+            declared,
+            privacy,
+            name,
+            plan,
+        })
     }
 
     /// How far the streams are apart in the norm of the noise, as a part of its scale.
@@ -170,7 +225,9 @@ impl<'a> Attack<'a> {
             return Err(Error::Stopped);
         }
         let started = Instant::now();
-        let calculated = self.attacker.calculated(seed ^ number, alarm, &deadline.part(SIMULATING));
+        let calculated = self
+            .attacker
+            .calculated(seed ^ number, alarm, &deadline.part(SIMULATING));
         let of_size: Vec<f64> = self.attacker.all().sizes();
         let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
         // Half of the alarms are for the law that it is held against, or for the other stream.
@@ -180,7 +237,9 @@ impl<'a> Attack<'a> {
         self.once((seed, number, 0), &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
         if first > left.max(PATIENCE) {
-            return Err(Error::TooSlow { seconds: first.as_secs_f64() });
+            return Err(Error::TooSlow {
+                seconds: first.as_secs_f64(),
+            });
         }
         let mut done = 0;
         let mut last = None;
@@ -207,7 +266,12 @@ impl<'a> Attack<'a> {
             let is_over = deadline.is_over() || looks.next().runs() > most;
             let found = self.attacked(&seen, &calculated, &looks, alarm, is_over, started);
             // What is calculated fails whatever is drawn.
-            if is_over || found.tests.iter().any(|test| test.draws > 0 && test.has_failed()) {
+            if is_over
+                || found
+                    .tests
+                    .iter()
+                    .any(|test| test.draws > 0 && test.has_failed())
+            {
                 return Ok(found);
             }
             (last, looks) = (Some(looks), looks.next());
@@ -224,12 +288,20 @@ impl<'a> Attack<'a> {
             let mut loss = 0.0;
             let mut size = 0.0;
             for watched in &self.attacker.0 {
-                let Some(Released { noisy, .. }) = synopses.get(watched.place) else { continue };
+                let Some(Released { noisy, .. }) = synopses.get(watched.place) else {
+                    continue;
+                };
                 // With the unit the noise is what was added to its values; without it, to the others.
                 let noise = |is_there: bool| -> Vec<i128> {
                     let exact = watched.exact.iter().zip(&watched.change);
-                    let exact = exact.map(|(with, change)| if is_there { *with } else { with - change });
-                    noisy.values().iter().zip(exact).map(|(noisy, exact)| noisy.saturating_sub(exact)).collect()
+                    let exact =
+                        exact.map(|(with, change)| if is_there { *with } else { with - change });
+                    noisy
+                        .values()
+                        .iter()
+                        .zip(exact)
+                        .map(|(noisy, exact)| noisy.saturating_sub(exact))
+                        .collect()
                 };
                 loss += watched.law.loss(&noise(true), &watched.change);
                 size += watched.law.size(&noise(stream == 2));
@@ -279,13 +351,17 @@ impl<'a> Attack<'a> {
             promised_false_negatives: promise.least(yes),
         };
         // How much better the attacker is than allowed, where both errors are as large as they may be by chance.
-        let better = |positives: f64, negatives: f64, by: f64| promise.least(positives + by) - (negatives + by);
+        let better = |positives: f64, negatives: f64, by: f64| {
+            promise.least(positives + by) - (negatives + by)
+        };
         let at = |point: &Point| better(point.false_positives, point.false_negatives, band);
         let worst = curve.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let shown = |point: &Point| {
             let positives = point.false_positives + band;
             let negatives = point.false_negatives + band;
-            ((1.0 - negatives) / positives).ln().max(((1.0 - positives) / negatives).ln())
+            ((1.0 - negatives) / positives)
+                .ln()
+                .max(((1.0 - positives) / negatives).ln())
         };
         let allowed = band + calculated.error;
         let pinned = |what: &str, difference: f64, fails_at: Option<f64>| Test {
@@ -297,10 +373,15 @@ impl<'a> Attack<'a> {
             false_alarm: alarm,
             fails_at,
         };
-        let by_ratio = is_over.then(|| self.attacker.fails_at(calculated, 2.0 * allowed)).flatten();
+        let by_ratio = is_over
+            .then(|| self.attacker.fails_at(calculated, 2.0 * allowed))
+            .flatten();
         // What is measured is within the band of the truth, and the test adds it once more.
-        let breaks = |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
-        let scale = is_over.then(|| self.attacker.breaks_at(calculated, breaks)).flatten();
+        let breaks =
+            |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
+        let scale = is_over
+            .then(|| self.attacker.breaks_at(calculated, breaks))
+            .flatten();
         let cost = |scale: f64| {
             let found = self.distance() / scale;
             let declared = self.declared / scale;
@@ -308,7 +389,11 @@ impl<'a> Attack<'a> {
         };
         let detects = scale.map(|scale| {
             let cost = cost(scale);
-            Detectable { scale, cost: cost.map(|cost| cost.found), of: cost.map(|cost| cost.of) }
+            Detectable {
+                scale,
+                cost: cost.map(|cost| cost.found),
+                of: cost.map(|cost| cost.of),
+            }
         });
         let law = self.attacker.all();
         let up_to = |x: f64| probability_up_to(law.shape(), x);
@@ -316,7 +401,11 @@ impl<'a> Attack<'a> {
         let of_size: Vec<f64> = sizes.iter().map(|x| up_to(*x)).collect();
         let of_sizes = seen.sizes.distance(&of_size);
         let of_both = looks.band(seen.sizes.total()) + law.rounding();
-        let power = if law.noise == NoiseDistribution::DiscreteGaussian { 0.5 } else { 1.0 };
+        let power = if law.noise == NoiseDistribution::DiscreteGaussian {
+            0.5
+        } else {
+            1.0
+        };
         let by_size = fails_at(2.0 * of_both, |factor| {
             let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
             distance(&shrunk, &of_size)
@@ -374,7 +463,11 @@ impl<'a> Attack<'a> {
             tests,
             epsilon_at_least: curve.iter().map(shown).fold(0.0, f64::max),
             detects,
-            curve: [always(1.0)].into_iter().chain(curve).chain([always(0.0)]).collect(),
+            curve: [always(1.0)]
+                .into_iter()
+                .chain(curve)
+                .chain([always(0.0)])
+                .collect(),
         }
     }
 }
@@ -389,11 +482,18 @@ struct Seen {
 
 impl Seen {
     fn new(ratios: Vec<f64>, sizes: Vec<f64>) -> Self {
-        Seen { with: Tally::new(ratios.clone()), without: Tally::new(ratios), sizes: Tally::new(sizes) }
+        Seen {
+            with: Tally::new(ratios.clone()),
+            without: Tally::new(ratios),
+            sizes: Tally::new(sizes),
+        }
     }
 
     fn empty(&self) -> Self {
-        Seen::new(self.with.thresholds().to_vec(), self.sizes.thresholds().to_vec())
+        Seen::new(
+            self.with.thresholds().to_vec(),
+            self.sizes.thresholds().to_vec(),
+        )
     }
 
     fn join(&mut self, other: &Seen) {
@@ -405,11 +505,15 @@ impl Seen {
 
 /// Whether the first synopsis of a running sum has noise of more than one draw: its deviation is not that of one.
 fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
-    let Some(noise) = &release.series else { return false };
+    let Some(noise) = &release.series else {
+        return false;
+    };
     let fresh = noise.series.noise();
     #[expect(clippy::cast_precision_loss, reason = "compared to a few digits")]
     let unit = fresh.scale().units() as f64 / (1_u64 << noise.series.bits()) as f64;
-    watched.iter().any(|watched| (watched.law.scale / unit - 1.0).abs() > 1e-3)
+    watched
+        .iter()
+        .any(|watched| (watched.law.scale / unit - 1.0).abs() > 1e-3)
 }
 
 /// The synopses of a window, as the worker draws them.
@@ -430,7 +534,11 @@ fn released(
 /// The window of a stream, as the worker closes it.
 fn close(plan: &Plan, batches: &[Batch], window: Span) -> Window {
     let first = plan.rules.grid.span_of(plan.rules.grid.origin());
-    let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
+    let forms = plan
+        .releases
+        .iter()
+        .map(|release| release.form.clone())
+        .collect();
     let mut windows = Windows::new(plan.rules.clone(), forms, first.start, first, None);
     for batch in batches {
         windows.absorb(batch);
@@ -444,6 +552,13 @@ fn close(plan: &Plan, batches: &[Batch], window: Span) -> Window {
 }
 
 fn terms(quoted: &Quoted, window: Span) -> Terms {
-    let entry = Entry { id: "audit".to_owned(), sequence: 1 };
-    Terms { publish_at: window.end, entry, quoted: quoted.clone() }
+    let entry = Entry {
+        id: "audit".to_owned(),
+        sequence: 1,
+    };
+    Terms {
+        publish_at: window.end,
+        entry,
+        quoted: quoted.clone(),
+    }
 }

@@ -22,19 +22,34 @@ const COPIES: usize = 65;
 pub(super) fn rooms(stage: &Stage<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
     let most = cap.records as usize;
     let beside = Way::beside(stage);
-    let movers = Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
+    let movers =
+        Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
     let mut rooms: Vec<Vec<Pair>> = movers
         .iter()
-        .map(|rows| rows.iter().flat_map(|(name, row)| counts(&beside, most, name, row)).collect())
+        .map(|rows| {
+            rows.iter()
+                .flat_map(|(name, row)| counts(&beside, most, name, row))
+                .collect()
+        })
         .collect();
-    rooms.push(movers.iter().filter_map(|rows| in_every_window(stage, cap, rows.first()?)).collect());
+    rooms.push(
+        movers
+            .iter()
+            .filter_map(|rows| in_every_window(stage, cap, rows.first()?))
+            .collect(),
+    );
     rooms.push(spread(stage, cap));
-    let (named_oddly, texts): (Vec<_>, Vec<_>) =
-        texts(stage, &plain).into_iter().partition(|(_, row)| row.unit != plain.unit);
+    let (named_oddly, texts): (Vec<_>, Vec<_>) = texts(stage, &plain)
+        .into_iter()
+        .partition(|(_, row)| row.unit != plain.unit);
     rooms.push(odd_units(stage, most, named_oddly));
     rooms.push(odd(stage, &plain, texts));
-    rooms.extend(everywhere(stage, &Edit::AddMany((2 * most + 1).min(COPIES)), &plain));
+    rooms.extend(everywhere(
+        stage,
+        &Edit::AddMany((2 * most + 1).min(COPIES)),
+        &plain,
+    ));
     rooms.push(of_others(stage, cap));
     rooms.push(many(stage, &plain));
     rooms
@@ -46,17 +61,33 @@ fn counts(beside: &Way<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
         let rows: Vec<Row> = (0..count).map(|at| later(row, at)).collect();
         beside.added(&format!("{how}, {name}"), &rows)
     };
-    [("more than count", 3 * most + 2), ("as many as count", most), ("one", 1)].map(pair).into()
+    [
+        ("more than count", 3 * most + 2),
+        ("as many as count", most),
+        ("one", 1),
+    ]
+    .map(pair)
+    .into()
 }
 
 /// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
 fn in_every_window(stage: &Stage<'_>, cap: &Cap, (name, row): &(String, Row)) -> Option<Pair> {
     let period = cap.period.span_of(row.time?);
-    let windows = stage.windows.iter().filter(|window| period.contains(window.start));
-    let at = |window: &Span| Row { time: Some(Stage::time(*window, 0.3)), ..row.clone() };
-    let rows: Vec<Row> =
-        windows.flat_map(|window| (0..cap.records as usize).map(move |count| later(&at(window), count))).collect();
-    Some(Way::beside(stage).added(&format!("as many as count in every window of its period, {name}"), &rows))
+    let windows = stage
+        .windows
+        .iter()
+        .filter(|window| period.contains(window.start));
+    let at = |window: &Span| Row {
+        time: Some(Stage::time(*window, 0.3)),
+        ..row.clone()
+    };
+    let rows: Vec<Row> = windows
+        .flat_map(|window| (0..cap.records as usize).map(move |count| later(&at(window), count)))
+        .collect();
+    Some(Way::beside(stage).added(
+        &format!("as many as count in every window of its period, {name}"),
+        &rows,
+    ))
 }
 
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
@@ -70,12 +101,26 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
     };
     let row = |window: Span, at: usize| {
         let time = Stage::time(window, (at as f64 + 0.3) / count as f64);
-        stage.row(time, keys.get(at % keys.len()).cloned().flatten(), corner(at / keys.len()))
+        stage.row(
+            time,
+            keys.get(at % keys.len()).cloned().flatten(),
+            corner(at / keys.len()),
+        )
     };
-    let periods: BTreeSet<Span> = stage.windows.iter().take(2).map(|window| cap.period.span_of(window.start)).collect();
+    let periods: BTreeSet<Span> = stage
+        .windows
+        .iter()
+        .take(2)
+        .map(|window| cap.period.span_of(window.start))
+        .collect();
     for (place, period) in periods.into_iter().enumerate() {
-        let rows = stage.windows.iter().flat_map(|window| (0..count).map(|at| row(*window, at)));
-        let rows: Vec<Row> = rows.filter(|row| row.time.is_some_and(|time| period.contains(time))).collect();
+        let rows = stage
+            .windows
+            .iter()
+            .flat_map(|window| (0..count).map(|at| row(*window, at)));
+        let rows: Vec<Row> = rows
+            .filter(|row| row.time.is_some_and(|time| period.contains(time)))
+            .collect();
         let name = format!("over all keys and windows of period {place}");
         let alone = |(at, row): (usize, &Row)| {
             let stamp = row.time.unwrap_or(stage.full().start);
@@ -83,12 +128,18 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
         };
         pairs.extend([
             Way::beside(stage).added(&name, &rows),
-            Way::new("each in a message of its own, over partitions", stage, move |rows| {
-                stage.with_messages(rows.iter().enumerate().map(alone))
-            })
+            Way::new(
+                "each in a message of its own, over partitions",
+                stage,
+                move |rows| stage.with_messages(rows.iter().enumerate().map(alone)),
+            )
             .added(&name, &rows),
             Way::new("all in one message, the last first", stage, |rows| {
-                stage.with_message(Message::of(1, stage.full().end, rows.iter().rev().cloned().collect()))
+                stage.with_message(Message::of(
+                    1,
+                    stage.full().end,
+                    rows.iter().rev().cloned().collect(),
+                ))
             })
             .added(&name, &rows),
         ]);
@@ -109,8 +160,15 @@ fn odd_units(stage: &Stage<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pa
 /// Odd rows, alone and before good ones; and odd in every way.
 fn odd(stage: &Stage<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
     let beside = Way::beside(stage);
-    let values: Vec<(String, Row)> = odd::values(plain, &stage.ends).into_iter().chain(texts).collect();
-    let all: Vec<Row> = values.iter().enumerate().map(|(at, (_, row))| later(row, at)).collect();
+    let values: Vec<(String, Row)> = odd::values(plain, &stage.ends)
+        .into_iter()
+        .chain(texts)
+        .collect();
+    let all: Vec<Row> = values
+        .iter()
+        .enumerate()
+        .map(|(at, (_, row))| later(row, at))
+        .collect();
     let mut pairs = vec![beside.added("odd in every way", &all)];
     for (name, row) in values {
         pairs.push(beside.added(&format!("{name}, and a good one"), &[row, later(plain, 1)]));
@@ -120,14 +178,22 @@ fn odd(stage: &Stage<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
 
 /// Thousands of rows in one message, each with the same long text.
 fn many(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
-    let long = texts(stage, plain).into_iter().filter(|(name, _)| name.contains("64 KiB"));
+    let long = texts(stage, plain)
+        .into_iter()
+        .filter(|(name, _)| name.contains("64 KiB"));
     let pair = |(name, row): (String, Row)| {
         let way = Way::new("500 in each of 24 batches", stage, |rows| {
             let batches = vec![rows.iter().cycle().take(500).cloned().collect(); 24];
             let stamp = Stage::time(stage.full(), 0.6);
             let texts = Texts::Dictionary;
             let types = Types::Declared;
-            stage.with_message(Message { partition: 1, stamp, batches, texts, types })
+            stage.with_message(Message {
+                partition: 1,
+                stamp,
+                batches,
+                texts,
+                types,
+            })
         });
         way.added(&format!("rows with a {name}"), &[row])
     };
@@ -139,12 +205,20 @@ fn of_others(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
     let period = cap.period.span_of(stage.full().start);
     let units: BTreeSet<_> = stage.rows().map(|row| row.unit.clone()).collect();
     let pair = |unit: Option<Arc<[u8]>>| {
-        let is_theirs = |row: &Row| row.unit == unit && row.time.is_some_and(|time| period.contains(time));
+        let is_theirs =
+            |row: &Row| row.unit == unit && row.time.is_some_and(|time| period.contains(time));
         Pair {
-            name: format!("all of {} less", String::from_utf8_lossy(unit.as_deref().unwrap_or_default())),
+            name: format!(
+                "all of {} less",
+                String::from_utf8_lossy(unit.as_deref().unwrap_or_default())
+            ),
             with: stage.others.clone(),
             without: Arc::new(without(&stage.others, is_theirs)),
-            times: stage.rows().filter(|row| is_theirs(row)).filter_map(|row| row.time).collect(),
+            times: stage
+                .rows()
+                .filter(|row| is_theirs(row))
+                .filter_map(|row| row.time)
+                .collect(),
         }
     };
     units.into_iter().map(pair).collect()

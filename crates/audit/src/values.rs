@@ -13,15 +13,22 @@ use crate::odd;
 pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
     let beside = Way::beside(stage);
     let scenes = Scene::all(stage);
-    let movers: Vec<_> =
-        scenes.iter().map(|scenes| scenes.iter().flat_map(Scene::replaced).collect::<Vec<_>>()).collect();
+    let movers: Vec<_> = scenes
+        .iter()
+        .map(|scenes| scenes.iter().flat_map(Scene::replaced).collect::<Vec<_>>())
+        .collect();
     let most = movers.iter().flatten().next().map(|(_, rows)| rows);
     let plain = stage.plain(most.map(|[from, _]| from));
     let other = most.map_or_else(|| stage.middle.clone(), |[_, to]| to.values.clone());
-    let edit = Edit::Replace(vec![("other values", other), ("null", vec![None; plain.values.len()])]);
+    let edit = Edit::Replace(vec![
+        ("other values", other),
+        ("null", vec![None; plain.values.len()]),
+    ]);
     let replaced = |(name, [from, to]): (String, [Row; 2])| beside.replaced(&from, [(name, to)]);
-    let mut rooms: Vec<Vec<Pair>> =
-        movers.into_iter().map(|pairs| pairs.into_iter().flat_map(replaced).collect()).collect();
+    let mut rooms: Vec<Vec<Pair>> = movers
+        .into_iter()
+        .map(|pairs| pairs.into_iter().flat_map(replaced).collect())
+        .collect();
     rooms.push(invalid(&beside, stage, scenes.iter().flatten()));
     rooms.extend(everywhere(stage, &edit, &plain));
     rooms.push(odd(&beside, stage, &plain));
@@ -29,12 +36,18 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
 }
 
 /// The records that move a release most when they are added, each in turn becoming invalid.
-fn invalid<'s>(beside: &Way<'_>, stage: &Stage<'_>, scenes: impl Iterator<Item = &'s Scene<'s>>) -> Vec<Pair> {
+fn invalid<'s>(
+    beside: &Way<'_>,
+    stage: &Stage<'_>,
+    scenes: impl Iterator<Item = &'s Scene<'s>>,
+) -> Vec<Pair> {
     let becomes = |(about, row): (String, Row)| {
         let odd = odd::values(&row, &stage.ends).into_iter();
         // Of each column a few: the room of odd values has all of them.
         let few = odd.filter(|(what, _)| what.ends_with("null") || what.contains("above"));
-        let named = few.map(|(what, odd)| (format!("{about} becomes one with {what}"), odd)).collect::<Vec<_>>();
+        let named = few
+            .map(|(what, odd)| (format!("{about} becomes one with {what}"), odd))
+            .collect::<Vec<_>>();
         beside.replaced(&row, named)
     };
     scenes.flat_map(Scene::added).flat_map(becomes).collect()
@@ -43,11 +56,17 @@ fn invalid<'s>(beside: &Way<'_>, stage: &Stage<'_>, scenes: impl Iterator<Item =
 /// Valid values become odd ones, and odd ones others.
 fn odd(beside: &Way<'_>, stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
     let all = odd::values(plain, &stage.ends);
-    let mut pairs =
-        beside.replaced(plain, all.iter().map(|(what, row)| (format!("becomes one with {what}"), row.clone())));
+    let mut pairs = beside.replaced(
+        plain,
+        all.iter()
+            .map(|(what, row)| (format!("becomes one with {what}"), row.clone())),
+    );
     for pair in all.windows(2) {
         if let [(name, from), (what, to)] = pair {
-            pairs.extend(beside.replaced(from, [(format!("{name} becomes one with {what}"), to.clone())]));
+            pairs.extend(beside.replaced(
+                from,
+                [(format!("{name} becomes one with {what}"), to.clone())],
+            ));
         }
     }
     pairs

@@ -29,7 +29,10 @@ impl<T> Default for Notes<T> {
 
 impl<T> Notes<T> {
     pub fn push(&self, note: T) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(note);
     }
 
     pub fn len(&self) -> usize {
@@ -78,13 +81,18 @@ impl Target for Watched {
             false => target.evaluate(accumulator),
         };
         let all: Vec<Exact> = self.variants.iter().enumerate().map(values).collect();
-        let scores = |((_, order), exact): (&Variant, &Exact)| order.as_ref().map(|order| order.scores(exact));
+        let scores = |((_, order), exact): (&Variant, &Exact)| {
+            order.as_ref().map(|order| order.scores(exact))
+        };
         self.notes.push(Evaluation {
             release: self.release,
             variant: self.variant,
             scores: self.variants.iter().zip(&all).map(scores).collect(),
             values: all,
-            counts: self.bandwidth.as_ref().map(|bandwidth| bandwidth.counts(accumulator)),
+            counts: self
+                .bandwidth
+                .as_ref()
+                .map(|bandwidth| bandwidth.counts(accumulator)),
         });
         exact
     }
@@ -105,7 +113,11 @@ impl Target for Watched {
         self.inner.sup_sensitivity(adjacency, contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         self.inner.euclidean_sensitivity(adjacency, contributions)
     }
 
@@ -117,7 +129,11 @@ impl Target for Watched {
         self.inner.effects()
     }
 
-    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn papers_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         self.inner.papers_sensitivity(adjacency, contributions)
     }
 }
@@ -137,12 +153,21 @@ pub(super) fn watched(plan: &Plan, notes: &Notes<Evaluation>) -> Plan {
                 bandwidth: release.bandwidth.clone(),
                 notes: notes.clone(),
             };
-            Ok::<_, std::convert::Infallible>(ReleaseVariant { target: Arc::new(target), ..variant.clone() })
+            Ok::<_, std::convert::Infallible>(ReleaseVariant {
+                target: Arc::new(target),
+                ..variant.clone()
+            })
         });
         let Ok(variants) = watched;
-        Release { variants, ..release.clone() }
+        Release {
+            variants,
+            ..release.clone()
+        }
     };
-    Plan { releases: plan.releases.iter().enumerate().map(release).collect(), ..plan.clone() }
+    Plan {
+        releases: plan.releases.iter().enumerate().map(release).collect(),
+        ..plan.clone()
+    }
 }
 
 /// A witness in memory.

@@ -22,13 +22,25 @@ pub(super) struct Way<'s> {
 }
 
 impl<'s> Way<'s> {
-    pub fn new(name: impl Into<String>, stage: &'s Stage<'_>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
-        Way { name: name.into(), without: stage.others.clone(), with: Box::new(with) }
+    pub fn new(
+        name: impl Into<String>,
+        stage: &'s Stage<'_>,
+        with: impl Fn(&[Row]) -> Vec<Message> + 's,
+    ) -> Self {
+        Way {
+            name: name.into(),
+            without: stage.others.clone(),
+            with: Box::new(with),
+        }
     }
 
     /// The whole stream as `with` makes it, without the rows too.
     pub fn anew(name: impl Into<String>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
-        Way { name: name.into(), without: Arc::new(with(&[])), with: Box::new(with) }
+        Way {
+            name: name.into(),
+            without: Arc::new(with(&[])),
+            with: Box::new(with),
+        }
     }
 
     /// Each row beside the rows of others that come just before it.
@@ -37,8 +49,15 @@ impl<'s> Way<'s> {
     }
 
     /// All rows in one message.
-    pub fn message(name: impl Into<String>, stage: &'s Stage<'_>, partition: i32, stamp: Timestamp) -> Self {
-        Way::new(name, stage, move |rows| stage.with_message(Message::of(partition, stamp, rows.to_vec())))
+    pub fn message(
+        name: impl Into<String>,
+        stage: &'s Stage<'_>,
+        partition: i32,
+        stamp: Timestamp,
+    ) -> Self {
+        Way::new(name, stage, move |rows| {
+            stage.with_message(Message::of(partition, stamp, rows.to_vec()))
+        })
     }
 
     /// A message for each row, one partition after the other.
@@ -49,7 +68,8 @@ impl<'s> Way<'s> {
         stamp: Timestamp,
     ) -> Self {
         Way::new(name, stage, move |rows| {
-            let message = |(row, partition): (&Row, &i32)| Message::of(*partition, stamp, vec![row.clone()]);
+            let message =
+                |(row, partition): (&Row, &i32)| Message::of(*partition, stamp, vec![row.clone()]);
             stage.with_messages(rows.iter().zip(partitions.iter().cycle()).map(message))
         })
     }
@@ -57,11 +77,20 @@ impl<'s> Way<'s> {
     /// With these rows and without them.
     pub fn added(&self, name: &str, rows: &[Row]) -> Pair {
         let times = rows.iter().filter_map(|row| row.time).collect();
-        Pair { name: self.named(name), with: Arc::new((self.with)(rows)), without: self.without.clone(), times }
+        Pair {
+            name: self.named(name),
+            with: Arc::new((self.with)(rows)),
+            without: self.without.clone(),
+            times,
+        }
     }
 
     /// With `from`, and with each of the other rows in its place.
-    pub fn replaced(&self, from: &Row, others: impl IntoIterator<Item = (String, Row)>) -> Vec<Pair> {
+    pub fn replaced(
+        &self,
+        from: &Row,
+        others: impl IntoIterator<Item = (String, Row)>,
+    ) -> Vec<Pair> {
         let without = Arc::new((self.with)(from_ref(from)));
         let pair = |(name, to): (String, Row)| Pair {
             name: self.named(&name),
@@ -74,7 +103,11 @@ impl<'s> Way<'s> {
 
     fn named(&self, name: &str) -> String {
         let parts = [name, self.name.as_str()];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        parts
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -82,21 +115,46 @@ impl<'s> Way<'s> {
 pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let stamp = Stage::time(stage.full(), 0.6);
     let mut all = vec![
-        Way::messages("each in a message of its own, over partitions", stage, &[0, 1, 7], stamp),
-        Way::new("the last row first, in a message of its own", stage, move |rows| {
-            stage.with_message(Message::of(1, stamp, rows.iter().rev().cloned().collect()))
-        }),
+        Way::messages(
+            "each in a message of its own, over partitions",
+            stage,
+            &[0, 1, 7],
+            stamp,
+        ),
+        Way::new(
+            "the last row first, in a message of its own",
+            stage,
+            move |rows| {
+                stage.with_message(Message::of(1, stamp, rows.iter().rev().cloned().collect()))
+            },
+        ),
     ];
     for partition in [0, 1, 7] {
-        all.push(Way::message(format!("in a message of its own in partition {partition}"), stage, partition, stamp));
+        all.push(Way::message(
+            format!("in a message of its own in partition {partition}"),
+            stage,
+            partition,
+            stamp,
+        ));
     }
-    all.push(Way::new("in batches of its own behind others", stage, |rows| {
-        within(stage, |batches| batches.extend(rows.chunks(1).map(<[Row]>::to_vec)))
-    }));
-    all.push(Way::new("in a batch of its own before others", stage, |rows| {
-        within(stage, |batches| batches.insert(0, rows.to_vec()))
-    }));
-    for (name, is_first) in [("last in a message of others", false), ("first in a message of others", true)] {
+    all.push(Way::new(
+        "in batches of its own behind others",
+        stage,
+        |rows| {
+            within(stage, |batches| {
+                batches.extend(rows.chunks(1).map(<[Row]>::to_vec))
+            })
+        },
+    ));
+    all.push(Way::new(
+        "in a batch of its own before others",
+        stage,
+        |rows| within(stage, |batches| batches.insert(0, rows.to_vec())),
+    ));
+    for (name, is_first) in [
+        ("last in a message of others", false),
+        ("first in a message of others", true),
+    ] {
         all.push(Way::new(name, stage, move |rows| {
             within(stage, |batches| {
                 if let Some(batch) = batches.first_mut() {
@@ -125,20 +183,34 @@ pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let mut stamps = vec![
         ("sent just before the cutoff", cutoff.minus(TICK)),
         ("sent at the cutoff", cutoff),
-        ("sent long after the cutoff", cutoff.plus(window.end.since(window.start))),
+        (
+            "sent long after the cutoff",
+            cutoff.plus(window.end.since(window.start)),
+        ),
     ];
     if stage.subject.stamps == Stamps::Producers {
         stamps.push(("stamped in 1970", Timestamp::from_micros(0)));
         stamps.push(("stamped in 9999", Timestamp::LATEST));
     }
-    let mut all: Vec<Way<'s>> = stamps.into_iter().map(|(name, stamp)| Way::message(name, stage, 0, stamp)).collect();
-    all.push(Way::new("every other one at the cutoff", stage, move |rows| {
-        let sent = |(place, row): (usize, &Row)| {
-            let stamp = if place.is_multiple_of(2) { cutoff.minus(TICK) } else { cutoff };
-            Message::of(0, stamp, vec![row.clone()])
-        };
-        stage.with_messages(rows.iter().enumerate().map(sent))
-    }));
+    let mut all: Vec<Way<'s>> = stamps
+        .into_iter()
+        .map(|(name, stamp)| Way::message(name, stage, 0, stamp))
+        .collect();
+    all.push(Way::new(
+        "every other one at the cutoff",
+        stage,
+        move |rows| {
+            let sent = |(place, row): (usize, &Row)| {
+                let stamp = if place.is_multiple_of(2) {
+                    cutoff.minus(TICK)
+                } else {
+                    cutoff
+                };
+                Message::of(0, stamp, vec![row.clone()])
+            };
+            stage.with_messages(rows.iter().enumerate().map(sent))
+        },
+    ));
     all
 }
 
@@ -146,22 +218,35 @@ pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
 pub(super) fn forms<'s>(stage: &'s Stage<'_>, row: &'s Row, batches: usize) -> Vec<Way<'s>> {
     let way = |texts: Texts| {
         let name = format!("{texts:?}, among {batches} batches of others");
-        Way::anew(name, move |rows| stage.with_message(among(stage, row, (texts, batches), rows)))
+        Way::anew(name, move |rows| {
+            stage.with_message(among(stage, row, (texts, batches), rows))
+        })
     };
-    [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain].map(way).into()
+    [Texts::Dictionary, Texts::Views, Texts::Large, Texts::Plain]
+        .map(way)
+        .into()
 }
 
 /// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
 /// their time, so that the row itself decides, beside whole numbers, and alone.
 pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     let time = Some(Stage::time(stage.full(), 0.3));
-    let empty = Row { time, key: None, unit: None, values: vec![None; stage.middle.len()] };
+    let empty = Row {
+        time,
+        key: None,
+        unit: None,
+        values: vec![None; stage.middle.len()],
+    };
     let whole = Row {
         unit: Some(b"other".as_slice().into()),
         values: stage.ends.iter().map(|[min, _]| Some(min.ceil())).collect(),
         ..stage.plain(None)
     };
-    let others = [("beside empty rows", vec![empty; 2]), ("beside whole numbers", vec![whole; 2]), ("alone", vec![])];
+    let others = [
+        ("beside empty rows", vec![empty; 2]),
+        ("beside whole numbers", vec![whole; 2]),
+        ("alone", vec![]),
+    ];
     let encoders = [
         ("pyarrow", Texts::Plain, Types::Inferred),
         ("Polars", Texts::Views, Types::Inferred),
@@ -172,10 +257,19 @@ pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
         for (library, texts, types) in encoders {
             let rows = rows.clone();
             let stamp = Stage::time(stage.full(), 0.6);
-            all.push(Way::anew(format!("{place}, in types that {library} infers"), move |more| {
-                let batches = vec![[rows.as_slice(), more].concat()];
-                stage.with_message(Message { partition: 1, stamp, batches, texts, types })
-            }));
+            all.push(Way::anew(
+                format!("{place}, in types that {library} infers"),
+                move |more| {
+                    let batches = vec![[rows.as_slice(), more].concat()];
+                    stage.with_message(Message {
+                        partition: 1,
+                        stamp,
+                        batches,
+                        texts,
+                        types,
+                    })
+                },
+            ));
         }
     }
     all
@@ -187,15 +281,30 @@ fn among(stage: &Stage<'_>, row: &Row, (texts, batches): (Texts, usize), more: &
     // Few of them count, so that windows that keep few records are not solved for all.
     let other = |at: usize| Row {
         unit: Some(format!("other {}", at % 7).into_bytes().into()),
-        key: if at.is_multiple_of(60) { row.key.clone() } else { Some(b"another".as_slice().into()) },
-        time: if at.is_multiple_of(60) { row.time } else { None },
+        key: if at.is_multiple_of(60) {
+            row.key.clone()
+        } else {
+            Some(b"another".as_slice().into())
+        },
+        time: if at.is_multiple_of(60) {
+            row.time
+        } else {
+            None
+        },
         values: stage.middle.clone(),
     };
     let each = ROWS / batches;
-    let mut all: Vec<Vec<Row>> =
-        (0..batches).map(|batch| (0..each).map(|at| other(batch * each + at)).collect()).collect();
+    let mut all: Vec<Vec<Row>> = (0..batches)
+        .map(|batch| (0..each).map(|at| other(batch * each + at)).collect())
+        .collect();
     if let Some(last) = all.last_mut() {
         last.extend_from_slice(more);
     }
-    Message { partition: 1, stamp: Stage::time(stage.full(), 0.6), batches: all, texts, types: Types::Declared }
+    Message {
+        partition: 1,
+        stamp: Stage::time(stage.full(), 0.6),
+        batches: all,
+        texts,
+        types: Types::Declared,
+    }
 }

@@ -40,16 +40,24 @@ impl Alternative {
     /// The lines of `[release]` that are its own: noise and size, chosen by `"auto"` or those of another release, and its table.
     pub fn lines(&self, noise: Option<&str>) -> String {
         let auto = || format!("noise = \"auto\"\nexpected_records = {}\n", self.records);
-        format!("{}\n{}", noise.map_or_else(auto, str::to_owned), self.function)
+        format!(
+            "{}\n{}",
+            noise.map_or_else(auto, str::to_owned),
+            self.function
+        )
     }
 }
 
 /// Why a release cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
-    #[error("it has no label, so it is neither a regression nor a class: there is nothing to compare it with")]
+    #[error(
+        "it has no label, so it is neither a regression nor a class: there is nothing to compare it with"
+    )]
     NoLabel,
-    #[error("it publishes {0}, which is neither a regression nor a class: there is nothing to compare it with")]
+    #[error(
+        "it publishes {0}, which is neither a regression nor a class: there is nothing to compare it with"
+    )]
     Function(&'static str),
     #[error(
         "it covers several windows, whose noise and price depend on the function: compare it with windows = \"tumbling\", and see \
@@ -60,7 +68,9 @@ pub enum Incomparable {
         "its sensitivity was sampled, which is a weaker promise at the same epsilon: remove [release.sampled] to compare it with others"
     )]
     Sampled,
-    #[error("each window chooses its own order: write `order` in place of `private_order` to compare it with others")]
+    #[error(
+        "each window chooses its own order: write `order` in place of `private_order` to compare it with others"
+    )]
     PrivateOrder,
 }
 
@@ -113,12 +123,21 @@ impl Release {
         let mut found: Vec<Alternative> = Vec::new();
         for times in WIDTHS.into_iter().skip(usize::from(own)) {
             let widths = self.axes.iter().map(|axis| axis.max - axis.min);
-            let bandwidths: Vec<f64> = narrowest.iter().zip(widths).map(|(b, width)| (times * b).min(width)).collect();
+            let bandwidths: Vec<f64> = narrowest
+                .iter()
+                .zip(widths)
+                .map(|(b, width)| (times * b).min(width))
+                .collect();
             let kind = format!("cells, bandwidths {}", list(&bandwidths));
             let function = format!("[release.cells]\nbandwidths = {}\n", list(&bandwidths));
             // Where every bandwidth is the whole axis, the next ones are the same.
             if found.last().is_none_or(|last| last.kind != kind) {
-                found.push(Alternative { family: kind.clone(), kind, function, records });
+                found.push(Alternative {
+                    family: kind.clone(),
+                    kind,
+                    function,
+                    records,
+                });
             }
         }
         found
@@ -129,9 +148,12 @@ impl Release {
         let widths = || self.axes.iter().map(|axis| axis.max - axis.min);
         let tenths = || widths().map(|width| rounded(A_TENTH * width)).collect();
         match (&self.function.about, &self.shape().basis) {
-            (Target::Cells(_), Basis::Tables(basis)) => {
-                basis.bandwidths.iter().zip(widths()).map(|(b, width)| rounded(b * width)).collect()
-            }
+            (Target::Cells(_), Basis::Tables(basis)) => basis
+                .bandwidths
+                .iter()
+                .zip(widths())
+                .map(|(b, width)| rounded(b * width))
+                .collect(),
             (Target::Regression(regression), _) => match regression.method {
                 Method::PriestleyChao { bandwidth, .. } => vec![bandwidth],
                 _ => tenths(),
@@ -153,7 +175,12 @@ impl Release {
                 "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = {bandwidth} }} }}\nc = {c}\n\
                  max_records = {records}\nlandmarks = {landmarks}\n"
             );
-            Alternative { kind: kind.to_owned(), family: format!("{loss} {bandwidth}"), function, records }
+            Alternative {
+                kind: kind.to_owned(),
+                family: format!("{loss} {bandwidth}"),
+                function,
+                records,
+            }
         };
         let tried = match loss {
             // A score far beyond its corner takes long to find, and only its sign counts.
@@ -166,9 +193,16 @@ impl Release {
     /// Logistic regressions, as probabilities.
     fn logistic(&self, records: u64) -> Vec<Alternative> {
         let regression = |c: f64| {
-            let function = format!("[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n");
+            let function = format!(
+                "[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n"
+            );
             let kind = "logistic regression".to_owned();
-            Alternative { family: kind.clone(), kind, function, records }
+            Alternative {
+                family: kind.clone(),
+                kind,
+                function,
+                records,
+            }
         };
         self.weights(records).into_iter().map(regression).collect()
     }
@@ -202,7 +236,10 @@ impl Settings {
     /// If it is neither, or if what another function costs is not what this one costs.
     pub fn question<'r>(&self, release: &'r Release) -> Result<&'r Label, Incomparable> {
         match &release.function.about {
-            Target::Regression(_) | Target::Classifier(_) | Target::Probability(_) | Target::Cells(_) => {}
+            Target::Regression(_)
+            | Target::Classifier(_)
+            | Target::Probability(_)
+            | Target::Cells(_) => {}
             Target::Density(_) => return Err(Incomparable::Function("a density")),
             Target::Sum(_) => return Err(Incomparable::Function("the sum of an expression")),
             Target::Moments(_) => return Err(Incomparable::Function("moments")),
@@ -226,13 +263,22 @@ impl Settings {
     ///
     /// All faults of these lines; among them that the function has no noise at this price and for this adjacency.
     pub fn with_lines(&self, release: &Release, lines: &str) -> Result<Release, Faults> {
-        let text = format!("[release]\nname = {}\n{}{lines}", quoted(&release.name), asked(release));
+        let text = format!(
+            "[release]\nname = {}\n{}{lines}",
+            quoted(&release.name),
+            asked(release)
+        );
         let (mut document, file) = Document::read::<File>(&text, "the comparison", known_keys());
         let found = file.and_then(|file| self.of_file(&mut document, file, release));
         document.finish(found)
     }
 
-    fn of_file(&self, document: &mut Document<'_>, file: File, release: &Release) -> Checked<Release> {
+    fn of_file(
+        &self,
+        document: &mut Document<'_>,
+        file: File,
+        release: &Release,
+    ) -> Checked<Release> {
         let place = file.release.as_ref().map_or(NOWHERE, Spanned::span);
         let Some(file::Releases::One(written)) = file.release.map(Spanned::into_inner) else {
             return Err(document.missing(place, "release"));
@@ -266,12 +312,23 @@ fn asked(release: &Release) -> String {
             Outside::Clamp => "clamp",
             Outside::Drop => "drop",
         };
-        format!("column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"", quoted(column))
+        format!(
+            "column = {}, min = {min:?}, max = {max:?}, outside = \"{outside}\"",
+            quoted(column)
+        )
     };
-    let axes: Vec<String> =
-        release.columns.iter().zip(&release.axes).map(|(column, of)| format!("{{ {} }}", axis(column, of))).collect();
+    let axes: Vec<String> = release
+        .columns
+        .iter()
+        .zip(&release.axes)
+        .map(|(column, of)| format!("{{ {} }}", axis(column, of)))
+        .collect();
     let domain = format!("domain = [{}]\n", axes.join(", "));
-    let Some((label, column)) = release.label.as_ref().zip(release.columns.get(release.axes.len())) else {
+    let Some((label, column)) = release
+        .label
+        .as_ref()
+        .zip(release.columns.get(release.axes.len()))
+    else {
         return domain;
     };
     let label = match label {
@@ -289,7 +346,10 @@ fn quoted(text: &str) -> String {
 
 /// Numbers as a list, without needless digits.
 fn list(numbers: &[f64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(|number| rounded(*number).to_string()).collect();
+    let numbers: Vec<String> = numbers
+        .iter()
+        .map(|number| rounded(*number).to_string())
+        .collect();
     format!("[{}]", numbers.join(", "))
 }
 

@@ -7,7 +7,9 @@ use toml::Spanned;
 use crate::file::{File, known_keys};
 use crate::read::releases::{ROOT, privacy_and_releases};
 use crate::read::scale::Around;
-use crate::read::{format, input, ledger, output, registry, sampled, scale, schedule, serve, windowing};
+use crate::read::{
+    format, input, ledger, output, registry, sampled, scale, schedule, serve, windowing,
+};
 use crate::recorded::Recorded;
 use crate::settings::{Input, Period, Release, Settings, Unit, WindowKind};
 use crate::text::{Checked, Document, values};
@@ -22,45 +24,80 @@ use bernstream_worker::metrics::Detail;
 /// Where the ledger of a file is; `None` if the file does not say.
 pub fn ledger(text: &str, name: &str) -> Option<Params> {
     let (mut document, file) = Document::read::<File>(text, name, known_keys());
-    ledger::ledger(&mut document, file.ok()?.ledger?).ok().map(|ledger| ledger.params)
+    ledger::ledger(&mut document, file.ok()?.ledger?)
+        .ok()
+        .map(|ledger| ledger.params)
 }
 
 /// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
 /// faults of all are told.
-pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
+pub fn settings(
+    document: &mut Document<'_>,
+    mut file: File,
+    recorded: Option<&Recorded>,
+) -> Checked<Settings> {
     let form_place = format::place(&file);
     let registry = registry::registry(document, &mut file);
     let form = format::format(document, &mut file);
     let time_format = format::of_columns(&file, form.as_ref().ok());
-    let declared = form.as_ref().map_or_else(|_| Declared::default(), |(_, declared)| *declared);
+    let declared = form
+        .as_ref()
+        .map_or_else(|_| Declared::default(), |(_, declared)| *declared);
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
         let input = input.get_ref();
         (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
     });
-    let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
-    let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| input::input(document, t, form));
+    let to_kafka = file
+        .output
+        .as_ref()
+        .is_some_and(|output| output.get_ref().kafka.is_some());
+    let input = document
+        .required(&ROOT, "input", file.input, Ok)
+        .and_then(|t| input::input(document, t, form));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
     let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
-    let shared_place = file.privacy.as_ref().and_then(|privacy| privacy.get_ref().budget.as_ref()).map(Spanned::span);
-    let (mut privacy, mut drafts) =
-        privacy_and_releases(document, file.privacy, file.release, grid, to_kafka, recorded);
+    let shared_place = file
+        .privacy
+        .as_ref()
+        .and_then(|privacy| privacy.get_ref().budget.as_ref())
+        .map(Spanned::span);
+    let (mut privacy, mut drafts) = privacy_and_releases(
+        document,
+        file.privacy,
+        file.release,
+        grid,
+        to_kafka,
+        recorded,
+    );
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| output::output(document, t, default_broker));
-    let ledger = document.required(&ROOT, "ledger", file.ledger, Ok).and_then(|t| ledger::ledger(document, t));
+    let ledger = document
+        .required(&ROOT, "ledger", file.ledger, Ok)
+        .and_then(|t| ledger::ledger(document, t));
     let serve = file.serve.map(|t| serve::serve(document, t)).transpose();
 
     let mut overs = Ok(Vec::new());
     if let (Ok(schedule), Ok(drafts)) = (&windows, &drafts) {
-        let all: Vec<_> = drafts.iter().map(|draft| windowing::windowing(document, draft, schedule)).collect();
+        let all: Vec<_> = drafts
+            .iter()
+            .map(|draft| windowing::windowing(document, draft, schedule))
+            .collect();
         overs = all.into_iter().collect();
     }
     if let (Ok(privacy), Ok(drafts)) = (&privacy, &mut drafts) {
-        let kinds = overs.iter().flatten().copied().chain(std::iter::repeat(WindowKind::Tumbling));
-        drafts.iter_mut().zip(kinds).for_each(|(draft, over)| draft.charge_own_rho(privacy, over));
+        let kinds = overs
+            .iter()
+            .flatten()
+            .copied()
+            .chain(std::iter::repeat(WindowKind::Tumbling));
+        drafts
+            .iter_mut()
+            .zip(kinds)
+            .for_each(|(draft, over)| draft.charge_own_rho(privacy, over));
         validate::can_pay_once(document, privacy, drafts);
     }
     if let (Ok(privacy), Ok(drafts)) = (&mut privacy, &mut drafts)
@@ -88,7 +125,9 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     if let (Ok(input), Ok(output)) = (&input, &output) {
         validate::reads_no_output(document, input, output);
     }
-    if let (Some(place), Ok(privacy), Ok(input), Ok(output)) = (shared_place, &privacy, &input, &output) {
+    if let (Some(place), Ok(privacy), Ok(input), Ok(output)) =
+        (shared_place, &privacy, &input, &output)
+    {
         validate::shares_through_a_topic(document, place, privacy, input, output);
     }
     let log = match (&ledger, &output) {
@@ -101,11 +140,21 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
 
     let scale = match (file.scale, &pipeline, &input, &windows, &privacy) {
         (Some(table), Ok(pipeline), Ok(input), Ok(schedule), Ok(privacy)) => {
-            let publish_delay = schedule.delay.as_ref().map_or(Duration::ZERO, |delay| *delay.get_ref());
+            let publish_delay = schedule
+                .delay
+                .as_ref()
+                .map_or(Duration::ZERO, |delay| *delay.get_ref());
             let has_users = matches!(privacy.unit, Unit::User { .. });
-            let is_for_operators = matches!(&serve, Ok(Some(serve)) if serve.detail == Detail::Operator);
+            let is_for_operators =
+                matches!(&serve, Ok(Some(serve)) if serve.detail == Detail::Operator);
             let pipeline = pipeline.get_ref();
-            let around = Around { pipeline, input: &input.from, publish_delay, has_users, is_for_operators };
+            let around = Around {
+                pipeline,
+                input: &input.from,
+                publish_delay,
+                has_users,
+                is_for_operators,
+            };
             Some(scale::scale(document, table, around))
         }
         _ => None,
@@ -121,9 +170,15 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     let serve = serve?;
     let cap = match privacy.unit {
         Unit::Record => None,
-        Unit::User { per, max_records_per_window: records, .. } => {
+        Unit::User {
+            per,
+            max_records_per_window: records,
+            ..
+        } => {
             let period = match per {
-                Period::Every(length) => Grid::new(schedule.grid.origin(), length).map(Blocks::from),
+                Period::Every(length) => {
+                    Grid::new(schedule.grid.origin(), length).map(Blocks::from)
+                }
                 Period::Ever => Some(Blocks::Forever),
             };
             period.map(|period| Cap { period, records })
@@ -135,7 +190,11 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     };
     let (key, keys) = input.key.unzip();
     let places: Vec<_> = drafts.iter().map(|draft| draft.payment.span()).collect();
-    let mut releases: Vec<Release> = drafts.into_iter().zip(overs?).map(|(draft, over)| draft.finish(over)).collect();
+    let mut releases: Vec<Release> = drafts
+        .into_iter()
+        .zip(overs?)
+        .map(|(draft, over)| draft.finish(over))
+        .collect();
     validate::share_the_slot(privacy.total, &mut releases);
     let mut values: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
@@ -145,7 +204,15 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     }
     let key_type = declared.key;
     let unit_type = declared.unit;
-    let columns = Columns { time: input.time, time_format, key, key_type, unit, unit_type, values };
+    let columns = Columns {
+        time: input.time,
+        time_format,
+        key,
+        key_type,
+        unit,
+        unit_type,
+        values,
+    };
     if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
         && let Format::Records { form, declared } = &kafka.format
     {
@@ -176,7 +243,10 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         scale: scale.transpose()?,
         serve: serve.as_ref().map(|serve| serve.listen),
         dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
-        hosts: serve.as_ref().map(|serve| serve.hosts.clone()).unwrap_or_default(),
+        hosts: serve
+            .as_ref()
+            .map(|serve| serve.hosts.clone())
+            .unwrap_or_default(),
         detail: serve.map_or(Detail::Safe, |serve| serve.detail),
         normalised: String::new(),
     };

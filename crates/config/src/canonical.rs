@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::schemas;
 use crate::settings::{
-    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release, Settings, Unit,
-    WindowKind,
+    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release,
+    Settings, Unit, WindowKind,
 };
 use bernstream_kafka::source::kafka::OnBadMessage;
 use bernstream_kafka::source::record::{Declared, Format, RecordForm};
@@ -30,10 +30,23 @@ use bernstream_synopsis::{Adjacency, Basis};
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
 /// statement about producers: synopses say it, and no rule of the worker depends on it.
 pub fn json(settings: &Settings) -> String {
-    let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;
+    let Settings {
+        pipeline,
+        input,
+        columns,
+        windows,
+        blocks,
+        privacy,
+        releases,
+        ..
+    } = settings;
     let unit = match &privacy.unit {
         Unit::Record => json!("record"),
-        Unit::User { column, per, max_records_per_window } => {
+        Unit::User {
+            column,
+            per,
+            max_records_per_window,
+        } => {
             let per = match per {
                 Period::Every(length) => json!(micros(*length)),
                 Period::Ever => json!("ever"),
@@ -59,7 +72,10 @@ pub fn json(settings: &Settings) -> String {
         Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
         Blocks::Forever => json!("ever"),
     };
-    let releases: Map<String, Value> = releases.iter().map(|one| (one.name.clone(), release(settings, one))).collect();
+    let releases: Map<String, Value> = releases
+        .iter()
+        .map(|one| (one.name.clone(), release(settings, one)))
+        .collect();
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
         "ledger": {
@@ -136,7 +152,8 @@ pub fn declared(settings: &Settings, normalised: &mut Value) {
         None | Some(RecordForm::Json) => {}
         Some(RecordForm::Avro(schemas)) => normalised["schemas"] = schemas::pinned(schemas),
         Some(RecordForm::Protobuf(kind)) => {
-            normalised["schemas"] = json!({ "message": kind.name(), "descriptor": schemas::digest(&kind.file) });
+            normalised["schemas"] =
+                json!({ "message": kind.name(), "descriptor": schemas::digest(&kind.file) });
             normalised["ledger"]["fields"] = schemas::fields(&settings.columns, kind);
         }
     }
@@ -155,7 +172,9 @@ fn types(columns: &Columns, normalised: &mut Value) {
 
 /// What [`choice`] reads of one release.
 pub fn chosen(settings: &Settings, one: &Release) -> Value {
-    let Value::Object(mut about) = release(settings, one) else { return Value::Null };
+    let Value::Object(mut about) = release(settings, one) else {
+        return Value::Null;
+    };
     about.retain(|key, _| ["noise", "degree", "order", "points", "cells"].contains(&key.as_str()));
     about.into()
 }
@@ -165,7 +184,10 @@ pub fn chosen(settings: &Settings, one: &Release) -> Value {
 pub fn recorded(settings: &Settings) -> String {
     let one = |release: &Release| {
         let auto = release.auto.as_ref()?;
-        Some((release.name.clone(), json!({ "open": auto.open, "expected_records": release.expected_records })))
+        Some((
+            release.name.clone(),
+            json!({ "open": auto.open, "expected_records": release.expected_records }),
+        ))
     };
     let asked: Map<String, Value> = settings.releases.iter().filter_map(one).collect();
     let mut recorded: Value = serde_json::from_str(&settings.normalised).unwrap_or_default();
@@ -176,30 +198,52 @@ pub fn recorded(settings: &Settings) -> String {
 /// How far the event time of a record may exceed its message timestamp, in recorded settings.
 pub fn ahead(recorded: &str) -> Option<Duration> {
     let settings: Value = serde_json::from_str(recorded).ok()?;
-    settings.pointer("/windows/ahead")?.as_u64().map(Duration::from_micros)
+    settings
+        .pointer("/windows/ahead")?
+        .as_u64()
+        .map(Duration::from_micros)
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.
 pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
     let settings: Value = serde_json::from_str(recorded).ok()?;
     let release = settings.get("releases")?.get(release)?;
-    let number = |key| release.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let number = |key| {
+        release
+            .get(key)
+            .and_then(Value::as_u64)
+            .and_then(|number| u32::try_from(number).ok())
+    };
     let noise: NoiseKind = serde_json::from_value(release.get("noise")?.clone()).ok()?;
     let on = if noise.is_on_cells() {
         let cells = release.get("cells")?;
         let steps: Vec<u32> = serde_json::from_value(cells.get("steps")?.clone()).ok()?;
-        Coordinates::Cells(CellGrid::new(serde_json::from_value(cells.get("spline")?.clone()).ok()?, &steps))
+        Coordinates::Cells(CellGrid::new(
+            serde_json::from_value(cells.get("spline")?.clone()).ok()?,
+            &steps,
+        ))
     } else {
         match release.get("points") {
-            None => Coordinates::Lattice { degree: number("degree")? },
+            None => Coordinates::Lattice {
+                degree: number("degree")?,
+            },
             Some(Value::Array(along)) => {
-                let along: Option<Vec<u32>> = along.iter().map(|count| u32::try_from(count.as_u64()?).ok()).collect();
+                let along: Option<Vec<u32>> = along
+                    .iter()
+                    .map(|count| u32::try_from(count.as_u64()?).ok())
+                    .collect();
                 Coordinates::Tensor(Counts::new(&along?)?)
             }
-            Some(_) => Coordinates::Points { most: number("points")? },
+            Some(_) => Coordinates::Points {
+                most: number("points")?,
+            },
         }
     };
-    Some(Choice { noise, on, order: number("order")? })
+    Some(Choice {
+        noise,
+        on,
+        order: number("order")?,
+    })
 }
 
 /// The promise and the total of recorded settings under `composition = "gaussian"`; `None` under any other.
@@ -224,7 +268,13 @@ pub fn identity(settings: &Settings, release: &Release) -> String {
         // The epsilon makes the noise. What it is charged has become less, which is no reason to start again.
         about["price"] = json!(Payment::converted(epsilon).price());
     }
-    let about = json!([about, windows.origin(), micros(windows.length()), settings.columns.time, settings.columns.key]);
+    let about = json!([
+        about,
+        windows.origin(),
+        micros(windows.length()),
+        settings.columns.time,
+        settings.columns.key
+    ]);
     Digest::of(about.to_string().as_bytes()).to_string()
 }
 
@@ -243,7 +293,9 @@ fn release(settings: &Settings, release: &Release) -> Value {
     // Keys that were added later are absent by default, so that older digests stay the same.
     match release.policy {
         Policy::Fixed(_) => {}
-        Policy::Horizon { share, windows } => normalised["price"] = json!({ "share": share, "horizon": windows }),
+        Policy::Horizon { share, windows } => {
+            normalised["price"] = json!({ "share": share, "horizon": windows })
+        }
         Policy::Decaying { share, half_after } => {
             normalised["price"] = json!({ "share": share, "half_after": half_after });
         }
@@ -260,8 +312,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
         normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });
     }
     if let Basis::Tables(tables) = release.shape().basis {
-        normalised["cells"] =
-            json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
+        normalised["cells"] = json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
     }
     if release.calibration == Calibration::Paper {
         normalised["scale"] = json!("paper");
@@ -274,8 +325,13 @@ fn release(settings: &Settings, release: &Release) -> Value {
         normalised["sensitivity"] = json!(sampled.map(|s| s.0).ok());
     }
     if let Some(choice) = &release.private_bandwidths {
-        let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
-        normalised["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+        let candidates: Vec<_> = choice
+            .candidates
+            .iter()
+            .map(|function| &function.about)
+            .collect();
+        normalised["private_bandwidths"] =
+            json!({ "price": choice.price, "candidates": candidates });
     }
     if let Some(choice) = &release.private_order {
         let candidates: Vec<_> = choice.candidates.iter().collect();
@@ -307,18 +363,30 @@ pub fn definition(settings: &str) -> Option<Definition> {
     let ledger = settings.get("ledger")?;
     match ledger.get("definition") {
         Some(definition) => serde_json::from_value(definition.clone()).ok(),
-        None => serde_json::from_value::<Price>(ledger.get("total")?.clone()).ok().map(Definition::of),
+        None => serde_json::from_value::<Price>(ledger.get("total")?.clone())
+            .ok()
+            .map(Definition::of),
     }
 }
 
 /// The bounds of the axes, and of the label if there is one; its column is the last.
-pub fn domain(columns: &[String], axes: &[Axis], label: Option<&Label>) -> (Vec<Value>, Option<Value>) {
-    let domain = columns.iter().zip(axes).map(|(column, axis)| bounds(column, axis)).collect();
-    let label = label.zip(columns.last()).map(|(label, column)| match label {
-        Label::Number(axis) => bounds(column, axis),
-        Label::Above(above) => json!({ "column": column, "above": above }),
-        Label::Classes(values) => json!({ "column": column, "values": values }),
-    });
+pub fn domain(
+    columns: &[String],
+    axes: &[Axis],
+    label: Option<&Label>,
+) -> (Vec<Value>, Option<Value>) {
+    let domain = columns
+        .iter()
+        .zip(axes)
+        .map(|(column, axis)| bounds(column, axis))
+        .collect();
+    let label = label
+        .zip(columns.last())
+        .map(|(label, column)| match label {
+            Label::Number(axis) => bounds(column, axis),
+            Label::Above(above) => json!({ "column": column, "above": above }),
+            Label::Classes(values) => json!({ "column": column, "values": values }),
+        });
     (domain, label)
 }
 

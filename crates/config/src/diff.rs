@@ -11,21 +11,42 @@ use bernstream_kafka::source::record::TimeFormat;
 /// Settings that have another name in the file; a longer path comes before its prefix.
 const NAMES: [(&str, &str); 33] = [
     ("ledger.input.kind", "the kind of [input]"),
-    ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
+    (
+        "ledger.input.skips_bad_messages",
+        "input.kafka.on_bad_message = \"skip\"",
+    ),
     ("ledger.input.time_format", "input.time_format"),
     ("ledger.input", "input.kafka"),
     ("ledger.time", "input.time"),
-    ("ledger.fields.time.numbers", "the field number of input.time"),
+    (
+        "ledger.fields.time.numbers",
+        "the field number of input.time",
+    ),
     ("ledger.fields.time.type", "the type of input.time"),
     ("ledger.fields.time", "the field of input.time"),
-    ("ledger.fields.user.numbers", "the field number of privacy.unit.user.column"),
-    ("ledger.fields.user.type", "the type of privacy.unit.user.column"),
-    ("ledger.fields.user", "the field of privacy.unit.user.column"),
-    ("ledger.fields", "the fields of event times and users, which earlier programs did not record"),
+    (
+        "ledger.fields.user.numbers",
+        "the field number of privacy.unit.user.column",
+    ),
+    (
+        "ledger.fields.user.type",
+        "the type of privacy.unit.user.column",
+    ),
+    (
+        "ledger.fields.user",
+        "the field of privacy.unit.user.column",
+    ),
+    (
+        "ledger.fields",
+        "the fields of event times and users, which earlier programs did not record",
+    ),
     ("ledger.unit.column", "privacy.unit.user.column"),
     ("ledger.unit.type", "privacy.unit.user.type"),
     ("ledger.unit.per", "privacy.unit.user.per"),
-    ("ledger.unit.max_records_per_window", "privacy.unit.user.max_records_per_window"),
+    (
+        "ledger.unit.max_records_per_window",
+        "privacy.unit.user.max_records_per_window",
+    ),
     ("ledger.unit", "privacy.unit"),
     ("ledger.adjacency", "privacy.adjacency"),
     ("ledger.total", "the total of [privacy]"),
@@ -46,7 +67,15 @@ const NAMES: [(&str, &str); 33] = [
 ];
 
 /// Durations, in microseconds.
-const SPANS: [&str; 7] = ["length", "grace", "ahead", "publish_delay", "clock_slack", "per", "blocks"];
+const SPANS: [&str; 7] = [
+    "length",
+    "grace",
+    "ahead",
+    "publish_delay",
+    "clock_slack",
+    "per",
+    "blocks",
+];
 
 /// The list of keys.
 const KEYS: &str = "keys.values";
@@ -84,7 +113,9 @@ pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
 /// Without a declaration text is a time in RFC 3339. A file that declares that, or the type of a key, which brings it along, changes nothing.
 fn declare_default_time(bound: &mut Value) {
     if let Some(input) = bound.get_mut("input").and_then(Value::as_object_mut) {
-        input.entry("time_format").or_insert_with(|| json!(TimeFormat::default()));
+        input
+            .entry("time_format")
+            .or_insert_with(|| json!(TimeFormat::default()));
     }
 }
 
@@ -107,8 +138,13 @@ fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
         (Value::Object(one), Value::Object(other)) => {
             let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for name in names {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let at = |object: &Map<String, Value>| object.get(name).cloned().unwrap_or(Value::Null);
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
+                let at =
+                    |object: &Map<String, Value>| object.get(name).cloned().unwrap_or(Value::Null);
                 compare(&path, &at(one), &at(other), found);
             }
         }
@@ -121,21 +157,32 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
     let release = path.strip_prefix("releases.");
     match (release, ledger, file) {
         // The fields of an added or removed release are no differences of their own.
-        (Some(name), Value::Null, Value::Object(_)) => format!("release {name:?}: not in the ledger, new in the file"),
+        (Some(name), Value::Null, Value::Object(_)) => {
+            format!("release {name:?}: not in the ledger, new in the file")
+        }
         (Some(name), Value::Object(_), Value::Null) => {
             format!("release {name:?}: in the ledger, no longer in the file")
         }
-        (None, Value::Array(had), Value::Array(has)) if path == KEYS && had.len().max(has.len()) > LISTED => {
-            let [had, has]: [HashSet<&str>; 2] = [had, has].map(|keys| keys.iter().filter_map(Value::as_str).collect());
+        (None, Value::Array(had), Value::Array(has))
+            if path == KEYS && had.len().max(has.len()) > LISTED =>
+        {
+            let [had, has]: [HashSet<&str>; 2] =
+                [had, has].map(|keys| keys.iter().filter_map(Value::as_str).collect());
             let new = has.difference(&had).count();
             let gone = had.difference(&has).count();
             let had = had.len();
             let has = has.len();
-            format!("{}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone", named(path))
+            format!(
+                "{}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone",
+                named(path)
+            )
         }
         _ => {
             let [ledger, file] = [ledger, file].map(|value| shown(path, value));
-            format!("{}: {ledger} in the ledger, {file} in the file", named(path))
+            format!(
+                "{}: {ledger} in the ledger, {file} in the file",
+                named(path)
+            )
         }
     }
 }
@@ -149,7 +196,10 @@ fn named(path: &str) -> String {
             Some((name, key)) => format!("{key} of release {name:?}"),
         };
     }
-    if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.split_once('.')) {
+    if let Some((name, key)) = path
+        .strip_prefix("releases.")
+        .and_then(|release| release.split_once('.'))
+    {
         return format!("{key} of release {name:?}");
     }
     let found = NAMES.iter().find_map(|(ours, theirs)| {
@@ -158,13 +208,18 @@ fn named(path: &str) -> String {
     });
     match found {
         Some(name) => name.trim_start_matches('.').to_owned(),
-        None if path == "limit" => "what windows may spend of the total (privacy.reserve)".to_owned(),
+        None if path == "limit" => {
+            "what windows may spend of the total (privacy.reserve)".to_owned()
+        }
         None => path.to_owned(),
     }
 }
 
 fn shown(path: &str, value: &Value) -> String {
-    let is_span = path.rsplit('.').next().is_some_and(|name| SPANS.contains(&name));
+    let is_span = path
+        .rsplit('.')
+        .next()
+        .is_some_and(|name| SPANS.contains(&name));
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Number(micros) if is_span => micros.as_u64().map_or_else(
@@ -172,9 +227,13 @@ fn shown(path: &str, value: &Value) -> String {
             |micros| bernstream_synopsis::clock::show(Duration::from_micros(micros)),
         ),
         Value::Object(fields) => {
-            let field =
-                |(name, value): (&String, &Value)| format!("{name} = {}", shown(&format!("{path}.{name}"), value));
-            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+            let field = |(name, value): (&String, &Value)| {
+                format!("{name} = {}", shown(&format!("{path}.{name}"), value))
+            };
+            format!(
+                "{{ {} }}",
+                fields.iter().map(field).collect::<Vec<_>>().join(", ")
+            )
         }
         other => other.to_string(),
     }
@@ -192,7 +251,8 @@ mod tests {
             assert!(text.contains(from), "{from}");
             text.replace(from, to)
         });
-        let [ours, theirs] = [FLIGHTS, &edited].map(|text| Settings::parse(text, "test").unwrap().normalised);
+        let [ours, theirs] =
+            [FLIGHTS, &edited].map(|text| Settings::parse(text, "test").unwrap().normalised);
         differences(&ours, &theirs)
     }
 
@@ -208,7 +268,10 @@ mod tests {
             ["input.time: \"time\" in the ledger, \"when\" in the file"]
         );
         let lines = changed(&[("degree = 40", "degree = 50")]);
-        assert!(lines[0].starts_with("degree of release \"departure-delay\": 40 in the ledger, 50"), "{lines:?}");
+        assert!(
+            lines[0].starts_with("degree of release \"departure-delay\": 40 in the ledger, 50"),
+            "{lines:?}"
+        );
         let lines = changed(&[("name = \"departure-delay\"", "name = \"other\"")]);
         let expected = [
             "release \"departure-delay\": in the ledger, no longer in the file",
@@ -219,11 +282,22 @@ mod tests {
 
     #[test]
     fn a_ledger_is_the_same_where_the_default_form_of_times_is_declared() {
-        let [silent, declared, another] =
-            ["", "time_format = \"rfc3339\"\n", "time_format = \"seconds\"\n"].map(|line| {
-                Settings::parse(&FLIGHTS.replace("[input]\n", &format!("[input]\n{line}")), "test").unwrap().normalised
-            });
-        assert!(of_ledger(&silent, &declared).is_empty() && of_ledger(&declared, &silent).is_empty());
+        let [silent, declared, another] = [
+            "",
+            "time_format = \"rfc3339\"\n",
+            "time_format = \"seconds\"\n",
+        ]
+        .map(|line| {
+            Settings::parse(
+                &FLIGHTS.replace("[input]\n", &format!("[input]\n{line}")),
+                "test",
+            )
+            .unwrap()
+            .normalised
+        });
+        assert!(
+            of_ledger(&silent, &declared).is_empty() && of_ledger(&declared, &silent).is_empty()
+        );
         assert_eq!(
             of_ledger(&silent, &another),
             ["input.time_format: \"rfc3339\" in the ledger, \"seconds\" in the file"]
@@ -233,13 +307,22 @@ mod tests {
     #[test]
     fn the_slack_of_a_ledger_may_grow_and_not_shrink() {
         let [short, long] = ["10s", "45s"].map(|slack| {
-            let text = FLIGHTS.replace("clock_slack = \"10s\"", &format!("clock_slack = \"{slack}\""));
+            let text = FLIGHTS.replace(
+                "clock_slack = \"10s\"",
+                &format!("clock_slack = \"{slack}\""),
+            );
             Settings::parse(&text, "test").unwrap().normalised
         });
         assert!(of_ledger(&short, &long).is_empty() && of_ledger(&short, &short).is_empty());
-        assert_eq!(of_ledger(&long, &short), ["input.kafka.clock_slack: 45s in the ledger, 10s in the file"]);
+        assert_eq!(
+            of_ledger(&long, &short),
+            ["input.kafka.clock_slack: 45s in the ledger, 10s in the file"]
+        );
         // It is a change all the same, which the ledger records.
-        assert_eq!(differences(&short, &long), ["input.kafka.clock_slack: 10s in the ledger, 45s in the file"]);
+        assert_eq!(
+            differences(&short, &long),
+            ["input.kafka.clock_slack: 10s in the ledger, 45s in the file"]
+        );
     }
 
     #[test]
@@ -252,11 +335,23 @@ mod tests {
             ("length = \"1d\"", "length = \"12h\""),
         ]);
         let text = lines.join("\n");
-        assert!(!text.contains("000000") && !text.contains("ledger."), "{text}");
-        assert!(text.contains("windows.length: 1d in the ledger, 12h in the file"), "{text}");
-        assert!(text.contains("privacy.unit: \"record\" in the ledger, { column"), "{text}");
+        assert!(
+            !text.contains("000000") && !text.contains("ledger."),
+            "{text}"
+        );
+        assert!(
+            text.contains("windows.length: 1d in the ledger, 12h in the file"),
+            "{text}"
+        );
+        assert!(
+            text.contains("privacy.unit: \"record\" in the ledger, { column"),
+            "{text}"
+        );
         assert!(text.contains("per = 1d"), "{text}");
         let text = changed(&[("length = \"1d\"", "length = \"12h\"")]).join("\n");
-        assert!(text.contains("the length of a block: 1d in the ledger, 12h in the file"), "{text}");
+        assert!(
+            text.contains("the length of a block: 1d in the ledger, 12h in the file"),
+            "{text}"
+        );
     }
 }

@@ -34,23 +34,23 @@
 
 mod alternatives;
 mod assemble;
-mod plan;
-mod reading;
-mod recorded;
-mod schemas;
-mod select;
-mod sharing;
-mod study;
-mod targets;
-mod validate;
 pub mod canonical;
 pub mod diff;
 mod file;
 pub mod guarantee;
 pub mod paid;
+mod plan;
 mod read;
+mod reading;
+mod recorded;
+mod schemas;
+mod select;
 mod settings;
+mod sharing;
+mod study;
+mod targets;
 mod text;
+mod validate;
 
 use std::path::Path;
 
@@ -58,9 +58,9 @@ pub use alternatives::{Alternative, Incomparable};
 pub use file::{KEYS, schema};
 pub use read::sampled::Study;
 pub use settings::{
-    Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
-    PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, SharedBudget, Unit, WindowKind,
-    synopsis_bytes,
+    Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment,
+    Period, Privacy, PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings,
+    SharedBudget, Unit, WindowKind, synopsis_bytes,
 };
 pub use text::Faults;
 pub use text::values::{host, socket_address};
@@ -90,16 +90,30 @@ impl Settings {
     /// # Errors
     ///
     /// All faults of the file, or that it cannot be read.
-    pub fn load_keeping(path: &Path, recorded: impl Fn(&ledger::Params) -> Option<String>) -> Result<Self, Faults> {
+    pub fn load_keeping(
+        path: &Path,
+        recorded: impl Fn(&ledger::Params) -> Option<String>,
+    ) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
-        let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params)) else {
+        let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params))
+        else {
             return Settings::parse(&text, &name);
         };
-        let recorded = Recorded { settings, keeps_choices: true };
+        let recorded = Recorded {
+            settings,
+            keeps_choices: true,
+        };
         match Settings::parse_with(&text, &name, Some(&recorded)) {
             Ok(settings) if recorded.is_of(&settings) => Ok(settings),
-            _ => Settings::parse_with(&text, &name, Some(&Recorded { keeps_choices: false, ..recorded })),
+            _ => Settings::parse_with(
+                &text,
+                &name,
+                Some(&Recorded {
+                    keeps_choices: false,
+                    ..recorded
+                }),
+            ),
         }
     }
 
@@ -111,7 +125,10 @@ impl Settings {
     pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
-        let recorded = Recorded { settings: choices.to_owned(), keeps_choices: true };
+        let recorded = Recorded {
+            settings: choices.to_owned(),
+            keeps_choices: true,
+        };
         Settings::parse_with(&text, &name, Some(&recorded))
     }
 

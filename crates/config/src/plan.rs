@@ -7,8 +7,8 @@ use bernstream_release::choice::Candidates;
 use bernstream_release::window::Form;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Sensitivity,
-    Smoothing, Target, Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy,
+    Recommended, Sensitivity, Smoothing, Target, Unit as DescribedUnit,
 };
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::{Basis, Sensitivity as Change};
@@ -22,7 +22,11 @@ impl Settings {
     /// # Errors
     ///
     /// If noise cannot be calibrated for a release.
-    pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
+    pub fn plan(
+        &self,
+        bands: impl Fn(&Release) -> Candidates<Band>,
+        is_synthetic: bool,
+    ) -> Result<Plan, Error> {
         let release = |release: &Release| {
             let bands = bands(release);
             let series = self.series(release)?;
@@ -35,13 +39,17 @@ impl Settings {
                     },
                     ..self.form(release)
                 },
-                bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
+                bandwidth: bandwidth
+                    .map(|choice| choice.mechanism(self.protected()))
+                    .transpose()?,
                 variants: release
                     .functions()
                     .try_map(|function| self.variant(release, function, &bands, is_synthetic))?,
                 price_schedule: self.price_schedule(release),
-                series: series
-                    .map(|series| pipeline::NoiseSeries { series, identity: canonical::identity(self, release) }),
+                series: series.map(|series| pipeline::NoiseSeries {
+                    series,
+                    identity: canonical::identity(self, release),
+                }),
             })
         };
         let publication = match self.input {
@@ -51,7 +59,11 @@ impl Settings {
         Ok(Plan {
             rules: self.windows.clone(),
             blocks: self.blocks,
-            releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
+            releases: self
+                .releases
+                .iter()
+                .map(release)
+                .collect::<Result<_, Error>>()?,
             total: self.privacy.total,
             limit: self.privacy.limit(),
             publication,
@@ -60,7 +72,8 @@ impl Settings {
 
     /// What a release takes of the records of a single window.
     pub fn form(&self, release: &Release) -> Form {
-        let position = |column: &String| self.columns.values.iter().position(|value| value == column);
+        let position =
+            |column: &String| self.columns.values.iter().position(|value| value == column);
         Form {
             axes: release.axes.clone(),
             label: release.label.clone(),
@@ -85,7 +98,9 @@ impl Settings {
         let mechanism = self.mechanism_of(release, function)?;
         let calibrated = self.calibrated(release, function)?;
         let choice = release.private_order.as_ref();
-        let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
+        let order = choice
+            .map(|choice| choice.mechanism(function, &mechanism, self.protected()))
+            .transpose()?;
         let change = self.sensitivity(release, function, release.calibration)?;
         let touched = self.privacy.touched(function.target.shape().values());
         let mut place = 0..;
@@ -116,9 +131,17 @@ impl Settings {
     ) -> Description {
         let grid = function.unit();
         let shape = release.shape();
-        #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a scale to show; the noise itself is drawn from the integer"
+        )]
         let scale = mechanism.scale().units() as f64 * grid;
-        let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
+        let noise = Noise {
+            law: mechanism.distribution(),
+            scale,
+            grid,
+            calibrated,
+        };
         let start = self.windows.grid.origin();
         let target = self.target_description(release, function);
         let definition = self.privacy.definition.clone();
@@ -144,7 +167,11 @@ impl Settings {
             meaning: self.meaning(release, function),
             domain,
             names: release.names.clone(),
-            offset: if matches!(shape.basis, Basis::Kernel(_)) { function.scaling.offset() } else { 0.0 },
+            offset: if matches!(shape.basis, Basis::Kernel(_)) {
+                function.scaling.offset()
+            } else {
+                0.0
+            },
             degree: shape.degree,
             basis: shape.basis,
             order,
@@ -167,10 +194,17 @@ impl Settings {
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
-                configuration: self.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
+                configuration: self
+                    .digest()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect(),
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
             },
-            ledger: Entry { id: String::new(), sequence: 0 },
+            ledger: Entry {
+                id: String::new(),
+                sequence: 0,
+            },
             panes: None,
             synthetic: is_synthetic,
         };
@@ -178,8 +212,9 @@ impl Settings {
         let records = self.divide_by(release).or(release.expected_records);
         let records = records.filter(|_| !release.is_sum_of_panes());
         Description {
-            reading: records
-                .and_then(|records| Recommended::of(&about.target, &about.basis, about.band.half_width, records)),
+            reading: records.and_then(|records| {
+                Recommended::of(&about.target, &about.basis, about.band.half_width, records)
+            }),
             ..about
         }
     }
@@ -187,14 +222,19 @@ impl Settings {
     /// Under `replace_one` the number of records is public, and a density can be divided by it.
     fn target_description(&self, release: &Release, function: &Function) -> Target {
         match function.about.clone() {
-            Target::Density(density) => Target::Density(Density { divide_by: self.divide_by(release), ..density }),
+            Target::Density(density) => Target::Density(Density {
+                divide_by: self.divide_by(release),
+                ..density
+            }),
             other => other,
         }
     }
 
     /// Only for tumbling windows: the number of records of a sum is not constant.
     fn divide_by(&self, release: &Release) -> Option<u64> {
-        self.privacy.records_per_window.filter(|_| release.window_kind == WindowKind::Tumbling)
+        self.privacy
+            .records_per_window
+            .filter(|_| release.window_kind == WindowKind::Tumbling)
     }
 
     fn meaning(&self, release: &Release, function: &Function) -> String {
@@ -209,7 +249,11 @@ impl Settings {
     fn unit_description(&self) -> DescribedUnit {
         match &self.privacy.unit {
             Unit::Record => DescribedUnit::Record,
-            Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
+            Unit::User {
+                column,
+                per,
+                max_records_per_window,
+            } => DescribedUnit::User {
                 column: column.clone(),
                 per: per.to_string(),
                 max_records_per_window: *max_records_per_window,
@@ -222,14 +266,20 @@ impl Release {
     /// The private choices of a window with this function and order.
     fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
         let bandwidths = |function: &Function| match &function.about {
-            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),
+            Target::Density(Density {
+                kernel: Smoothing::Bandwidths(bandwidths),
+                ..
+            }) => bandwidths.clone(),
             _ => Vec::new(),
         };
-        let of_bandwidths = self.private_bandwidths.as_ref().map(|choice| Choice::Bandwidths {
-            taken: bandwidths(function),
-            candidates: choice.candidates.iter().map(bandwidths).collect(),
-            price: choice.price,
-        });
+        let of_bandwidths = self
+            .private_bandwidths
+            .as_ref()
+            .map(|choice| Choice::Bandwidths {
+                taken: bandwidths(function),
+                candidates: choice.candidates.iter().map(bandwidths).collect(),
+                price: choice.price,
+            });
         let of_order = self.private_order.as_ref().map(|choice| Choice::Order {
             taken: order,
             candidates: choice.candidates.iter().copied().collect(),
@@ -240,6 +290,11 @@ impl Release {
 
     fn domain(&self) -> Vec<Axis> {
         let axes = self.columns.iter().zip(&self.axes);
-        axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
+        axes.map(|(column, axis)| Axis {
+            column: column.clone(),
+            min: axis.min,
+            max: axis.max,
+        })
+        .collect()
     }
 }

@@ -22,7 +22,10 @@ const VERSION: u32 = 1;
 impl Settings {
     /// What each release takes of the records of a single window, in order.
     pub fn forms(&self) -> Vec<Form> {
-        self.releases.iter().map(|release| self.form(release)).collect()
+        self.releases
+            .iter()
+            .map(|release| self.form(release))
+            .collect()
     }
 
     /// SHA-256 of everything that decides what a window keeps of the messages before an end, in hexadecimal digits: equal where that is
@@ -33,7 +36,10 @@ impl Settings {
 
     /// The same, if windows kept what `forms` say.
     pub fn reading_into(&self, forms: &[Form]) -> String {
-        Sha256::digest(self.text_of(forms)).iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(self.text_of(forms))
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// Canonical JSON, as the text of a ledger's settings is: keys sorted, no spaces.
@@ -60,9 +66,13 @@ impl Settings {
     /// What was left to `"auto"`, and what is in use for it: [`Recorded`](super::recorded::Recorded) reads it, as it reads what a ledger
     /// has recorded.
     pub fn choices(&self) -> String {
-        let asked = self.releases.iter().filter(|release| release.auto.is_some());
-        let chosen: Map<String, Value> =
-            asked.map(|release| (release.name.clone(), canonical::chosen(self, release))).collect();
+        let asked = self
+            .releases
+            .iter()
+            .filter(|release| release.auto.is_some());
+        let chosen: Map<String, Value> = asked
+            .map(|release| (release.name.clone(), canonical::chosen(self, release)))
+            .collect();
         json!({ "releases": chosen }).to_string()
     }
 
@@ -79,11 +89,19 @@ impl Settings {
 fn kept(spec: &AccumulatorSpec) -> Value {
     match spec {
         AccumulatorSpec::Histogram(nodes) => json!({ "histogram": grid(nodes) }),
-        AccumulatorSpec::Tables { nodes, by: TableLabel::Number } => json!({ "tables_by_number": grid(nodes) }),
-        AccumulatorSpec::Tables { nodes, by: TableLabel::Classes(count) } => {
+        AccumulatorSpec::Tables {
+            nodes,
+            by: TableLabel::Number,
+        } => json!({ "tables_by_number": grid(nodes) }),
+        AccumulatorSpec::Tables {
+            nodes,
+            by: TableLabel::Classes(count),
+        } => {
             json!({ "tables_by_class": grid(nodes), "classes": count })
         }
-        AccumulatorSpec::Marginals(axes) => json!({ "marginals": axes.iter().map(grid).collect::<Vec<_>>() }),
+        AccumulatorSpec::Marginals(axes) => {
+            json!({ "marginals": axes.iter().map(grid).collect::<Vec<_>>() })
+        }
         AccumulatorSpec::Sums(feature) => json!({ "sums": feature.about() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
     }
@@ -103,7 +121,11 @@ fn cap(cap: &Cap) -> Value {
 
 /// Which messages are read, and which are given up.
 fn messages(input: &kafka::Params) -> Value {
-    let lost: Vec<_> = input.lost.iter().map(|lost| (lost.partition, lost.from, lost.to)).collect();
+    let lost: Vec<_> = input
+        .lost
+        .iter()
+        .map(|lost| (lost.partition, lost.from, lost.to))
+        .collect();
     json!({
         "trust_producer_time": input.trust_producer_time,
         "skips_bad_messages": input.on_bad_message == OnBadMessage::Skip,
@@ -174,8 +196,14 @@ path = "ledger"
         ("\"text\"", "\"integer\""),
         ("[\"11\", \"12\"]", "[\"12\", \"11\"]"),
         ("\"json\"", "\"arrow\""),
-        ("partition = 1, from = 0, to = 12", "partition = 2, from = 1, to = 13"),
-        ("topic = \"rides\"", "topic = \"rides\"\ntrust_producer_time = true"),
+        (
+            "partition = 1, from = 0, to = 12",
+            "partition = 2, from = 1, to = 13",
+        ),
+        (
+            "topic = \"rides\"",
+            "topic = \"rides\"\ntrust_producer_time = true",
+        ),
         ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
         ("\"1h\"", "\"2h\""),
         ("2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
@@ -186,9 +214,15 @@ path = "ledger"
         ("\"1d\"", "\"2d\""),
         ("window = 5", "window = 4"),
         ("\"fare\"", "\"tip\""),
-        ("min = 2, max = 80, outside = \"drop\"", "min = 3, max = 81, outside = \"clamp\""),
+        (
+            "min = 2, max = 80, outside = \"drop\"",
+            "min = 3, max = 81, outside = \"clamp\"",
+        ),
         ("\"kilometres\"", "\"miles\""),
-        ("min = 0, max = 30, outside = \"clamp\"", "min = 5, max = 35, outside = \"drop\""),
+        (
+            "min = 0, max = 30, outside = \"clamp\"",
+            "min = 5, max = 35, outside = \"drop\"",
+        ),
         ("[5]\nspline = \"box\"", "[2]\nspline = \"linear\""),
     ];
 
@@ -199,7 +233,9 @@ path = "ledger"
     /// The settings of the file, changed where JSON may not be.
     fn changed(change: fn(&mut kafka::Params)) -> Settings {
         let mut settings = settings(FILE);
-        let Input::Kafka(params) = &mut settings.input else { panic!("messages") };
+        let Input::Kafka(params) = &mut settings.input else {
+            panic!("messages")
+        };
         change(params);
         settings
     }
@@ -225,20 +261,38 @@ path = "ledger"
             r#""windows":{"ahead":60000000,"end":"2026-02-01T00:00:00Z","grace":300000000,"length":3600000000,"origin":"2026-01-01T00:00:00Z"}}"#,
         ]
         .concat();
-        assert_eq!(text(&settings), expected.replace("PROGRAM", env!("CARGO_PKG_VERSION")));
-        assert_eq!(settings.reading(), bernstream_ledger::Digest::of(text(&settings).as_bytes()).to_string());
+        assert_eq!(
+            text(&settings),
+            expected.replace("PROGRAM", env!("CARGO_PKG_VERSION"))
+        );
+        assert_eq!(
+            settings.reading(),
+            bernstream_ledger::Digest::of(text(&settings).as_bytes()).to_string()
+        );
     }
 
     /// What the text says, by places; a list that is empty has one too.
     fn fields(place: &str, value: &Value) -> BTreeMap<String, Value> {
         let of_parts = |parts: Vec<(String, &Value)>| {
-            parts.into_iter().flat_map(|(name, part)| fields(&format!("{place}/{name}"), part)).collect()
+            parts
+                .into_iter()
+                .flat_map(|(name, part)| fields(&format!("{place}/{name}"), part))
+                .collect()
         };
         match value {
-            Value::Object(parts) => of_parts(parts.iter().map(|(name, part)| (name.clone(), part)).collect()),
-            Value::Array(parts) if !parts.is_empty() => {
-                of_parts(parts.iter().enumerate().map(|(at, part)| (at.to_string(), part)).collect())
-            }
+            Value::Object(parts) => of_parts(
+                parts
+                    .iter()
+                    .map(|(name, part)| (name.clone(), part))
+                    .collect(),
+            ),
+            Value::Array(parts) if !parts.is_empty() => of_parts(
+                parts
+                    .iter()
+                    .enumerate()
+                    .map(|(at, part)| (at.to_string(), part))
+                    .collect(),
+            ),
             value => BTreeMap::from([(place.to_owned(), value.clone())]),
         }
     }
@@ -262,7 +316,14 @@ path = "ledger"
             unchanged.retain(|place| before.get(*place) == after.get(*place));
         }
         // No file changes these.
-        assert_eq!(unchanged, BTreeSet::from(["/forms/0/keeps/tables_by_number/of_angles", "/program", "/version"]));
+        assert_eq!(
+            unchanged,
+            BTreeSet::from([
+                "/forms/0/keeps/tables_by_number/of_angles",
+                "/program",
+                "/version"
+            ])
+        );
     }
 
     #[derive(Debug)]
@@ -283,13 +344,19 @@ path = "ledger"
     #[test]
     fn every_part_of_what_a_window_keeps_is_in_the_text() {
         let nodes = |per_axis: &[u32]| Nodes::new(per_axis).unwrap();
-        let by_class = |count| AccumulatorSpec::Tables { nodes: nodes(&[4]), by: TableLabel::Classes(count) };
+        let by_class = |count| AccumulatorSpec::Tables {
+            nodes: nodes(&[4]),
+            by: TableLabel::Classes(count),
+        };
         let specs = [
             AccumulatorSpec::Histogram(nodes(&[4, 5])),
             AccumulatorSpec::Histogram(nodes(&[4, 6])),
             AccumulatorSpec::Histogram(Nodes::shared_by(Spline::Box, &[4, 5]).unwrap()),
             AccumulatorSpec::Histogram(Nodes::of_angles(&[4, 5]).unwrap()),
-            AccumulatorSpec::Tables { nodes: nodes(&[4]), by: TableLabel::Number },
+            AccumulatorSpec::Tables {
+                nodes: nodes(&[4]),
+                by: TableLabel::Number,
+            },
             by_class(3),
             by_class(4),
             AccumulatorSpec::Marginals(vec![nodes(&[4]), nodes(&[5])]),
@@ -300,9 +367,19 @@ path = "ledger"
             AccumulatorSpec::Records { most: 31 },
         ];
         let texts: Vec<String> = specs.iter().map(|spec| kept(spec).to_string()).collect();
-        assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), specs.len(), "{texts:?}");
-        assert_eq!(texts[3], r#"{"histogram":{"of_angles":true,"spline":"quadratic","steps":[4,5]}}"#);
-        assert_eq!(texts[6], r#"{"classes":4,"tables_by_class":{"of_angles":false,"spline":"quadratic","steps":[4]}}"#);
+        assert_eq!(
+            texts.iter().collect::<BTreeSet<_>>().len(),
+            specs.len(),
+            "{texts:?}"
+        );
+        assert_eq!(
+            texts[3],
+            r#"{"histogram":{"of_angles":true,"spline":"quadratic","steps":[4,5]}}"#
+        );
+        assert_eq!(
+            texts[6],
+            r#"{"classes":4,"tables_by_class":{"of_angles":false,"spline":"quadratic","steps":[4]}}"#
+        );
         assert_eq!(texts[9], r#"{"sums":{"summand":1}}"#);
         assert_eq!(texts[11], r#"{"records":30}"#);
     }

@@ -24,7 +24,8 @@ impl Recorded {
     /// The noise and the size of a release; `None` if they do not hold, if it has no such release, or if this version cannot
     /// read it.
     pub fn choice(&self, release: &str) -> Option<Choice> {
-        self.keeps_choices.then(|| canonical::choice(&self.settings, release))?
+        self.keeps_choices
+            .then(|| canonical::choice(&self.settings, release))?
     }
 
     /// The total under `composition = "gaussian"` of a promise that leaves `today`: what the ledger has recorded for the same
@@ -47,15 +48,20 @@ impl Recorded {
 /// The `recorded` settings with the fields of messages, which older ledgers do not have, with the prices of `ours` where the same epsilon is converted, and with the epsilon that the same price
 /// of a ball buys now: older ledgers record none.
 fn charged_like(recorded: &str, ours: &str) -> String {
-    let [mut recorded, ours] = [recorded, ours].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+    let [mut recorded, ours] =
+        [recorded, ours].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
     schemas::add_what_may_grow(&mut recorded, &ours);
     for (name, release) in recorded["releases"].as_object_mut().into_iter().flatten() {
         let ours = &ours["releases"][name];
-        if release.get("epsilon").is_some_and(|epsilon| ours.get("epsilon") == Some(epsilon)) {
+        if release
+            .get("epsilon")
+            .is_some_and(|epsilon| ours.get("epsilon") == Some(epsilon))
+        {
             release["price"] = ours["price"].clone();
         }
         let is_ball = release.get("noise").is_some_and(|noise| noise == "ball");
-        if is_ball && release.get("epsilon").is_none() && release.get("price") == ours.get("price") {
+        if is_ball && release.get("epsilon").is_none() && release.get("price") == ours.get("price")
+        {
             release["epsilon"] = ours["epsilon"].clone();
         }
     }
@@ -79,12 +85,23 @@ mod tests {
         }
         // A ball that was priced in rho before it got noise of its own.
         let ball = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02", "epsilon": "0.5" } } });
-        let older = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02" } } });
-        let cheaper = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.01" } } });
-        assert_eq!(charged_like(&older.to_string(), &ball.to_string()), ball.to_string());
-        assert_ne!(charged_like(&cheaper.to_string(), &ball.to_string()), ball.to_string());
+        let older =
+            serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02" } } });
+        let cheaper =
+            serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.01" } } });
+        assert_eq!(
+            charged_like(&older.to_string(), &ball.to_string()),
+            ball.to_string()
+        );
+        assert_ne!(
+            charged_like(&cheaper.to_string(), &ball.to_string()),
+            ball.to_string()
+        );
         // Prices that are written themselves.
         let written = r#"{"releases":{"a":{"price":"0.019"}}}"#;
-        assert_eq!(charged_like(written, &written.replace("0.019", "0.018")), written);
+        assert_eq!(
+            charged_like(written, &written.replace("0.019", "0.018")),
+            written
+        );
     }
 }

@@ -37,11 +37,23 @@ pub fn fields(columns: &Columns, kind: &MessageType) -> Value {
 
 /// What pipelines that share a budget must say alike of their schemas; `None` for records without one.
 pub fn shared(settings: &Settings) -> Option<Value> {
-    let Input::Kafka(kafka) = &settings.input else { return None };
+    let Input::Kafka(kafka) = &settings.input else {
+        return None;
+    };
     match &kafka.format {
-        Format::Arrow | Format::Records { form: RecordForm::Json, .. } => None,
-        Format::Records { form: RecordForm::Avro(schemas), .. } => Some(pinned(schemas)),
-        Format::Records { form: RecordForm::Protobuf(kind), .. } => Some(fields(&settings.columns, kind)),
+        Format::Arrow
+        | Format::Records {
+            form: RecordForm::Json,
+            ..
+        } => None,
+        Format::Records {
+            form: RecordForm::Avro(schemas),
+            ..
+        } => Some(pinned(schemas)),
+        Format::Records {
+            form: RecordForm::Protobuf(kind),
+            ..
+        } => Some(fields(&settings.columns, kind)),
     }
 }
 
@@ -56,8 +68,12 @@ pub fn add_what_may_grow(recorded: &mut Value, ours: &Value) {
         recorded["ledger"]["fields"] = ours["ledger"]["fields"].clone();
     }
     for (field, ours) in ours["ledger"]["fields"].as_object().into_iter().flatten() {
-        let had = recorded["ledger"]["fields"][field].get_mut(SYMBOLS).and_then(Value::as_object_mut);
-        let (Some(had), Some(has)) = (had, ours.get(SYMBOLS).and_then(Value::as_object)) else { continue };
+        let had = recorded["ledger"]["fields"][field]
+            .get_mut(SYMBOLS)
+            .and_then(Value::as_object_mut);
+        let (Some(had), Some(has)) = (had, ours.get(SYMBOLS).and_then(Value::as_object)) else {
+            continue;
+        };
         for (number, symbol) in has {
             had.entry(number).or_insert_with(|| symbol.clone());
         }
@@ -75,10 +91,18 @@ pub fn changes(recorded: &Value, file: &Value) -> Vec<String> {
         return vec![what.to_owned()];
     }
     let of_avro = |settings: &Value| {
-        let is_avro = settings.pointer("/ledger/input/format").is_some_and(|format| format == "avro");
-        settings.get("schemas").filter(|_| is_avro).and_then(Value::as_object).cloned()
+        let is_avro = settings
+            .pointer("/ledger/input/format")
+            .is_some_and(|format| format == "avro");
+        settings
+            .get("schemas")
+            .filter(|_| is_avro)
+            .and_then(Value::as_object)
+            .cloned()
     };
-    let (Some(had), Some(has)) = (of_avro(recorded), of_avro(file)) else { return Vec::new() };
+    let (Some(had), Some(has)) = (of_avro(recorded), of_avro(file)) else {
+        return Vec::new();
+    };
     had.iter()
         .filter(|(id, schema)| has.get(*id) != Some(schema))
         .map(|(id, _)| pin(id, has.contains_key(id)))

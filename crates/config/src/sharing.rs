@@ -15,7 +15,10 @@ impl Settings {
     /// The topic of the budget, on the cluster of the input; `None` without one.
     pub fn budget_topic(&self) -> Option<Params> {
         let budget = self.privacy.budget.as_ref()?;
-        let (Input::Kafka(input), Output::Kafka { witness, .. }) = (&self.input, &self.output) else { return None };
+        let (Input::Kafka(input), Output::Kafka { witness, .. }) = (&self.input, &self.output)
+        else {
+            return None;
+        };
         Some(Params {
             broker: input.broker.clone(),
             topic: budget.topic.clone(),
@@ -44,14 +47,19 @@ impl Settings {
         };
         let adjacency = match self.privacy.adjacency {
             Adjacency::AddRemove => json!("add_remove"),
-            Adjacency::ReplaceOne => json!({ "records_per_window": self.privacy.records_per_window }),
+            Adjacency::ReplaceOne => {
+                json!({ "records_per_window": self.privacy.records_per_window })
+            }
         };
         Some(Shared {
             input,
             unit,
             time: self.columns.time.clone(),
             fields: schemas::shared(self),
-            time_format: self.declared().map(|declared| declared.time).or(self.columns.time_format),
+            time_format: self
+                .declared()
+                .map(|declared| declared.time)
+                .or(self.columns.time_format),
             blocks: self.blocks.into(),
             adjacency,
             total: budget.whole,

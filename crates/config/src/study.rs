@@ -19,14 +19,25 @@ impl Study {
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
         let (mut document, file) = Document::read::<File>(&text, &name, known_keys());
         let study = file.and_then(|file| {
-            let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
-            let (privacy, draft) =
-                privacy_and_releases(&mut document, file.privacy, file.release, None, to_kafka, None);
+            let to_kafka = file
+                .output
+                .as_ref()
+                .is_some_and(|output| output.get_ref().kafka.is_some());
+            let (privacy, draft) = privacy_and_releases(
+                &mut document,
+                file.privacy,
+                file.release,
+                None,
+                to_kafka,
+                None,
+            );
             let privacy = privacy?;
             let drafts = draft?;
             let mut draft = only(&mut document, drafts)?;
             match draft.sampled.take() {
-                Some(table) => study(&mut document, table, &draft, &privacy).map(|(study, _)| study),
+                Some(table) => {
+                    study(&mut document, table, &draft, &privacy).map(|(study, _)| study)
+                }
                 None => {
                     let what = "has no [release.sampled]";
                     let hint = "add it, with a public prior: config/reference.toml shows how";

@@ -41,7 +41,9 @@ impl CellDensity {
     ///
     /// As [`CellKernel::diagonal`].
     pub fn diagonal(bandwidths: &[f64], spline: Spline, steps: &[u32]) -> Result<Self, Error> {
-        Ok(CellDensity(CellKernel::diagonal(bandwidths, spline, steps)?))
+        Ok(CellDensity(CellKernel::diagonal(
+            bandwidths, spline, steps,
+        )?))
     }
 
     /// # Errors
@@ -73,7 +75,11 @@ impl Target for CellDensity {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.basis().steps.len(), degree: 1, basis: Basis::Cells(self.basis().clone()) }
+        Shape {
+            dimensions: self.basis().steps.len(),
+            degree: 1,
+            basis: Basis::Cells(self.basis().clone()),
+        }
     }
 
     /// A released value is a count times the peak of `K_S`, in records per volume of the unit cube.
@@ -82,10 +88,18 @@ impl Target for CellDensity {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let counts = |cells: &[u64]| Exact::new(cells.iter().map(|grains| i128::from(*grains) << SHIFT).collect());
-        accumulator
-            .histogram()
-            .map_or_else(|| counts(&vec![0; self.0.nodes().cells()]), |histogram| counts(&histogram.cells))
+        let counts = |cells: &[u64]| {
+            Exact::new(
+                cells
+                    .iter()
+                    .map(|grains| i128::from(*grains) << SHIFT)
+                    .collect(),
+            )
+        };
+        accumulator.histogram().map_or_else(
+            || counts(&vec![0; self.0.nodes().cells()]),
+            |histogram| counts(&histogram.cells),
+        )
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
@@ -97,7 +111,11 @@ impl Target for CellDensity {
         times(u128::from(GRAINS) << SHIFT, contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         length_of_change(self.0.nodes(), adjacency, contributions)
     }
 }
@@ -112,7 +130,11 @@ pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Res
 }
 
 /// In the 2-norm.
-pub(super) fn length_of_change(nodes: &Nodes, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+pub(super) fn length_of_change(
+    nodes: &Nodes,
+    adjacency: Adjacency,
+    contributions: u32,
+) -> Result<u64, Error> {
     let one = u128::from(nodes.longest_deposit());
     let grains = match adjacency {
         Adjacency::AddRemove => one,

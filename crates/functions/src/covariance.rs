@@ -108,14 +108,22 @@ impl CovarianceDensity {
         let form = check_covariance(covariance)?;
         let points = lattice::points(covariance.len(), degree)?;
         let precision = form.inverse();
-        let widths: Vec<f64> = precision.iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
+        let widths: Vec<f64> = precision
+            .iter()
+            .enumerate()
+            .map(|(i, row)| row[i].powf(-0.5))
+            .collect();
         let nodes = nodes(&widths, degree)?;
         let mut narrowed = covariance.to_vec();
         for ((i, row), m) in narrowed.iter_mut().enumerate().zip(nodes.per_axis()) {
             row[i] -= 0.25 / f64::from(*m).powi(2);
         }
         let form = Form::new(&narrowed).ok_or(ShapeError::NotPositiveDefinite)?;
-        let axes: Vec<Axis> = nodes.per_axis().iter().map(|m| Axis::new(*m, degree)).collect();
+        let axes: Vec<Axis> = nodes
+            .per_axis()
+            .iter()
+            .map(|m| Axis::new(*m, degree))
+            .collect();
         affordable(&form, &axes, &nodes, points)?;
         let tables = tables(&form, &axes).ok_or(ShapeError::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
@@ -164,13 +172,21 @@ impl CovarianceDensity {
         if cells.saturating_mul(cells).saturating_mul(self.points) / 2 > MOST_COMPARED {
             let all = self.points as u128 * u128::from(self.largest_weight);
             let widest = all.min(2 * u128::from(self.largest_mass));
-            return Pairs { widest, longest: root(2 * u128::from(self.largest_length).pow(2)) };
+            return Pairs {
+                widest,
+                longest: root(2 * u128::from(self.largest_length).pow(2)),
+            };
         }
         let mut columns = vec![0_u32; cells * self.points];
         for point in 0..self.points {
             self.each_run(point, |cell, weights| {
-                let of_point = columns.iter_mut().skip(cell * self.points + point).step_by(self.points);
-                of_point.zip(weights).for_each(|(entry, weight)| *entry = *weight);
+                let of_point = columns
+                    .iter_mut()
+                    .skip(cell * self.points + point)
+                    .step_by(self.points);
+                of_point
+                    .zip(weights)
+                    .for_each(|(entry, weight)| *entry = *weight);
             });
         }
         let columns: Vec<&[u32]> = columns.chunks_exact(self.points).collect();
@@ -187,7 +203,10 @@ impl CovarianceDensity {
                 (widest, squared) = (widest.max(sum), squared.max(square));
             }
         }
-        Pairs { widest: widest.into(), longest: root(squared) }
+        Pairs {
+            widest: widest.into(),
+            longest: root(squared),
+        }
     }
 
     /// Gives `take` the row of lattice point `point`: runs of weights, each with the cell of the first.
@@ -205,14 +224,18 @@ impl CovarianceDensity {
             table += (p % u64::from(axis.phases)) as usize * stride;
             stride *= axis.phases as usize;
         }
-        let Some((last, leading)) = self.axes.split_last() else { return };
+        let Some((last, leading)) = self.axes.split_last() else {
+            return;
+        };
         let width = |axis: &Axis| i64::from(axis.cells) + 3;
         for run in self.tables.get(table).into_iter().flatten() {
             // Cells begin at node -1.
             let mut row = Some(0);
             for ((axis, base), offset) in leading.iter().zip(bases).zip(&run.lead) {
                 let cell = base + i64::from(*offset) + 1;
-                row = row.filter(|_| (0..width(axis)).contains(&cell)).map(|row| row * width(axis) + cell);
+                row = row
+                    .filter(|_| (0..width(axis)).contains(&cell))
+                    .map(|row| row * width(axis) + cell);
             }
             let Some(row) = row else { continue };
             let start = bases[leading.len()] + i64::from(run.first) + 1;
@@ -245,7 +268,11 @@ impl Target for CovarianceDensity {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.axes.len(), degree: self.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: self.axes.len(),
+            degree: self.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     /// In records per volume of the unit cube; the normaliser is that of `H'`, as depositing keeps a record's mass.
@@ -254,12 +281,18 @@ impl Target for CovarianceDensity {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let cells = accumulator.histogram().map_or(&[][..], |histogram| &histogram.cells);
+        let cells = accumulator
+            .histogram()
+            .map_or(&[][..], |histogram| &histogram.cells);
         let value = |point| {
             let mut sum = 0_u128;
             self.each_run(point, |cell, weights| {
                 let counts = cells.get(cell..).unwrap_or_default();
-                sum += counts.iter().zip(weights).map(|(n, w)| u128::from(*n) * u128::from(*w)).sum::<u128>();
+                sum += counts
+                    .iter()
+                    .zip(weights)
+                    .map(|(n, w)| u128::from(*n) * u128::from(*w))
+                    .sum::<u128>();
             });
             rounded(sum as i128, SHIFT)
         };
@@ -273,17 +306,28 @@ impl Target for CovarianceDensity {
             Adjacency::AddRemove => u128::from(self.largest_mass),
             Adjacency::ReplaceOne => self.pairs.widest,
         };
-        times(Self::rounded_up(columns) + self.points as u128, contributions).map(Sensitivity)
+        times(
+            Self::rounded_up(columns) + self.points as u128,
+            contributions,
+        )
+        .map(Sensitivity)
     }
 
     /// Weights are not negative, so a record that is replaced changes a value by no more than one that comes or goes.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(Self::rounded_up(u128::from(self.largest_weight)), contributions)
+        times(
+            Self::rounded_up(u128::from(self.largest_weight)),
+            contributions,
+        )
     }
 
     /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`; for a replacement the widest pair of columns, or, where those
     /// are too many, `sqrt 2 D2`, as weights are not negative. Or `sqrt(D1 S)`, where that is less.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         let columns = match adjacency {
             Adjacency::AddRemove => self.largest_length,
             Adjacency::ReplaceOne => self.pairs.longest,
@@ -293,7 +337,11 @@ impl Target for CovarianceDensity {
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies.
-    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn papers_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         every_value(self, adjacency, contributions)
     }
 }
@@ -301,7 +349,10 @@ impl Target for CovarianceDensity {
 impl Axis {
     fn new(cells: u32, degree: u32) -> Self {
         // Whether a step is a whole number of cells or the other way round.
-        Axis { cells, phases: (degree / cells).max(1) }
+        Axis {
+            cells,
+            phases: (degree / cells).max(1),
+        }
     }
 
     /// How far beyond a node the points of a phase lie, in cells.
@@ -327,13 +378,22 @@ fn nodes(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
     let axis = |least: f64| match least.ceil().max(1.0) as u32 {
         m if m >= degree => degree.saturating_mul(m.div_ceil(degree)),
-        m => degree / (1..=degree / m).rev().find(|steps| degree.is_multiple_of(*steps)).unwrap_or(1),
+        m => {
+            degree
+                / (1..=degree / m)
+                    .rev()
+                    .find(|steps| degree.is_multiple_of(*steps))
+                    .unwrap_or(1)
+        }
     };
-    let with = |cells: f64| -> Vec<u32> { widths.iter().map(|width| axis(cells / width)).collect() };
+    let with =
+        |cells: f64| -> Vec<u32> { widths.iter().map(|width| axis(cells / width)).collect() };
     let coarse = with(3.0);
     Nodes::new(&with(4.0))
         .or_else(|| Nodes::new(&coarse))
-        .ok_or_else(|| Error::Cells { cells: coarse.iter().map(|m| u128::from(*m) + 3).product() })
+        .ok_or_else(|| Error::Cells {
+            cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
+        })
 }
 
 /// Refuses what would take too long at the cutoff, or too much memory for its tables.
@@ -342,10 +402,17 @@ fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
     let cells: f64 = axes.iter().map(|axis| f64::from(axis.cells)).product();
     let ellipsoid = ball * REACH.powf(axes.len() as f64 / 2.0) * form.determinant().sqrt() * cells;
     let phases: f64 = axes.iter().map(|axis| f64::from(axis.phases)).product();
-    let table: f64 = axes.iter().map(|axis| f64::from(2 * axis.cells + 5)).product();
-    let work = points as f64 * ellipsoid.min(nodes.cells() as f64) + WEIGHT * phases * ellipsoid.min(table);
+    let table: f64 = axes
+        .iter()
+        .map(|axis| f64::from(2 * axis.cells + 5))
+        .product();
+    let work = points as f64 * ellipsoid.min(nodes.cells() as f64)
+        + WEIGHT * phases * ellipsoid.min(table);
     if work > MOST_WORK {
-        return Err(Error::Work { work: work as u64, most: MOST_WORK as u64 });
+        return Err(Error::Work {
+            work: work as u64,
+            most: MOST_WORK as u64,
+        });
     }
     Ok(())
 }
@@ -354,9 +421,16 @@ fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Resul
 fn tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
     let in_cells = |i: usize, row: Vec<f64>| -> Vec<f64> {
         let cells = |axis: &Axis| f64::from(axis.cells);
-        row.iter().zip(axes).map(|(entry, axis)| entry / (cells(axis) * cells(&axes[i]))).collect()
+        row.iter()
+            .zip(axes)
+            .map(|(entry, axis)| entry / (cells(axis) * cells(&axes[i])))
+            .collect()
     };
-    let precision = form.inverse().into_iter().enumerate().map(|(i, row)| in_cells(i, row));
+    let precision = form
+        .inverse()
+        .into_iter()
+        .enumerate()
+        .map(|(i, row)| in_cells(i, row));
     let form = Form::new(&precision.collect::<Vec<_>>())?;
     let limits: Vec<i32> = axes.iter().map(|axis| axis.cells as i32 + 2).collect();
     let table = |index: usize| -> Vec<Run> {
@@ -367,18 +441,32 @@ fn tables(form: &Form, axes: &[Axis]) -> Option<Vec<Vec<Run>>> {
             rest /= axis.phases as usize;
         }
         let weight = |lead: &[i32], last: i32| {
-            let away: Vec<f64> =
-                lead.iter().chain([&last]).zip(&center).map(|(z, center)| f64::from(*z) - center).collect();
+            let away: Vec<f64> = lead
+                .iter()
+                .chain([&last])
+                .zip(&center)
+                .map(|(z, center)| f64::from(*z) - center)
+                .collect();
             (f64::from(PEAK) * (-0.5 * form.at(&away)).exp()).round() as u32
         };
         let runs = form.runs(&center, REACH, &limits).into_iter();
         let run = |run: bernstream_synopsis::quadratic::Run| {
-            let weights = (run.first..=run.last).map(|last| weight(&run.lead, last)).collect();
-            Run { lead: run.lead, first: run.first, weights }
+            let weights = (run.first..=run.last)
+                .map(|last| weight(&run.lead, last))
+                .collect();
+            Run {
+                lead: run.lead,
+                first: run.first,
+                weights,
+            }
         };
         runs.map(run).collect()
     };
-    Some((0..axes.iter().map(|axis| axis.phases as usize).product()).map(table).collect())
+    Some(
+        (0..axes.iter().map(|axis| axis.phases as usize).product())
+            .map(table)
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -395,7 +483,9 @@ mod tests {
     #[test]
     fn what_cannot_be_built_is_refused_in_words() {
         let says = |covariance: &[Vec<f64>], degree, words: &str| {
-            let message = CovarianceDensity::new(covariance, degree).expect_err(words).to_string();
+            let message = CovarianceDensity::new(covariance, degree)
+                .expect_err(words)
+                .to_string();
             assert!(message.contains(words), "{message}");
         };
         let shapes: [&[Vec<f64>]; 5] = [
@@ -409,20 +499,46 @@ mod tests {
             says(wrong, 10, "2 or 3 rows and as many columns");
         }
         for correlation in [1.0, 1.5, -1.0] {
-            says(&matrix([0.125, 0.25], correlation), 10, "not positive definite");
+            says(
+                &matrix([0.125, 0.25], correlation),
+                10,
+                "not positive definite",
+            );
         }
-        says(&[vec![0.1, 0.0], vec![0.0, -0.1]], 10, "not positive definite");
-        says(&[vec![0.1, 0.0], vec![0.0, f64::INFINITY]], 10, "the bandwidth of axis 2 is inf");
-        says(&matrix([0.1, 1.25], 0.0), 10, "the bandwidth of axis 2 is 1.25");
+        says(
+            &[vec![0.1, 0.0], vec![0.0, -0.1]],
+            10,
+            "not positive definite",
+        );
+        says(
+            &[vec![0.1, 0.0], vec![0.0, f64::INFINITY]],
+            10,
+            "the bandwidth of axis 2 is inf",
+        );
+        says(
+            &matrix([0.1, 1.25], 0.0),
+            10,
+            "the bandwidth of axis 2 is 1.25",
+        );
         says(&matrix([0.1, 0.1], 0.5), 0, "degree 0 is out of range");
         says(&matrix([0.1, 0.1], 0.5), 1024, "1050625 lattice points");
-        says(&matrix([0.01, 0.01], 0.9999), 10, " cells for every window and key");
+        says(
+            &matrix([0.01, 0.01], 0.9999),
+            10,
+            " cells for every window and key",
+        );
         says(&matrix([0.5, 0.5], 0.5), 997, "would take ");
     }
 
     #[test]
     fn cells_are_a_multiple_or_a_divisor_of_the_degree() {
-        let cells = |b, degree| CovarianceDensity::new(&matrix(b, 0.0), degree).unwrap().nodes.per_axis().to_vec();
+        let cells = |b, degree| {
+            CovarianceDensity::new(&matrix(b, 0.0), degree)
+                .unwrap()
+                .nodes
+                .per_axis()
+                .to_vec()
+        };
         assert_eq!(cells([0.1, 0.3], 10), [40, 20]);
         assert_eq!(cells([0.1, 0.3], 7), [42, 14]);
         assert_eq!(cells([0.1, 0.3], 120), [40, 15]);
@@ -443,7 +559,10 @@ mod tests {
     #[test]
     fn a_window_without_records_is_all_zeros() {
         let density = CovarianceDensity::new(&matrix([0.1, 0.2], 0.5), 5).unwrap();
-        for state in [density.accumulator().empty(), Accumulator::Records(Vec::new())] {
+        for state in [
+            density.accumulator().empty(),
+            Accumulator::Records(Vec::new()),
+        ] {
             assert_eq!(opened(&density.evaluate(&state)), [0; 36]);
         }
     }
@@ -455,7 +574,9 @@ mod tests {
             let one = density.sensitivity(adjacency, 1).unwrap().0;
             assert_eq!(density.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one)));
             assert_eq!(density.sup_sensitivity(adjacency, 1), Ok(1 << 32));
-            let most = Err(Error::Contributions { contributions: u32::MAX });
+            let most = Err(Error::Contributions {
+                contributions: u32::MAX,
+            });
             assert_eq!(density.sensitivity(adjacency, u32::MAX), most);
         }
     }
@@ -466,22 +587,35 @@ mod tests {
         let correlated = lattice_sum(&matrix([0.05, 0.05], 0.97), 20).unwrap();
         assert!((correlated - 652.0).abs() < 0.5, "{correlated}");
         // `k` for each axis on which the kernel spans several steps, the peak for one on which it spans none.
-        for (b, expected) in [([0.3, 0.4], 400.0), ([0.3, 0.001], 20.0 / ((2.0 * PI).sqrt() * 0.001))] {
+        for (b, expected) in [
+            ([0.3, 0.4], 400.0),
+            ([0.3, 0.001], 20.0 / ((2.0 * PI).sqrt() * 0.001)),
+        ] {
             let sum = lattice_sum(&matrix(b, 0.0), 20).unwrap();
-            assert!(sum >= expected && sum / expected < 1.0 + 1e-9, "{sum} {expected}");
+            assert!(
+                sum >= expected && sum / expected < 1.0 + 1e-9,
+                "{sum} {expected}"
+            );
         }
         // The same axes turned: the sum and its dual meet where one is used and the other was.
-        for (b, correlation, degree) in [([0.05, 0.05], 0.97, 20), ([0.1, 0.05], -0.6, 4), ([0.2, 0.2], 0.9, 3)] {
+        for (b, correlation, degree) in [
+            ([0.05, 0.05], 0.97, 20),
+            ([0.1, 0.05], -0.6, 4),
+            ([0.2, 0.2], 0.9, 3),
+        ] {
             let covariance = matrix(b, correlation);
             let form = Form::new(&covariance).unwrap();
             let precision = form.inverse();
             let k = f64::from(degree);
             let value = |x: f64, y: f64| {
-                let at = precision[0][0] * x * x + 2.0 * precision[0][1] * x * y + precision[1][1] * y * y;
+                let at = precision[0][0] * x * x
+                    + 2.0 * precision[0][1] * x * y
+                    + precision[1][1] * y * y;
                 (-0.5 * at).exp() / (2.0 * PI * form.determinant().sqrt())
             };
             let far = (10.0 * k) as i32;
-            let points = (-far..=far).flat_map(|x| (-far..=far).map(move |y| (f64::from(x) / k, f64::from(y) / k)));
+            let points = (-far..=far)
+                .flat_map(|x| (-far..=far).map(move |y| (f64::from(x) / k, f64::from(y) / k)));
             let direct: f64 = points.map(|(x, y)| value(x, y)).sum();
             let sum = lattice_sum(&covariance, degree).unwrap();
             assert!((sum / direct - 1.0).abs() < 1e-9, "{sum} {direct}");

@@ -73,11 +73,21 @@ impl Density {
     pub fn family(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
         let axes = bandwidths.first().map_or(0, Vec::len);
         check_axes(axes)?;
-        bandwidths.iter().try_for_each(|bandwidths| check_bandwidths(bandwidths))?;
+        bandwidths
+            .iter()
+            .try_for_each(|bandwidths| check_bandwidths(bandwidths))?;
         lattice::points(axes, degree)?;
-        let narrowest = |axis: usize| bandwidths.iter().filter_map(|b| b.get(axis)).fold(1.0_f64, |a, b| a.min(*b));
+        let narrowest = |axis: usize| {
+            bandwidths
+                .iter()
+                .filter_map(|b| b.get(axis))
+                .fold(1.0_f64, |a, b| a.min(*b))
+        };
         let nodes = nodes(&(0..axes).map(narrowest).collect::<Vec<f64>>())?;
-        bandwidths.iter().map(|bandwidths| Density::on(nodes.clone(), bandwidths, degree)).collect()
+        bandwidths
+            .iter()
+            .map(|bandwidths| Density::on(nodes.clone(), bandwidths, degree))
+            .collect()
     }
 
     /// `nodes` are at least three a bandwidth.
@@ -90,11 +100,22 @@ impl Density {
             _ => return Err(ShapeError::Axes(axes).into()),
         };
         let points = lattice::points(axes, degree)?;
-        let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
+        let bandwidths: Vec<f64> = bandwidths
+            .iter()
+            .zip(nodes.per_axis())
+            .map(|(b, m)| narrowed(*b, *m))
+            .collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
-        Ok(Density { nodes, degree, points, tables, bandwidths, peak_bits })
+        Ok(Density {
+            nodes,
+            degree,
+            points,
+            tables,
+            bandwidths,
+            peak_bits,
+        })
     }
 
     /// The fine grid that windows deposit on.
@@ -126,7 +147,11 @@ impl Density {
     ///
     /// `histogram` must be one on [`Density::nodes`].
     pub fn intensity(&self, histogram: &Histogram) -> Exact {
-        let mut values: Vec<i128> = histogram.cells.iter().map(|count| i128::from(*count)).collect();
+        let mut values: Vec<i128> = histogram
+            .cells
+            .iter()
+            .map(|count| i128::from(*count))
+            .collect();
         let mut inner = self.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
             inner /= width;
@@ -137,11 +162,17 @@ impl Density {
     }
 
     fn largest_mass(&self) -> u128 {
-        self.tables.iter().map(|table| u128::from(table.largest_mass())).product()
+        self.tables
+            .iter()
+            .map(|table| u128::from(table.largest_mass()))
+            .product()
     }
 
     fn largest_weight(&self) -> u128 {
-        self.tables.iter().map(|table| u128::from(table.largest_weight())).product()
+        self.tables
+            .iter()
+            .map(|table| u128::from(table.largest_weight()))
+            .product()
     }
 
     /// What one record makes of a sum over table columns, in grid units.
@@ -166,7 +197,11 @@ impl Target for Density {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.tables.len(), degree: self.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: self.tables.len(),
+            degree: self.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     /// The intensity, in records per volume of the unit cube, that one grid unit stands for.
@@ -174,12 +209,19 @@ impl Target for Density {
     /// The normaliser is that of `b'`, the tables' own bandwidth: depositing keeps a record's mass, so the mass of the
     /// result is the mass of the table's Gaussian, `sqrt(2 pi) b'` an axis, and a record must come out with mass 1.
     fn unit(&self) -> f64 {
-        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        let peak: f64 = self
+            .bandwidths
+            .iter()
+            .map(|b| 1.0 / ((2.0 * PI).sqrt() * b))
+            .product();
         peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        accumulator.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
+        accumulator.histogram().map_or_else(
+            || Exact::new(vec![0; self.points]),
+            |histogram| self.intensity(histogram),
+        )
     }
 
     /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
@@ -194,7 +236,9 @@ impl Target for Density {
         let columns = match (adjacency, &self.tables[..]) {
             (Adjacency::AddRemove, _) => self.largest_mass(),
             (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
-            (Adjacency::ReplaceOne, _) => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
+            (Adjacency::ReplaceOne, _) => {
+                (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight())
+            }
         };
         let rounded = self.rounded_up(columns) + self.points as u128;
         times(rounded, contributions).map(Sensitivity)
@@ -215,34 +259,65 @@ impl Target for Density {
     ///   above.
     ///
     /// Or `sqrt(D1 S)`, where that is less: for kernels about as wide as the domain.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let longest = || self.rounded_up(self.tables.iter().map(|table| u128::from(table.largest_length())).product());
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
+        let longest = || {
+            self.rounded_up(
+                self.tables
+                    .iter()
+                    .map(|table| u128::from(table.largest_length()))
+                    .product(),
+            )
+        };
         let columns = match (adjacency, &self.tables[..]) {
             (Adjacency::AddRemove, _) => longest(),
             (Adjacency::ReplaceOne, [table]) => self.rounded_up(u128::from(table.longest_pair())),
             (Adjacency::ReplaceOne, _) => u128::from(root(2 * longest().pow(2))),
         };
-        let own = times(columns + u128::from(root(self.points as u128)), contributions)?;
+        let own = times(
+            columns + u128::from(root(self.points as u128)),
+            contributions,
+        )?;
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.
     fn effects(&self) -> Option<Vec<Vec<i128>>> {
-        let ([table], Some(units)) = (&self.tables[..], GRAINS.checked_shr(self.shift())) else { return None };
+        let ([table], Some(units)) = (&self.tables[..], GRAINS.checked_shr(self.shift())) else {
+            return None;
+        };
         let whole = units << self.shift() == GRAINS;
         whole.then(|| {
-            table.dense().map(|column| column.map(|weight| i128::from(weight) * i128::from(units)).collect()).collect()
+            table
+                .dense()
+                .map(|column| {
+                    column
+                        .map(|weight| i128::from(weight) * i128::from(units))
+                        .collect()
+                })
+                .collect()
         })
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
-    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn papers_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         every_value(self, adjacency, contributions)
     }
 }
 
 fn check_axes(axes: usize) -> Result<(), Error> {
-    if (1..=3).contains(&axes) { Ok(()) } else { Err(ShapeError::Axes(axes).into()) }
+    if (1..=3).contains(&axes) {
+        Ok(())
+    } else {
+        Err(ShapeError::Axes(axes).into())
+    }
 }
 
 /// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
@@ -252,11 +327,18 @@ pub(super) fn narrowed(b: f64, m: u32) -> f64 {
 
 pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
-    let with = |cells: f64| -> Vec<u32> { bandwidths.iter().map(|b| (cells / b).ceil() as u32).collect() };
+    let with = |cells: f64| -> Vec<u32> {
+        bandwidths
+            .iter()
+            .map(|b| (cells / b).ceil() as u32)
+            .collect()
+    };
     let coarse = with(3.0);
     Nodes::new(&with(4.0))
         .or_else(|| Nodes::new(&coarse))
-        .ok_or_else(|| Error::Cells { cells: coarse.iter().map(|m| u128::from(*m) + 3).product() })
+        .ok_or_else(|| Error::Cells {
+            cells: coarse.iter().map(|m| u128::from(*m) + 3).product(),
+        })
 }
 
 #[cfg(test)]
@@ -277,7 +359,9 @@ mod tests {
     #[test]
     fn what_cannot_be_built_is_refused_in_words() {
         let says = |bandwidths: &[f64], degree, words: &str| {
-            let message = Density::new(bandwidths, degree).expect_err(words).to_string();
+            let message = Density::new(bandwidths, degree)
+                .expect_err(words)
+                .to_string();
             assert!(message.contains(words), "{message}");
         };
         says(&[], 10, "1 to 3 axes, not 0");
@@ -287,16 +371,29 @@ mod tests {
         }
         says(&[0.1], 0, "degree 0 is out of range");
         says(&[0.1], 5_001, "between 1 and 5000");
-        says(&[0.1; 3], 101, "degree 101 on 3 axes makes 1061208 lattice points");
+        says(
+            &[0.1; 3],
+            101,
+            "degree 101 on 3 axes makes 1061208 lattice points",
+        );
         says(&[1e-9], 10, "3000000003 cells");
         says(&[0.01; 3], 10, "27818127 cells");
     }
 
     #[test]
     fn cells_are_four_a_bandwidth_then_three() {
-        assert_eq!(Density::new(&[0.1, 0.3], 10).unwrap().nodes().per_axis(), [40, 14]);
-        assert_eq!(Density::new(&[0.026; 3], 10).unwrap().cells(), 157_usize.pow(3));
-        assert_eq!(Density::new(&[0.02; 3], 10).unwrap().cells(), 153_usize.pow(3));
+        assert_eq!(
+            Density::new(&[0.1, 0.3], 10).unwrap().nodes().per_axis(),
+            [40, 14]
+        );
+        assert_eq!(
+            Density::new(&[0.026; 3], 10).unwrap().cells(),
+            157_usize.pow(3)
+        );
+        assert_eq!(
+            Density::new(&[0.02; 3], 10).unwrap().cells(),
+            153_usize.pow(3)
+        );
     }
 
     #[test]
@@ -309,7 +406,9 @@ mod tests {
     fn a_full_histogram_saturates_and_does_not_wrap() {
         for axes in 1..=3 {
             let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
-            let full = Histogram { cells: vec![u64::MAX; density.cells()] };
+            let full = Histogram {
+                cells: vec![u64::MAX; density.cells()],
+            };
             let most = i128::MAX >> density.shift();
             for value in opened(&density.intensity(&full)) {
                 assert!(value > 1 << 60 && value <= most);
@@ -326,7 +425,9 @@ mod tests {
         for (bandwidth, degree) in [(0.5, 3), (0.3, 7), (0.05, 20)] {
             let density = Density::new(&[bandwidth], degree).unwrap();
             let nodes = density.nodes();
-            let mut full = Histogram { cells: vec![u64::MAX; density.cells()] };
+            let mut full = Histogram {
+                cells: vec![u64::MAX; density.cells()],
+            };
             let middle = density.cells() / 2;
             full.cells[middle - 1..=middle + 1].fill(0);
             let side = |x: f64| {
@@ -336,11 +437,21 @@ mod tests {
             };
             let near = side((middle - 1) as f64 / f64::from(nodes.per_axis()[0]));
             let far = side(0.0);
-            let found: u128 = opened(&near).into_iter().zip(opened(&far)).map(|(a, b)| a.abs_diff(b)).sum();
+            let found: u128 = opened(&near)
+                .into_iter()
+                .zip(opened(&far))
+                .map(|(a, b)| a.abs_diff(b))
+                .sum();
             let alone = density.sensitivity(Adjacency::AddRemove, 1).unwrap().0;
             let claimed = density.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0;
-            assert!(found <= u128::from(alone) && alone <= claimed, "{bandwidth}: {found} {alone} {claimed}");
-            assert!(found as f64 > 0.97 * alone as f64, "{bandwidth}: {found} {alone}");
+            assert!(
+                found <= u128::from(alone) && alone <= claimed,
+                "{bandwidth}: {found} {alone} {claimed}"
+            );
+            assert!(
+                found as f64 > 0.97 * alone as f64,
+                "{bandwidth}: {found} {alone}"
+            );
         }
     }
 
@@ -349,11 +460,19 @@ mod tests {
         let density = Density::new(&[0.05, 0.1], 20).unwrap();
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
             let papers = density.papers_sensitivity(adjacency, 3).unwrap().0 as f64;
-            assert!((papers / (3.0 * 441.0 * 32_f64.exp2()) - 1.0).abs() < 1e-3, "{papers}");
+            assert!(
+                (papers / (3.0 * 441.0 * 32_f64.exp2()) - 1.0).abs() < 1e-3,
+                "{papers}"
+            );
             assert!(papers > density.sensitivity(adjacency, 3).unwrap().0 as f64);
         }
         let too_many = density.papers_sensitivity(Adjacency::AddRemove, u32::MAX);
-        assert_eq!(too_many, Err(Error::Contributions { contributions: u32::MAX }));
+        assert_eq!(
+            too_many,
+            Err(Error::Contributions {
+                contributions: u32::MAX
+            })
+        );
     }
 
     #[test]
@@ -361,11 +480,25 @@ mod tests {
         let density = Density::new(&[0.1], 20).unwrap();
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
             let one = density.sensitivity(adjacency, 1).unwrap();
-            assert_eq!(density.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one.0)));
-            assert_eq!(density.sensitivity(adjacency, u32::MAX), Err(Error::Contributions { contributions: u32::MAX }));
+            assert_eq!(
+                density.sensitivity(adjacency, 7),
+                Ok(Sensitivity(7 * one.0))
+            );
+            assert_eq!(
+                density.sensitivity(adjacency, u32::MAX),
+                Err(Error::Contributions {
+                    contributions: u32::MAX
+                })
+            );
         }
-        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, 1), Ok(1 << 32));
-        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, u32::MAX), Ok(u64::from(u32::MAX) << 32));
+        assert_eq!(
+            density.sup_sensitivity(Adjacency::AddRemove, 1),
+            Ok(1 << 32)
+        );
+        assert_eq!(
+            density.sup_sensitivity(Adjacency::AddRemove, u32::MAX),
+            Ok(u64::from(u32::MAX) << 32)
+        );
     }
 
     #[test]
@@ -378,7 +511,11 @@ mod tests {
     }
 
     fn remainders(degree: u32, orders: &[u32]) -> Vec<Remainder> {
-        Operator::new(1, degree).remainders(orders).iter().map(|rows| Remainder::new(0.0, rows)).collect()
+        Operator::new(1, degree)
+            .remainders(orders)
+            .iter()
+            .map(|rows| Remainder::new(0.0, rows))
+            .collect()
     }
 
     /// A record at any place, added to nothing or to many, or moved: found is a little less than claimed because a record
@@ -389,10 +526,15 @@ mod tests {
             let density = Density::new(&[bandwidth], degree).unwrap();
             let spec = density.accumulator();
             let values = |places: &[f64]| {
-                opened(&density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))))
+                opened(
+                    &density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))),
+                )
             };
             let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
-            for (order, table) in [1, 2, 8, 32].into_iter().zip(remainders(degree, &[1, 2, 8, 32])) {
+            for (order, table) in [1, 2, 8, 32]
+                .into_iter()
+                .zip(remainders(degree, &[1, 2, 8, 32]))
+            {
                 let change = |adjacency| TargetChange {
                     effects: density.effects(),
                     adjacency,
@@ -401,22 +543,41 @@ mod tests {
                     contributions: 1,
                 };
                 let claimed = table.sensitivity(&change(Adjacency::AddRemove)).unwrap();
-                let in_general =
-                    table.sensitivity(&TargetChange { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
+                let in_general = table
+                    .sensitivity(&TargetChange {
+                        effects: None,
+                        ..change(Adjacency::AddRemove)
+                    })
+                    .unwrap();
                 let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
                 let mut found = 0;
                 let mut farthest = 0;
                 for base in [&[][..], &many] {
-                    let left = |x: Option<f64>| table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()));
+                    let left = |x: Option<f64>| {
+                        table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()))
+                    };
                     let without = left(None);
-                    let with: Vec<i128> = (0..=150).map(|i| left(Some(f64::from(i) / 150.0))).collect();
-                    found = with.iter().map(|left| left.abs_diff(without)).max().unwrap_or(0).max(found);
+                    let with: Vec<i128> = (0..=150)
+                        .map(|i| left(Some(f64::from(i) / 150.0)))
+                        .collect();
+                    found = with
+                        .iter()
+                        .map(|left| left.abs_diff(without))
+                        .max()
+                        .unwrap_or(0)
+                        .max(found);
                     let low = with.iter().min().unwrap();
                     let high = with.iter().max().unwrap();
                     farthest = high.abs_diff(*low).max(farthest);
                 }
-                assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
-                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
+                assert!(
+                    found <= claimed && farthest <= moved,
+                    "{order}: {found} {claimed} {farthest} {moved}"
+                );
+                assert!(
+                    found as f64 > 0.94 * claimed as f64,
+                    "{order}: {found} {claimed}"
+                );
                 assert!(claimed < in_general);
             }
         }

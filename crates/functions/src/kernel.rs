@@ -35,10 +35,16 @@ impl Table {
                 let z = (p as f64 / k - node) / bandwidth;
                 (f64::from(peak) * (-z * z / 2.0).exp()).round() as u32
             };
-            Column { first, weights: (first..end).map(weight).collect() }
+            Column {
+                first,
+                weights: (first..end).map(weight).collect(),
+            }
         };
         let columns = (-1..=m as i64 + 1).map(|j| column(j as f64)).collect();
-        Table { columns, rows: k as usize + 1 }
+        Table {
+            columns,
+            rows: k as usize + 1,
+        }
     }
 
     /// `sum_p K[p][c]`, one a column.
@@ -53,12 +59,16 @@ impl Table {
 
     /// Every weight of every column.
     pub fn dense(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
-        self.columns.iter().map(|column| (0..self.rows).map(|p| column.weight(p)))
+        self.columns
+            .iter()
+            .map(|column| (0..self.rows).map(|p| column.weight(p)))
     }
 
     /// `max_p K[p][c]`, one a column.
     pub fn peaks(&self) -> impl Iterator<Item = u64> {
-        self.columns.iter().map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
+        self.columns
+            .iter()
+            .map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
     }
 
     /// The 2-norm `sqrt(sum_p K[p][c]^2)` of every column, rounded up.
@@ -73,7 +83,12 @@ impl Table {
 
     /// `max_c max_p K[p][c]`.
     pub fn largest_weight(&self) -> u32 {
-        self.columns.iter().flat_map(|column| &column.weights).copied().max().unwrap_or(0)
+        self.columns
+            .iter()
+            .flat_map(|column| &column.weights)
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 
     /// `max sum_p |K[p][a] - K[p][b]|` over all pairs of columns, a column of zeros ("absent") among them.
@@ -99,15 +114,24 @@ impl Table {
         for (a, column) in self.columns.iter().enumerate() {
             let others = &self.columns[a..];
             let meeting = others.partition_point(|other| other.first < column.end());
-            let farthest = others[..meeting].iter().map(|other| column.apart(other, of)).max().unwrap_or(0);
-            widest = widest.max(farthest).max(column.sum(of) + heaviest_from[a + meeting]);
+            let farthest = others[..meeting]
+                .iter()
+                .map(|other| column.apart(other, of))
+                .max()
+                .unwrap_or(0);
+            widest = widest
+                .max(farthest)
+                .max(column.sum(of) + heaviest_from[a + meeting]);
         }
         widest
     }
 
     /// `max sum_p max(0, K[p][a] - K[p][b])` over all pairs of columns.
     pub fn largest_excess(&self) -> u64 {
-        let nowhere = Column { first: 0, weights: Vec::new() };
+        let nowhere = Column {
+            first: 0,
+            weights: Vec::new(),
+        };
         let first = self.columns.first().unwrap_or(&nowhere);
         let last = self.columns.last().unwrap_or(&nowhere);
         let excess = |a: &Column| {
@@ -126,10 +150,16 @@ impl Table {
     pub fn apply(&self, values: &[i128], inner: usize) -> Vec<i128> {
         let outer = values.len() / (self.columns.len() * inner);
         let mut sums = vec![0_i128; outer * self.rows * inner];
-        for (from, to) in values.chunks_exact(self.columns.len() * inner).zip(sums.chunks_exact_mut(self.rows * inner))
+        for (from, to) in values
+            .chunks_exact(self.columns.len() * inner)
+            .zip(sums.chunks_exact_mut(self.rows * inner))
         {
             for (from, column) in from.chunks_exact(inner).zip(&self.columns) {
-                for (to, weight) in to.chunks_exact_mut(inner).skip(column.first).zip(&column.weights) {
+                for (to, weight) in to
+                    .chunks_exact_mut(inner)
+                    .skip(column.first)
+                    .zip(&column.weights)
+                {
                     for (sum, value) in to.iter_mut().zip(from) {
                         *sum = sum.saturating_add(value.saturating_mul(i128::from(*weight)));
                     }
@@ -159,7 +189,10 @@ impl Column {
     }
 
     fn weight(&self, p: usize) -> u32 {
-        p.checked_sub(self.first).and_then(|i| self.weights.get(i)).copied().unwrap_or(0)
+        p.checked_sub(self.first)
+            .and_then(|i| self.weights.get(i))
+            .copied()
+            .unwrap_or(0)
     }
 
     fn distance(&self, other: &Column) -> u64 {
@@ -170,7 +203,9 @@ impl Column {
     /// `sum_p of(|K[p] - other[p]|)`.
     fn apart(&self, other: &Column, of: fn(u32) -> u128) -> u128 {
         let points = self.first.min(other.first)..self.end().max(other.end());
-        points.map(|p| of(self.weight(p).abs_diff(other.weight(p)))).sum()
+        points
+            .map(|p| of(self.weight(p).abs_diff(other.weight(p))))
+            .sum()
     }
 }
 
@@ -183,7 +218,11 @@ mod tests {
     use super::*;
 
     fn dense(table: &Table) -> Vec<Vec<u32>> {
-        table.columns.iter().map(|column| (0..table.rows).map(|p| column.weight(p)).collect()).collect()
+        table
+            .columns
+            .iter()
+            .map(|column| (0..table.rows).map(|p| column.weight(p)).collect())
+            .collect()
     }
 
     #[test]
@@ -193,7 +232,10 @@ mod tests {
                 for (p, weight) in column.iter().enumerate() {
                     let z = (p as f64 / f64::from(k) - (c as f64 - 1.0) / f64::from(m)) / b;
                     let exact = f64::from(1 << 30) * (-z * z / 2.0).exp();
-                    assert!((exact - f64::from(*weight)).abs() <= 0.5 + 1e-6, "{b} {c} {p}: {exact} {weight}");
+                    assert!(
+                        (exact - f64::from(*weight)).abs() <= 0.5 + 1e-6,
+                        "{b} {c} {p}: {exact} {weight}"
+                    );
                 }
             }
         }
@@ -201,28 +243,64 @@ mod tests {
 
     #[test]
     fn the_norms_are_those_of_all_columns_and_all_pairs() {
-        for (b, m, k) in [(0.05, 80, 20), (0.05, 80, 5), (0.3, 14, 7), (1.0, 4, 3), (0.01, 400, 1), (0.02, 200, 99)] {
+        for (b, m, k) in [
+            (0.05, 80, 20),
+            (0.05, 80, 5),
+            (0.3, 14, 7),
+            (1.0, 4, 3),
+            (0.01, 400, 1),
+            (0.02, 200, 99),
+        ] {
             let table = Table::gaussian(b, m, k, 1 << 30);
             let mut columns = dense(&table);
             let mass = |column: &Vec<u32>| column.iter().map(|w| u64::from(*w)).sum::<u64>();
             assert_eq!(Some(table.largest_mass()), columns.iter().map(mass).max());
-            assert_eq!(Some(table.largest_weight()), columns.iter().flatten().copied().max());
+            assert_eq!(
+                Some(table.largest_weight()),
+                columns.iter().flatten().copied().max()
+            );
             let length = |column: &Vec<u32>| root(column.iter().map(|w| square(*w)).sum());
-            assert_eq!(Some(table.largest_length()), columns.iter().map(length).max());
+            assert_eq!(
+                Some(table.largest_length()),
+                columns.iter().map(length).max()
+            );
             let excess = |(a, b): (&Vec<u32>, &Vec<u32>)| -> u64 {
-                a.iter().zip(b).map(|(a, b)| u64::from(a.saturating_sub(*b))).sum()
+                a.iter()
+                    .zip(b)
+                    .map(|(a, b)| u64::from(a.saturating_sub(*b)))
+                    .sum()
             };
-            let pairs = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
-            assert_eq!(Some(table.largest_excess()), pairs.map(excess).max(), "{b} {k}");
+            let pairs = columns
+                .iter()
+                .flat_map(|a| columns.iter().map(move |b| (a, b)));
+            assert_eq!(
+                Some(table.largest_excess()),
+                pairs.map(excess).max(),
+                "{b} {k}"
+            );
             columns.push(vec![0; table.rows]);
             let distance = |(a, b): (&Vec<u32>, &Vec<u32>)| -> u64 {
-                a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
+                a.iter()
+                    .zip(b)
+                    .map(|(a, b)| u64::from(a.abs_diff(*b)))
+                    .sum()
             };
-            let pairs = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
-            assert_eq!(Some(table.widest_pair()), pairs.clone().map(distance).max(), "{b} {k}");
-            let apart =
-                |(a, b): (&Vec<u32>, &Vec<u32>)| root(a.iter().zip(b).map(|(a, b)| square(a.abs_diff(*b))).sum());
-            assert_eq!(Some(table.longest_pair()), pairs.map(apart).max(), "{b} {k}");
+            let pairs = columns
+                .iter()
+                .flat_map(|a| columns.iter().map(move |b| (a, b)));
+            assert_eq!(
+                Some(table.widest_pair()),
+                pairs.clone().map(distance).max(),
+                "{b} {k}"
+            );
+            let apart = |(a, b): (&Vec<u32>, &Vec<u32>)| {
+                root(a.iter().zip(b).map(|(a, b)| square(a.abs_diff(*b))).sum())
+            };
+            assert_eq!(
+                Some(table.longest_pair()),
+                pairs.map(apart).max(),
+                "{b} {k}"
+            );
         }
     }
 }

@@ -12,18 +12,18 @@
     )
 )]
 
-mod kernel;
-#[cfg(test)]
-mod opened;
 pub mod bayes;
 pub mod blackbox;
 pub mod cells;
 pub mod covariance;
 pub mod density;
 pub mod expression;
+mod kernel;
 pub mod logistic;
 pub mod machine;
 pub mod moments;
+#[cfg(test)]
+mod opened;
 pub mod regression;
 pub mod sampled;
 pub mod sampler;

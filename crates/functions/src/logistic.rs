@@ -74,25 +74,48 @@ impl Logistic {
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {
             let points = lattice.count() as f64;
-            let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE).sqrt().min(points);
+            let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE)
+                .sqrt()
+                .min(points);
             let column = Kernel::Linear.column_sum(lattice) + points * SINGLE;
             // Rows as for a machine; single precision moves each of their terms.
-            let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE).min(column.sqrt());
+            let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE)
+                .min(column.sqrt());
             let quarter = |norm: f64, at: f64| change.functional(norm, at) / 4.0;
-            let moved =
-                Change { sum: quarter(norm, column), length: quarter(column.sqrt(), squares), sup: quarter(1.0, 1.0) };
+            let moved = Change {
+                sum: quarter(norm, column),
+                length: quarter(column.sqrt(), squares),
+                sup: quarter(1.0, 1.0),
+            };
             Claim::new(lattice.count(), moved, off)
         } else {
             let sum = change.functional(root, root) / root;
             let sup = change.functional(1.0, 1.0 / root + SINGLE) / root;
-            Claim::new(width, Change { sum, length: change.functional(1.0, 1.0) / root, sup }, off)
+            Claim::new(
+                width,
+                Change {
+                    sum,
+                    length: change.functional(1.0, 1.0) / root,
+                    sup,
+                },
+                off,
+            )
         };
-        Ok(Logistic { dimensions, records, lattice, problem, claim })
+        Ok(Logistic {
+            dimensions,
+            records,
+            lattice,
+            problem,
+            claim,
+        })
     }
 
     /// `w`.
     fn weights(&self, records: &[Record]) -> Vec<f64> {
-        let labels: Vec<f64> = records.iter().map(|record| Loss::Logistic.label(record.label())).collect();
+        let labels: Vec<f64> = records
+            .iter()
+            .map(|record| Loss::Logistic.label(record.label()))
+            .collect();
         let write = |i: usize, row: &mut [f32]| {
             let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
             row.iter_mut()
@@ -107,7 +130,9 @@ impl Logistic {
 /// `phi(x)`.
 fn features(x: &[f64]) -> impl Iterator<Item = f64> {
     let root = (x.len() as f64 + 1.0).sqrt();
-    std::iter::once(1.0).chain(x.iter().map(|x| 2.0 * x - 1.0)).map(move |t| t / root)
+    std::iter::once(1.0)
+        .chain(x.iter().map(|x| 2.0 * x - 1.0))
+        .map(move |t| t / root)
 }
 
 /// In single precision and no larger in size, so that the norm of all features together stays at most 1.
@@ -124,8 +149,16 @@ impl Target for Logistic {
 
     fn shape(&self) -> Shape {
         match &self.lattice {
-            None => Shape { dimensions: self.dimensions, degree: 1, basis: Basis::Affine },
-            Some(lattice) => Shape { dimensions: self.dimensions, degree: lattice.degree, basis: Basis::Bernstein },
+            None => Shape {
+                dimensions: self.dimensions,
+                degree: 1,
+                basis: Basis::Affine,
+            },
+            Some(lattice) => Shape {
+                dimensions: self.dimensions,
+                degree: lattice.degree,
+                basis: Basis::Bernstein,
+            },
         }
     }
 
@@ -139,14 +172,23 @@ impl Target for Logistic {
             let root = (weights.len() as f64).sqrt();
             return self.claim.exact(weights.iter().map(|weight| weight / root));
         };
-        let score =
-            |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
-        self.claim.exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
+        let score = |p: [f64; 3]| {
+            weights
+                .iter()
+                .zip(features(&p[..self.dimensions]))
+                .map(|(w, phi)| w * phi)
+                .sum::<f64>()
+        };
+        self.claim
+            .exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
     }
 
     fn cost(&self) -> Cost {
         let entries = u64::from(self.records) * (self.dimensions as u64 + 1);
-        Cost { bytes: 4 * entries, products: entries.saturating_mul(self.problem.rounds()) }
+        Cost {
+            bytes: 4 * entries,
+            products: entries.saturating_mul(self.problem.rounds()),
+        }
     }
 
     fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
@@ -157,13 +199,21 @@ impl Target for Logistic {
         self.claim.sup_sensitivity(contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.
-    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn papers_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         every_value(self, adjacency, contributions)
     }
 }

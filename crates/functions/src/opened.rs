@@ -12,5 +12,7 @@ pub fn opened(exact: &Exact) -> Vec<i128> {
     let zeros = Exact::new(vec![0; noisy.values().len()]);
     let noise = mechanism.release(&zeros, &mut Generator::frozen([0; 32]));
     let pairs = noisy.values().iter().zip(noise.values());
-    pairs.map(|(noisy, noise)| noisy.saturating_sub(*noise)).collect()
+    pairs
+        .map(|(noisy, noise)| noisy.saturating_sub(*noise))
+        .collect()
 }

@@ -94,10 +94,20 @@ impl Regression {
         let cells = (FINENESS / bandwidth).ceil();
         // A cast from a float saturates, and grids that large are refused.
         let m = cells as u32;
-        let nodes = Nodes::new(&[m]).ok_or(Error::Cells { cells: cells as u128 + 3 })?;
+        let nodes = Nodes::new(&[m]).ok_or(Error::Cells {
+            cells: cells as u128 + 3,
+        })?;
         let narrowed = (bandwidth * bandwidth - 0.25 / f64::from(m).powi(2)).sqrt();
         let table = Table::gaussian(narrowed, m, degree, PEAK);
-        Ok(Regression { nodes, degree, points, table, bandwidth: narrowed, gap: Place::fine(gap), most })
+        Ok(Regression {
+            nodes,
+            degree,
+            points,
+            table,
+            bandwidth: narrowed,
+            gap: Place::fine(gap),
+            most,
+        })
     }
 
     /// The sums of the nodes: products of gap and label, in 2^-61, times grains.
@@ -107,7 +117,9 @@ impl Regression {
         for tied in records.chunk_by(|one, other| one.place == other.place) {
             let Some(first) = tied.first() else { continue };
             let place = first.place.0[0];
-            let Some(before) = before.replace(place) else { continue };
+            let Some(before) = before.replace(place) else {
+                continue;
+            };
             let gap = place.saturating_sub(before).min(self.gap);
             let labels: i128 = tied.iter().map(|record| i128::from(record.label)).sum();
             let area = (i128::from(gap) * labels).div_euclid(tied.len() as i128);
@@ -156,7 +168,11 @@ impl Target for Regression {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: 1, degree: self.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: 1,
+            degree: self.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     /// Of the label, the middle of its range 0 and its bounds -1 and 1.
@@ -180,18 +196,28 @@ impl Target for Regression {
 
     /// `contributions * ceil(S / 2^shift)`, `S` that of a replacement; rounding halves up adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(self.rounded_up(self.replacement(self.table.peaks())), contributions)
+        times(
+            self.rounded_up(self.replacement(self.table.peaks())),
+            contributions,
+        )
     }
 
     /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`, `D2` that of a replacement; or `sqrt(D1 S)`, where that is less.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let one = self.rounded_up(self.replacement(self.table.lengths())) + u128::from(root(self.points as u128));
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
+        let one = self.rounded_up(self.replacement(self.table.lengths()))
+            + u128::from(root(self.points as u128));
         Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// Refused: the condition of `[AR17]` section 6 bounds no gap between consecutive records.
     fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
-        Err(Error::PaperIsWrong { what: "a Priestley-Chao regression, 4 B c / (n b)," })
+        Err(Error::PaperIsWrong {
+            what: "a Priestley-Chao regression, 4 B c / (n b),",
+        })
     }
 }
 
@@ -201,9 +227,14 @@ mod tests {
     use crate::opened::opened;
 
     fn values(regression: &Regression, records: &[(f64, f64)]) -> Vec<f64> {
-        let records = records.iter().map(|(x, label)| regression.accumulator().record(&[*x], *label));
+        let records = records
+            .iter()
+            .map(|(x, label)| regression.accumulator().record(&[*x], *label));
         let exact = regression.evaluate(&regression.accumulator().filled(records));
-        opened(&exact).iter().map(|value| *value as f64 * regression.unit()).collect()
+        opened(&exact)
+            .iter()
+            .map(|value| *value as f64 * regression.unit())
+            .collect()
     }
 
     /// `tests/data/regression.py` writes lines of a name, `b`, `k`, `g`, records, and lattice values.
@@ -212,14 +243,24 @@ mod tests {
         let text = include_str!("../../../tests/data/regression.txt");
         let mut cases = 0;
         for line in text.lines() {
-            let parts: Vec<Vec<f64>> =
-                line.split('|').skip(1).map(|part| part.split(' ').map(|n| n.parse().unwrap()).collect()).collect();
-            let [settings, x, labels, expected] = &parts[..] else { panic!("{line}") };
-            let regression = Regression::new(settings[0], settings[1] as u32, settings[2], 1000).unwrap();
+            let parts: Vec<Vec<f64>> = line
+                .split('|')
+                .skip(1)
+                .map(|part| part.split(' ').map(|n| n.parse().unwrap()).collect())
+                .collect();
+            let [settings, x, labels, expected] = &parts[..] else {
+                panic!("{line}")
+            };
+            let regression =
+                Regression::new(settings[0], settings[1] as u32, settings[2], 1000).unwrap();
             let records: Vec<_> = x.iter().copied().zip(labels.iter().copied()).collect();
             let found = values(&regression, &records);
             assert_eq!(found.len(), expected.len());
-            let error = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let error = found
+                .iter()
+                .zip(expected)
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f64::max);
             println!("{}: {error:.1e}", line.split('|').next().unwrap());
             assert!(error < 2e-5, "{error} {line}");
             cases += 1;
@@ -234,48 +275,94 @@ mod tests {
             assert!(message.contains(words), "{message}");
         };
         for bandwidth in [0.0, -0.1, 1.5, f64::NAN, f64::INFINITY] {
-            says(Regression::new(bandwidth, 10, 0.1, 100), "the bandwidth of axis 1 is ");
+            says(
+                Regression::new(bandwidth, 10, 0.1, 100),
+                "the bandwidth of axis 1 is ",
+            );
         }
         for gap in [0.0, -0.1, 1.5, f64::NAN, 1e-10] {
-            says(Regression::new(0.1, 10, gap, 100), "at least 2^-31 and at most 1");
+            says(
+                Regression::new(0.1, 10, gap, 100),
+                "at least 2^-31 and at most 1",
+            );
         }
-        says(Regression::new(0.1, 0, 0.1, 100), "degree 0 is out of range");
-        says(Regression::new(0.1, 10, 0.1, 1), "at least 2 records, not 1");
+        says(
+            Regression::new(0.1, 0, 0.1, 100),
+            "degree 0 is out of range",
+        );
+        says(
+            Regression::new(0.1, 10, 0.1, 1),
+            "at least 2 records, not 1",
+        );
         says(Regression::new(1e-6, 10, 0.1, 100), "16000003 cells");
     }
 
     #[test]
     fn windows_without_gaps_are_all_zeros() {
         let regression = Regression::new(0.1, 10, 0.1, 1000).unwrap();
-        for records in [&[][..], &[(0.3, 1.0)], &[(0.3, 1.0), (0.3, -0.5), (0.3, 0.2)]] {
+        for records in [
+            &[][..],
+            &[(0.3, 1.0)],
+            &[(0.3, 1.0), (0.3, -0.5), (0.3, 0.2)],
+        ] {
             assert_eq!(values(&regression, records), [0.0; 11]);
         }
-        assert_eq!(opened(&regression.evaluate(&Accumulator::Sums(vec![7]))), [0; 11]);
+        assert_eq!(
+            opened(&regression.evaluate(&Accumulator::Sums(vec![7]))),
+            [0; 11]
+        );
     }
 
     #[test]
     fn tied_records_count_as_one_with_their_mean_label() {
         let regression = Regression::new(0.1, 10, 0.2, 1000).unwrap();
-        let tied = [(0.3, 1.0), (0.4, 0.75), (0.4, -0.25), (0.4, -0.5), (0.7, 1.0), (0.7, 1.0), (0.7, 0.25)];
-        assert_eq!(values(&regression, &tied), values(&regression, &[(0.3, 0.0), (0.4, 0.0), (0.7, 0.75)]));
+        let tied = [
+            (0.3, 1.0),
+            (0.4, 0.75),
+            (0.4, -0.25),
+            (0.4, -0.5),
+            (0.7, 1.0),
+            (0.7, 1.0),
+            (0.7, 0.25),
+        ];
+        assert_eq!(
+            values(&regression, &tied),
+            values(&regression, &[(0.3, 0.0), (0.4, 0.0), (0.7, 0.75)])
+        );
     }
 
     #[test]
     fn labels_and_places_beyond_their_bounds_are_moved_to_them() {
         let regression = Regression::new(0.1, 10, 0.2, 1000).unwrap();
-        let beyond = values(&regression, &[(-3.0, 0.0), (0.5, 7.0), (2.0, f64::NEG_INFINITY)]);
-        assert_eq!(beyond, values(&regression, &[(0.0, 0.0), (0.5, 1.0), (1.0, -1.0)]));
+        let beyond = values(
+            &regression,
+            &[(-3.0, 0.0), (0.5, 7.0), (2.0, f64::NEG_INFINITY)],
+        );
+        assert_eq!(
+            beyond,
+            values(&regression, &[(0.0, 0.0), (0.5, 1.0), (1.0, -1.0)])
+        );
     }
 
     #[test]
     fn a_unit_is_charged_for_each_of_its_records() {
-        for (gap, units) in [(1.0, 1 << 32), (2_f64.powi(-31), 1 << 32), (0.3, 8 * 644_245_094), (0.75, 1 << 32)] {
+        for (gap, units) in [
+            (1.0, 1 << 32),
+            (2_f64.powi(-31), 1 << 32),
+            (0.3, 8 * 644_245_094),
+            (0.75, 1 << 32),
+        ] {
             let regression = Regression::new(0.1, 20, gap, 1000).unwrap();
             for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
                 let one = regression.sensitivity(adjacency, 1).unwrap().0;
-                assert_eq!(regression.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one)));
+                assert_eq!(
+                    regression.sensitivity(adjacency, 7),
+                    Ok(Sensitivity(7 * one))
+                );
                 assert_eq!(regression.sup_sensitivity(adjacency, 1), Ok(units), "{gap}");
-                let most = Err(Error::Contributions { contributions: u32::MAX });
+                let most = Err(Error::Contributions {
+                    contributions: u32::MAX,
+                });
                 assert_eq!(regression.sensitivity(adjacency, u32::MAX), most);
             }
         }
@@ -285,7 +372,9 @@ mod tests {
     #[test]
     fn the_largest_sums_do_not_overflow() {
         let regression = Regression::new(1.0, 3, 1.0, u32::MAX).unwrap();
-        let records: Vec<_> = (0..=1 << 16).map(|i| (f64::from(i) / 65536.0, -1.0)).collect();
+        let records: Vec<_> = (0..=1 << 16)
+            .map(|i| (f64::from(i) / 65536.0, -1.0))
+            .collect();
         for value in values(&regression, &records) {
             assert!((-0.4..-0.3).contains(&value), "{value}");
         }

@@ -40,7 +40,10 @@ impl Clipped {
     /// # Errors
     ///
     /// If the ends of the range do not ascend, or are beyond `2^62` grid units.
-    pub fn new(target: Arc<dyn Target>, range: [i128; 2]) -> Result<Self, bernstream_release::Error> {
+    pub fn new(
+        target: Arc<dyn Target>,
+        range: [i128; 2],
+    ) -> Result<Self, bernstream_release::Error> {
         let [lo, hi] = range;
         if lo < hi && lo >= -FARTHEST && hi <= FARTHEST {
             Ok(Clipped { target, range })
@@ -56,8 +59,13 @@ impl Clipped {
 
     /// The most that any record changes the values in the 1-norm: by the range, or by what is proved where that is less.
     pub fn worst(&self, adjacency: Adjacency) -> u128 {
-        let by_range = self.range[1].abs_diff(self.range[0]).saturating_mul(self.target.shape().values() as u128);
-        let proved = self.target.sensitivity(adjacency, 1).map_or(u128::MAX, |proved| u128::from(proved.0));
+        let by_range = self.range[1]
+            .abs_diff(self.range[0])
+            .saturating_mul(self.target.shape().values() as u128);
+        let proved = self
+            .target
+            .sensitivity(adjacency, 1)
+            .map_or(u128::MAX, |proved| u128::from(proved.0));
         by_range.min(proved)
     }
 
@@ -78,11 +86,17 @@ pub struct SampledChange {
 impl SampledChange {
     fn between(one: &Exact, other: &Exact) -> Self {
         let whole = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
-        SampledChange { sup: whole(one.sup_distance(other)), sum: whole(one.sum_distance(other)) }
+        SampledChange {
+            sup: whole(one.sup_distance(other)),
+            sum: whole(one.sum_distance(other)),
+        }
     }
 
     fn max(self, other: Self) -> Self {
-        SampledChange { sup: self.sup.max(other.sup), sum: self.sum.max(other.sum) }
+        SampledChange {
+            sup: self.sup.max(other.sup),
+            sum: self.sum.max(other.sum),
+        }
     }
 }
 
@@ -109,9 +123,14 @@ impl Neighbours {
             AccumulatorSpec::Records { most } => (self.records.min(most), true),
             _ => (self.records, false),
         };
-        let common: Vec<Record> = (1..kept).map(|_| self.prior.draw_for(&spec, &mut rng)).collect();
+        let common: Vec<Record> = (1..kept)
+            .map(|_| self.prior.draw_for(&spec, &mut rng))
+            .collect();
         let [one, other] = [(); 2].map(|()| self.prior.draw_for(&spec, &mut rng));
-        let values = |last: Option<Record>| self.target.evaluate(&spec.filled(common.iter().copied().chain(last)));
+        let values = |last: Option<Record>| {
+            self.target
+                .evaluate(&spec.filled(common.iter().copied().chain(last)))
+        };
         let with = values(Some(one));
         let replaced = || SampledChange::between(&with, &values(Some(other)));
         let removed = || SampledChange::between(&with, &values(None));
@@ -123,7 +142,12 @@ impl Neighbours {
 
     fn key(&self, pair: u32) -> [u8; 32] {
         let mut key = [0; 32];
-        for (byte, number) in key.iter_mut().zip(self.seed.to_le_bytes().into_iter().chain(pair.to_le_bytes())) {
+        for (byte, number) in key.iter_mut().zip(
+            self.seed
+                .to_le_bytes()
+                .into_iter()
+                .chain(pair.to_le_bytes()),
+        ) {
             *byte = number;
         }
         key
@@ -136,15 +160,30 @@ impl Plan {
     /// # Errors
     ///
     /// Where it is 0: noise for that would be none.
-    pub fn statistic_of(&self, changes: &[SampledChange]) -> Result<SampledChange, bernstream_release::Error> {
+    pub fn statistic_of(
+        &self,
+        changes: &[SampledChange],
+    ) -> Result<SampledChange, bernstream_release::Error> {
         let smallest = |norm: fn(&SampledChange) -> u64| {
             let mut sorted: Vec<u64> = changes.iter().map(norm).collect();
             sorted.sort_unstable();
-            let place = (self.order as usize).checked_sub(1).filter(|_| sorted.len() == self.samples as usize);
-            place.and_then(|place| sorted.get(place)).copied().ok_or(Error::Incomplete)
+            let place = (self.order as usize)
+                .checked_sub(1)
+                .filter(|_| sorted.len() == self.samples as usize);
+            place
+                .and_then(|place| sorted.get(place))
+                .copied()
+                .ok_or(Error::Incomplete)
         };
-        let change = SampledChange { sup: smallest(|change| change.sup)?, sum: smallest(|change| change.sum)? };
-        if change.sum == 0 { Err(Error::NothingChanges.into()) } else { Ok(change) }
+        let change = SampledChange {
+            sup: smallest(|change| change.sup)?,
+            sum: smallest(|change| change.sum)?,
+        };
+        if change.sum == 0 {
+            Err(Error::NothingChanges.into())
+        } else {
+            Ok(change)
+        }
     }
 }
 
@@ -157,7 +196,11 @@ pub struct SampledTarget {
 }
 
 impl SampledTarget {
-    fn allows(&self, adjacency: Adjacency, contributions: u32) -> Result<(), bernstream_release::Error> {
+    fn allows(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<(), bernstream_release::Error> {
         match (adjacency == self.adjacency, contributions) {
             (true, 1) => Ok(()),
             (true, _) => Err(Error::Unit.into()),
@@ -185,12 +228,22 @@ impl Target for SampledTarget {
         self.clipped.evaluate(accumulator)
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, bernstream_release::Error> {
-        self.allows(adjacency, contributions).map(|()| Sensitivity(self.change.sum))
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, bernstream_release::Error> {
+        self.allows(adjacency, contributions)
+            .map(|()| Sensitivity(self.change.sum))
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, bernstream_release::Error> {
-        self.allows(adjacency, contributions).map(|()| self.change.sup)
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, bernstream_release::Error> {
+        self.allows(adjacency, contributions)
+            .map(|()| self.change.sup)
     }
 
     /// The 1-norm's, for which the failures were counted: `sqrt(D1 S)` would fail wherever one of the two does.
@@ -199,6 +252,7 @@ impl Target for SampledTarget {
         adjacency: Adjacency,
         contributions: u32,
     ) -> Result<u64, bernstream_release::Error> {
-        self.sensitivity(adjacency, contributions).map(|sensitivity| sensitivity.0)
+        self.sensitivity(adjacency, contributions)
+            .map(|sensitivity| sensitivity.0)
     }
 }

@@ -45,23 +45,46 @@ impl CellTables {
     ///
     /// If axes or bandwidths are out of range, the spline alone is as wide as the narrowest kernel, or there are more than
     /// [`MOST_CELLS`] values.
-    pub fn new(bandwidths: &[f64], spline: Spline, steps: &[u32], label: Option<TableLabel>) -> Result<Self, Error> {
+    pub fn new(
+        bandwidths: &[f64],
+        spline: Spline,
+        steps: &[u32],
+        label: Option<TableLabel>,
+    ) -> Result<Self, Error> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
         let tables = label.map_or(1, TableLabel::tables);
-        let cells = steps.iter().map(|m| spline.nodes(*m) as u128).product::<u128>() * tables as u128;
+        let cells = steps
+            .iter()
+            .map(|m| spline.nodes(*m) as u128)
+            .product::<u128>()
+            * tables as u128;
         let nodes = Nodes::shared_by(spline, steps)
-            .filter(|nodes| nodes.per_axis().len() == bandwidths.len() && cells <= MOST_CELLS as u128)
-            .ok_or(ShapeError::CellGrid { cells, most: MOST_CELLS })?;
-        let is_wider = |(b, m): (&f64, &u32)| (b * f64::from(*m)).powi(2) > LEAST_LEFT * spline.variance();
+            .filter(|nodes| {
+                nodes.per_axis().len() == bandwidths.len() && cells <= MOST_CELLS as u128
+            })
+            .ok_or(ShapeError::CellGrid {
+                cells,
+                most: MOST_CELLS,
+            })?;
+        let is_wider =
+            |(b, m): (&f64, &u32)| (b * f64::from(*m)).powi(2) > LEAST_LEFT * spline.variance();
         if !bandwidths.iter().zip(steps).all(is_wider) {
             return Err(ShapeError::WideSteps { spline }.into());
         }
-        let basis =
-            TableBasis { spline, steps: steps.to_vec(), bandwidths: bandwidths.to_vec(), tables: tables as u32 };
-        Ok(CellTables { nodes, label, basis })
+        let basis = TableBasis {
+            spline,
+            steps: steps.to_vec(),
+            bandwidths: bandwidths.to_vec(),
+            tables: tables as u32,
+        };
+        Ok(CellTables {
+            nodes,
+            label,
+            basis,
+        })
     }
 }
 
@@ -74,11 +97,18 @@ impl Target for CellTables {
 
     fn accumulator(&self) -> AccumulatorSpec {
         let nodes = self.nodes.clone();
-        self.label.map_or(AccumulatorSpec::Histogram(nodes.clone()), |by| AccumulatorSpec::Tables { nodes, by })
+        self.label
+            .map_or(AccumulatorSpec::Histogram(nodes.clone()), |by| {
+                AccumulatorSpec::Tables { nodes, by }
+            })
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.basis.steps.len(), degree: 1, basis: Basis::Tables(self.basis.clone()) }
+        Shape {
+            dimensions: self.basis.steps.len(),
+            degree: 1,
+            basis: Basis::Tables(self.basis.clone()),
+        }
     }
 
     /// A released value is a number of records.
@@ -93,7 +123,11 @@ impl Target for CellTables {
             .flat_map(|table| &table.cells)
             .map(|grains| i128::from(*grains) << SHIFT)
             .collect();
-        Exact::new(if values.is_empty() { vec![0; self.shape().values()] } else { values })
+        Exact::new(if values.is_empty() {
+            vec![0; self.shape().values()]
+        } else {
+            values
+        })
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
@@ -105,7 +139,11 @@ impl Target for CellTables {
         times(u128::from(GRAINS) << SHIFT, contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         length_of_change(&self.nodes, adjacency, contributions)
     }
 }

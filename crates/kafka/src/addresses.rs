@@ -14,17 +14,30 @@ pub fn addresses(text: &str) -> Result<String, String> {
 
 fn wrong(address: &str) -> Option<String> {
     if address.is_empty() {
-        return Some("an address is missing: each is a host and a port, and a comma stands between two".to_owned());
+        return Some(
+            "an address is missing: each is a host and a port, and a comma stands between two"
+                .to_owned(),
+        );
     }
     if address.contains("://") {
-        return Some(format!("{address:?} is a URL: an address is a host and a port, such as \"localhost:9092\""));
+        return Some(format!(
+            "{address:?} is a URL: an address is a host and a port, such as \"localhost:9092\""
+        ));
     }
     if address.contains(|c: char| c.is_whitespace() || ";/\"'".contains(c)) {
-        return Some(format!("{address:?} is not a host and a port: a comma stands between two addresses"));
+        return Some(format!(
+            "{address:?} is not a host and a port: a comma stands between two addresses"
+        ));
     }
     match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => None,
-        _ => Some(format!("{address:?} has no port: that of Kafka is mostly 9092")),
+        Some((host, port))
+            if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) =>
+        {
+            None
+        }
+        _ => Some(format!(
+            "{address:?} has no port: that of Kafka is mostly 9092"
+        )),
     }
 }
 
@@ -34,19 +47,36 @@ mod tests {
 
     #[test]
     fn an_address_is_a_host_and_a_port() {
-        for sound in ["localhost:9092", "10.0.0.1:9092, two.example:19092", "[::1]:9092"] {
+        for sound in [
+            "localhost:9092",
+            "10.0.0.1:9092, two.example:19092",
+            "[::1]:9092",
+        ] {
             assert_eq!(addresses(sound).as_deref(), Ok(sound));
         }
         let why = |text| addresses(text).unwrap_err();
         for url in ["kafka://localhost:9092", "a:9092,http://b:9092"] {
             assert!(why(url).contains("is a URL"), "{url}");
         }
-        for bare in ["localhost", "a:9092,b", "a:", ":9092", "a:99999", "a:0", "$KAFKA"] {
+        for bare in [
+            "localhost",
+            "a:9092,b",
+            "a:",
+            ":9092",
+            "a:99999",
+            "a:0",
+            "$KAFKA",
+        ] {
             assert!(why(bare).contains("has no port"), "{bare}");
         }
         for list in ["a:9092;b:9092", "a:9092 b:9092", "a:9092/"] {
             assert!(why(list).contains("a comma stands between"), "{list}");
         }
-        assert!(["", "a:9092,"].map(why).iter().all(|why| why.contains("is missing")));
+        assert!(
+            ["", "a:9092,"]
+                .map(why)
+                .iter()
+                .all(|why| why.contains("is missing"))
+        );
     }
 }

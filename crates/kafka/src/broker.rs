@@ -42,7 +42,11 @@ pub struct Broker {
 /// How long a client may take for its next answer whose last one took so long: where brokers or the network are slow, the whole time, so that
 /// no client is given up that would answer.
 pub(crate) fn patience_after(took: Duration) -> Duration {
-    if took < PROMPT { PROMPT_CLIENT_TIMEOUT } else { REQUEST_TIMEOUT }
+    if took < PROMPT {
+        PROMPT_CLIENT_TIMEOUT
+    } else {
+        REQUEST_TIMEOUT
+    }
 }
 
 /// Closes a client, and does not wait for its brokers.
@@ -52,7 +56,9 @@ pub fn close_client<C: Send + 'static>(client: C) {
 
 /// Whether it is about connections: the client tries to connect again by itself.
 fn is_unanswered(error: &KafkaError) -> bool {
-    use RDKafkaErrorCode::{AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL};
+    use RDKafkaErrorCode::{
+        AllBrokersDown, Authentication, BrokerTransportFailure, OperationTimedOut, SSL,
+    };
     matches!(
         error.rdkafka_error_code(),
         Some(AllBrokersDown | Authentication | BrokerTransportFailure | OperationTimedOut | SSL)
@@ -68,7 +74,8 @@ pub fn is_of_group(error: &KafkaError) -> bool {
 /// Equal if they are reached in the same way, whatever failures were seen.
 impl PartialEq for Broker {
     fn eq(&self, other: &Self) -> bool {
-        (&self.servers, self.is_mock, &self.security) == (&other.servers, other.is_mock, &other.security)
+        (&self.servers, self.is_mock, &self.security)
+            == (&other.servers, other.is_mock, &other.security)
     }
 }
 
@@ -76,7 +83,12 @@ impl Eq for Broker {}
 
 impl Broker {
     pub fn new(servers: impl Into<String>, security: Security) -> Self {
-        Broker { servers: servers.into(), is_mock: false, security, recent: RecentFailure::default() }
+        Broker {
+            servers: servers.into(),
+            is_mock: false,
+            security,
+            recent: RecentFailure::default(),
+        }
     }
 
     /// A cluster without TLS and SASL.
@@ -86,7 +98,10 @@ impl Broker {
 
     /// A mock cluster of librdkafka.
     pub fn mock(servers: impl Into<String>) -> Self {
-        Broker { is_mock: true, ..Broker::plain(servers) }
+        Broker {
+            is_mock: true,
+            ..Broker::plain(servers)
+        }
     }
 
     pub fn security(&self) -> &Security {
@@ -101,13 +116,24 @@ impl Broker {
             "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
             self.servers
         );
-        let unsupported = self.security.unsupported().map(|why| format!("{} cannot be reached: {why}", self.servers));
-        unsupported.into_iter().chain(open).chain(is_bare.then_some(bare)).collect()
+        let unsupported = self
+            .security
+            .unsupported()
+            .map(|why| format!("{} cannot be reached: {why}", self.servers));
+        unsupported
+            .into_iter()
+            .chain(open)
+            .chain(is_bare.then_some(bare))
+            .collect()
     }
 
     /// The arguments with which Kafka's own commands reach it, as an administrator types them.
     pub(crate) fn for_kafka_commands(&self) -> String {
-        let access = if self.security == Security::default() { "" } else { " --command-config client.properties" };
+        let access = if self.security == Security::default() {
+            ""
+        } else {
+            " --command-config client.properties"
+        };
         format!("--bootstrap-server {}{access}", self.servers)
     }
 
@@ -127,10 +153,15 @@ impl Broker {
             // With the defaults, a request that the network has swallowed is waited for a minute, and a connection half of one,
             // even if the broker is back since long.
             .set("socket.timeout.ms", REQUEST_TIMEOUT.as_millis().to_string())
-            .set("socket.connection.setup.timeout.ms", CONNECTION_TIMEOUT.as_millis().to_string())
+            .set(
+                "socket.connection.setup.timeout.ms",
+                CONNECTION_TIMEOUT.as_millis().to_string(),
+            )
             // Level of the log line for a connection that the broker closes, as it does for the wrong protocol.
             .set_log_level(RDKafkaLogLevel::Info);
-        self.security.set(&mut config).map_err(KafkaError::ClientCreation)?;
+        self.security
+            .set(&mut config)
+            .map_err(KafkaError::ClientCreation)?;
         Ok(config)
     }
 
@@ -226,7 +257,10 @@ impl Broker {
         };
         match code {
             Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
-                Error::NoTopic { topic: topic.to_owned(), servers: self.servers.clone() }
+                Error::NoTopic {
+                    topic: topic.to_owned(),
+                    servers: self.servers.clone(),
+                }
             }
             Some(
                 RDKafkaErrorCode::TopicAuthorizationFailed
@@ -241,13 +275,20 @@ impl Broker {
             ) => self.refused(topic, &error.to_string()),
             Some(RDKafkaErrorCode::UnsupportedFeature) => {
                 let why = "what answers there does not know the request: it is the port of a controller (KRaft), or a broker that is too old";
-                Error::Unavailable { servers: self.servers.clone(), why: why.to_owned() }
+                Error::Unavailable {
+                    servers: self.servers.clone(),
+                    why: why.to_owned(),
+                }
             }
             _ => match error {
-                KafkaError::ClientCreation(why) => Error::Setup { servers: self.servers.clone(), why: why.clone() },
-                KafkaError::ClientConfig(_, why, property, _) => {
-                    Error::Setup { servers: self.servers.clone(), why: format!("{property}: {why}") }
-                }
+                KafkaError::ClientCreation(why) => Error::Setup {
+                    servers: self.servers.clone(),
+                    why: why.clone(),
+                },
+                KafkaError::ClientConfig(_, why, property, _) => Error::Setup {
+                    servers: self.servers.clone(),
+                    why: format!("{property}: {why}"),
+                },
                 KafkaError::Nul(_) => self.refused(topic, &error.to_string()),
                 _ => self.unavailable(&error.to_string()),
             },
@@ -255,18 +296,29 @@ impl Broker {
     }
 
     pub fn refused(&self, topic: &str, why: &str) -> Error {
-        Error::Refused { topic: topic.to_owned(), servers: self.servers.clone(), why: why.to_owned() }
+        Error::Refused {
+            topic: topic.to_owned(),
+            servers: self.servers.clone(),
+            why: why.to_owned(),
+        }
     }
 
     /// No broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
         match self.recent.latest() {
-            Some(failure) if self.recent.is_permanent() => {
-                Error::Denied { why: failure.explain(&servers, &self.security), servers }
-            }
-            Some(failure) => Error::Unavailable { why: failure.explain(&servers, &self.security), servers },
-            None => Error::Unavailable { why: why.to_owned(), servers },
+            Some(failure) if self.recent.is_permanent() => Error::Denied {
+                why: failure.explain(&servers, &self.security),
+                servers,
+            },
+            Some(failure) => Error::Unavailable {
+                why: failure.explain(&servers, &self.security),
+                servers,
+            },
+            None => Error::Unavailable {
+                why: why.to_owned(),
+                servers,
+            },
         }
     }
 }
@@ -283,10 +335,14 @@ mod tests {
 
     /// What a client logs and gets of a broker that rejects its password.
     fn reject(broker: &Broker) -> Error {
-        let line =
-            "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
-        broker.error_context().log(RDKafkaLogLevel::Error, "FAIL", line);
-        broker.failed("topic", &KafkaError::MessageConsumption(RDKafkaErrorCode::Authentication))
+        let line = "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
+        broker
+            .error_context()
+            .log(RDKafkaLogLevel::Error, "FAIL", line);
+        broker.failed(
+            "topic",
+            &KafkaError::MessageConsumption(RDKafkaErrorCode::Authentication),
+        )
     }
 
     fn describe(broker: &Broker) {
@@ -296,12 +352,20 @@ mod tests {
 
     fn inspect(broker: &Broker) {
         let inspector = MetadataClient::new(broker, "topic").unwrap();
-        inspector.ask(|client, timeout| client.fetch_watermarks("topic", 0, timeout)).unwrap();
+        inspector
+            .ask(|client, timeout| client.fetch_watermarks("topic", 0, timeout))
+            .unwrap();
     }
 
     fn write(broker: &Broker) {
         let mut producer = Producer::new(broker.clone(), "topic".to_owned());
-        producer.send(Record { partition: Some(0), payload: b"record", ..Record::default() }).unwrap();
+        producer
+            .send(Record {
+                partition: Some(0),
+                payload: b"record",
+                ..Record::default()
+            })
+            .unwrap();
     }
 
     fn read(broker: &Broker) {
@@ -316,13 +380,22 @@ mod tests {
         cluster.create_topic("topic", 1, 1).unwrap();
         for ask in [describe, inspect, write, read] {
             let broker = Broker::mock(cluster.bootstrap_servers());
-            assert!(matches!(reject(&broker), Error::Denied { .. }), "nobody has answered");
+            assert!(
+                matches!(reject(&broker), Error::Denied { .. }),
+                "nobody has answered"
+            );
             // Each of its clients speaks for all.
             ask(&broker.clone());
-            let silent = broker.failed("topic", &KafkaError::MetadataFetch(RDKafkaErrorCode::AllBrokersDown));
+            let silent = broker.failed(
+                "topic",
+                &KafkaError::MetadataFetch(RDKafkaErrorCode::AllBrokersDown),
+            );
             assert!(silent.is_transient(), "{silent}");
             let rejected = reject(&broker);
-            assert!(rejected.is_transient() && rejected.to_string().contains("Authentication failed"), "{rejected}");
+            assert!(
+                rejected.is_transient() && rejected.to_string().contains("Authentication failed"),
+                "{rejected}"
+            );
         }
     }
 }

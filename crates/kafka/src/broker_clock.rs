@@ -10,7 +10,10 @@ use crate::topic::Topic;
 use bernstream_synopsis::clock::Timestamp;
 
 /// What a clock topic needs: the broker's time on every record, and no keys.
-pub const SETTINGS: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "delete")];
+pub const SETTINGS: [(&str, &str); 2] = [
+    ("message.timestamp.type", "LogAppendTime"),
+    ("cleanup.policy", "delete"),
+];
 
 /// Nothing is ever read from the topic, so little is kept.
 const RETENTION: (&str, &str) = ("retention.ms", "3600000");
@@ -50,7 +53,11 @@ impl BrokerClock {
         create_missing(broker, topic, like)?;
         check(topic, &topic::describe(broker, topic)?)?;
         let producer = Producer::new(broker.clone(), topic.to_owned());
-        Ok(BrokerClock { broker: broker.clone(), topic: topic.to_owned(), producer })
+        Ok(BrokerClock {
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+            producer,
+        })
     }
 
     /// Asks the brokers for their time.
@@ -59,13 +66,23 @@ impl BrokerClock {
     ///
     /// If the record was not acknowledged with an append time.
     pub fn ask(&mut self) -> Result<BrokerTime, Error> {
-        let probe = Record { partition: Some(0), payload: PROBE, ..Record::default() };
+        let probe = Record {
+            partition: Some(0),
+            payload: PROBE,
+            ..Record::default()
+        };
         match self.producer.send_for_time(probe) {
-            Ok(Some(stamp)) => Ok(BrokerTime { stamp, acknowledged: Instant::now() }),
+            Ok(Some(stamp)) => Ok(BrokerTime {
+                stamp,
+                acknowledged: Instant::now(),
+            }),
             // A record that was sent twice and taken once is acknowledged without.
             Ok(None) => Err(Error::Unavailable {
                 servers: self.broker.servers.clone(),
-                why: format!("topic '{}' took a record without telling its append time", self.topic),
+                why: format!(
+                    "topic '{}' took a record without telling its append time",
+                    self.topic
+                ),
             }),
             Err(error) => Err(self.broker.failed(&self.topic, &error)),
         }
@@ -83,7 +100,11 @@ pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
         if found != needed {
             let topic = topic.to_owned();
             let found = format!("{name}={found}");
-            return Err(Error::NoClock { topic, found, needed: format!("{name}={needed}") });
+            return Err(Error::NoClock {
+                topic,
+                found,
+                needed: format!("{name}={needed}"),
+            });
         }
     }
     Ok(())
@@ -98,9 +119,15 @@ pub fn create_missing(broker: &Broker, topic: &str, like: &str) -> Result<bool, 
     match topic::describe(broker, topic) {
         Err(Error::NoTopic { .. }) => {
             let settings = [SETTINGS.as_slice(), &[RETENTION]].concat();
-            let created = topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings).map(|()| true);
+            let created =
+                topic::create(broker, topic, 1, topic::replicas(broker, like)?, &settings)
+                    .map(|()| true);
             // Another worker may have created it meanwhile.
-            created.or_else(|error| topic::describe(broker, topic).map(|_| false).map_err(|_| error))
+            created.or_else(|error| {
+                topic::describe(broker, topic)
+                    .map(|_| false)
+                    .map_err(|_| error)
+            })
         }
         found => found.map(|_| false),
     }

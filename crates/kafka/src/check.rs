@@ -28,13 +28,28 @@ pub struct Check {
 
 impl Check {
     pub fn passed(what: String) -> Self {
-        Check { what, fault: None, warning: None, is_unanswered: false, is_absent: false, is_to_come: false }
+        Check {
+            what,
+            fault: None,
+            warning: None,
+            is_unanswered: false,
+            is_absent: false,
+            is_to_come: false,
+        }
     }
 
     /// `what` holds if `must` does; otherwise `why` not, and the `remedy`.
-    pub fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn new(
+        what: String,
+        must: bool,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         let fault = (!must).then(|| (why.into(), remedy.into()));
-        Check { fault, ..Check::passed(what) }
+        Check {
+            fault,
+            ..Check::passed(what)
+        }
     }
 }
 
@@ -56,7 +71,11 @@ pub struct Needed<'a> {
 impl Needed<'_> {
     /// Gives a right.
     fn remedy(&self, right: Right) -> String {
-        let user = self.broker.security().sasl().map_or("NAME", |sasl| sasl.username.as_str());
+        let user = self
+            .broker
+            .security()
+            .sasl()
+            .map_or("NAME", |sasl| sasl.username.as_str());
         format!(
             "kafka-acls {} --add --allow-principal User:{user} --operation {right} --topic {}",
             self.broker.for_kafka_commands(),
@@ -66,7 +85,9 @@ impl Needed<'_> {
 
     /// Whether a new one can be created.
     fn has_room(&self) -> Option<Check> {
-        let brokers = topic::brokers(self.broker).ok().filter(|_| self.replicas > 1)?;
+        let brokers = topic::brokers(self.broker)
+            .ok()
+            .filter(|_| self.replicas > 1)?;
         let noun = if brokers == 1 { "broker" } else { "brokers" };
         Some(Check::new(
             format!("{} can get its {} replicas", self.name, self.replicas),
@@ -84,7 +105,8 @@ impl Needed<'_> {
             ..passed(*right)
         });
         let wished = self.wishes.iter().map(|(right, without)| Check {
-            warning: lacks(right).then(|| (format!("it may not, and {without}"), self.remedy(*right))),
+            warning: lacks(right)
+                .then(|| (format!("it may not, and {without}"), self.remedy(*right))),
             ..passed(*right)
         });
         needed.chain(wished).collect()
@@ -92,17 +114,35 @@ impl Needed<'_> {
 }
 
 /// Asks about one topic. Returns false if the broker did not answer.
-pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce(&Topic) -> Vec<Check>) -> bool {
-    let Needed { broker, name, origin, .. } = needed;
+pub fn check_topic(
+    checks: &mut Vec<Check>,
+    needed: Needed<'_>,
+    ask: impl FnOnce(&Topic) -> Vec<Check>,
+) -> bool {
+    let Needed {
+        broker,
+        name,
+        origin,
+        ..
+    } = needed;
     let what = format!("topic {name} at {}", broker.servers);
     let mut fault = |why: String, remedy: &str, is_unanswered, is_absent| {
         let fault = Some((why, remedy.to_owned()));
-        checks.push(Check { fault, is_unanswered, is_absent, ..Check::passed(what.clone()) });
+        checks.push(Check {
+            fault,
+            is_unanswered,
+            is_absent,
+            ..Check::passed(what.clone())
+        });
     };
     match describe(broker, name) {
         Ok(topic) => {
             let partitions = topic.partitions.len();
-            let noun = if partitions == 1 { "partition" } else { "partitions" };
+            let noun = if partitions == 1 {
+                "partition"
+            } else {
+                "partitions"
+            };
             checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
                 checks.extend(needed.has_rights(&topic));
@@ -110,10 +150,17 @@ pub fn check_topic(checks: &mut Vec<Check>, needed: Needed<'_>, ask: impl FnOnce
             }
         }
         Err(Error::NoTopic { .. }) => {
-            fault("there is none".into(), &format!("{origin}; or correct its name"), false, true);
+            fault(
+                "there is none".into(),
+                &format!("{origin}; or correct its name"),
+                false,
+                true,
+            );
             checks.extend(needed.has_room());
         }
-        Err(error @ Error::NoRight { right, .. }) => fault(error.to_string(), &needed.remedy(right), false, false),
+        Err(error @ Error::NoRight { right, .. }) => {
+            fault(error.to_string(), &needed.remedy(right), false, false)
+        }
         Err(error) => {
             let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
             let remedy = match is_security {

@@ -28,18 +28,26 @@ impl ConnectionFailure {
     pub fn new(line: &str) -> Self {
         let text = line.split_once("]: ").map_or(line, |(_, text)| text);
         // The name of a broker is an address, `protocol://host:port/id`, and has no space.
-        let text = text.split_once(": ").filter(|(name, _)| !name.contains(' ')).map_or(text, |(_, text)| text);
+        let text = text
+            .split_once(": ")
+            .filter(|(name, _)| !name.contains(' '))
+            .map_or(text, |(_, text)| text);
         let (text, when) = text.rsplit_once(" (after ").unwrap_or((text, ""));
         let (age, state) = when.split_once("ms in state ").unwrap_or_default();
         let is_new = age.parse().is_ok_and(|age: u32| age < 2000);
-        let is_closed = ["Disconnected", "Send failed", "Receive failed"].iter().any(|start| text.starts_with(start));
+        let is_closed = ["Disconnected", "Send failed", "Receive failed"]
+            .iter()
+            .any(|start| text.starts_with(start));
         let step = match state.trim_end_matches(')').split(',').next() {
             Some("SSL_HANDSHAKE") => Some(Step::Tls),
             Some("APIVERSION_QUERY") => Some(Step::ApiVersions),
             Some("UP") if is_new => Some(Step::FirstRequest),
             _ => None,
         };
-        ConnectionFailure { text: text.to_owned(), closed_during: step.filter(|_| is_closed) }
+        ConnectionFailure {
+            text: text.to_owned(),
+            closed_during: step.filter(|_| is_closed),
+        }
     }
 
     fn contains(&self, words: &str) -> bool {
@@ -50,8 +58,11 @@ impl ConnectionFailure {
     /// help.
     pub fn is_permanent(&self) -> bool {
         // The connection was lost, whatever step it was in.
-        let is_broken = ["Local: ", "isconnected", "unexpected eof"].iter().any(|words| self.contains(words));
-        let is_tls = self.text.starts_with("SSL handshake failed: error:") || self.contains("broker certificate");
+        let is_broken = ["Local: ", "isconnected", "unexpected eof"]
+            .iter()
+            .any(|words| self.contains(words));
+        let is_tls = self.text.starts_with("SSL handshake failed: error:")
+            || self.contains("broker certificate");
         !is_broken && (is_tls || self.text.starts_with("SASL "))
     }
 
@@ -96,8 +107,14 @@ impl ConnectionFailure {
 fn untrusted(servers: &str, tls: &Tls) -> String {
     let first = servers.split(',').next().unwrap_or(servers).trim();
     let (signed, option) = match &tls.ca {
-        Some(ca) => (format!("an authority in {}", ca.display()), format!(" -CAfile {}", ca.display())),
-        None => ("an authority that this system trusts".to_owned(), String::new()),
+        Some(ca) => (
+            format!("an authority in {}", ca.display()),
+            format!(" -CAfile {}", ca.display()),
+        ),
+        None => (
+            "an authority that this system trusts".to_owned(),
+            String::new(),
+        ),
     };
     format!(
         "the broker's certificate is not accepted: it must be signed by {signed}, not be expired, and name the host given in \
@@ -118,7 +135,9 @@ mod tests {
     use super::*;
 
     fn failure(text: &str) -> ConnectionFailure {
-        ConnectionFailure::new(&format!("[thrd:ssl://a:1/bootstrap]: ssl://a:1/bootstrap: {text}"))
+        ConnectionFailure::new(&format!(
+            "[thrd:ssl://a:1/bootstrap]: ssl://a:1/bootstrap: {text}"
+        ))
     }
 
     #[test]
@@ -143,13 +162,21 @@ mod tests {
     fn a_connection_that_is_closed_at_once_needs_other_settings() {
         let explained = |text: &str| failure(text).explain("a:1", &Security::default());
         let closed = "Disconnected: connection closed by peer: receive 0 after POLLIN";
-        assert!(explained(&format!("{closed} (after 2ms in state APIVERSION_QUERY)")).contains("set `tls`"));
+        assert!(
+            explained(&format!("{closed} (after 2ms in state APIVERSION_QUERY)"))
+                .contains("set `tls`")
+        );
         let tls = Security::new(Some(Tls::default()), None).unwrap();
-        let hung_up = failure("Disconnected: SSL connection closed by peer (after 1ms in state SSL_HANDSHAKE)");
+        let hung_up = failure(
+            "Disconnected: SSL connection closed by peer (after 1ms in state SSL_HANDSHAKE)",
+        );
         assert!(hung_up.explain("a:1", &tls).contains("does not speak TLS"));
         let again = "state UP, 1 identical error(s) suppressed)";
         assert!(explained(&format!("{closed} (after 1ms in {again}")).contains("set `sasl`"));
         // A broker that goes down after a while.
-        assert_eq!(explained(&format!("{closed} (after 200000ms in state UP)")), closed);
+        assert_eq!(
+            explained(&format!("{closed} (after 200000ms in state UP)")),
+            closed
+        );
     }
 }

@@ -12,13 +12,21 @@ pub enum Error {
         "kafka at {servers} does not know all of topic '{topic}' yet: {why}; if that does not end, the topic was made anew with fewer \
          partitions, and the pipeline needs a new ledger"
     )]
-    Lagging { topic: String, servers: String, why: String },
+    Lagging {
+        topic: String,
+        servers: String,
+        why: String,
+    },
 
     #[error(
         "kafka at {servers} does not give this user the right {right} on topic '{topic}': whoever administers the brokers has to \
          (kafka-acls, or what your cluster has instead)"
     )]
-    NoRight { topic: String, servers: String, right: Right },
+    NoRight {
+        topic: String,
+        servers: String,
+        right: Right,
+    },
 
     #[error("the client for kafka at {servers} cannot be created: {why}")]
     Setup { servers: String, why: String },
@@ -27,13 +35,21 @@ pub enum Error {
     Denied { servers: String, why: String },
 
     #[error("kafka at {servers} refused a request about topic '{topic}': {why}")]
-    Refused { topic: String, servers: String, why: String },
+    Refused {
+        topic: String,
+        servers: String,
+        why: String,
+    },
 
     #[error(
         "topic '{topic}' cannot tell the brokers' time: it has {found} and needs {needed}; set it, or name another topic as \
          input.kafka.clock"
     )]
-    NoClock { topic: String, found: String, needed: String },
+    NoClock {
+        topic: String,
+        found: String,
+        needed: String,
+    },
 
     #[error(
         "topic '{topic}' at {servers}, which tells the brokers' time, was deleted; start the worker again, which creates it, and \

@@ -31,13 +31,20 @@ impl RecentFailure {
 
     pub fn latest(&self) -> Option<ConnectionFailure> {
         let heard = self.heard();
-        heard.failure.as_ref().filter(|(_, at)| at.elapsed() < RECENT).map(|(failure, _)| failure.clone())
+        heard
+            .failure
+            .as_ref()
+            .filter(|(_, at)| at.elapsed() < RECENT)
+            .map(|(failure, _)| failure.clone())
     }
 
     /// Whether no waiting mends it. One broker may still reject what others accept, while credentials are changed at one after the
     /// other.
     pub fn is_permanent(&self) -> bool {
-        let is_answered = self.heard().answered.is_some_and(|at| at.elapsed() < RECENT);
+        let is_answered = self
+            .heard()
+            .answered
+            .is_some_and(|at| at.elapsed() < RECENT);
         !is_answered && self.latest().is_some_and(|failure| failure.is_permanent())
     }
 

@@ -15,18 +15,16 @@
     )
 )]
 
-mod connection_failure;
-mod metadata_client;
-mod topic_id;
-mod unknown_topic;
 pub mod addresses;
 pub mod broker;
 pub mod broker_clock;
 pub mod check;
+mod connection_failure;
 pub mod error;
 pub mod error_context;
 pub mod ledger;
 pub mod lost_client;
+mod metadata_client;
 pub mod offsets;
 pub mod ordered;
 pub mod producer;
@@ -36,6 +34,8 @@ pub mod security;
 pub mod sink;
 pub mod source;
 pub mod topic;
+mod topic_id;
+mod unknown_topic;
 
 pub use self::addresses::addresses;
 pub use self::broker::Broker;

@@ -26,7 +26,11 @@ pub struct LostClientWatch {
 
 impl LostClientWatch {
     pub fn start() -> Self {
-        LostClientWatch { asked: Instant::now(), has_heard: false, is_suspected: false }
+        LostClientWatch {
+            asked: Instant::now(),
+            has_heard: false,
+            is_suspected: false,
+        }
     }
 
     /// Notes that something has come from the client.
@@ -35,7 +39,12 @@ impl LostClientWatch {
     }
 
     /// Whether `client` is lost. To be asked where nothing has come from it; during an outage this takes up to twenty seconds.
-    pub fn is_lost(&mut self, broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> bool {
+    pub fn is_lost(
+        &mut self,
+        broker: &Broker,
+        client: &BaseConsumer<ErrorContext>,
+        topic: &str,
+    ) -> bool {
         if self.has_heard {
             *self = LostClientWatch::start();
             return false;
@@ -55,12 +64,17 @@ impl LostClientWatch {
 /// connection of a client that is only slow.
 fn has_no_broker(client: &BaseConsumer<ErrorContext>, topic: &str) -> bool {
     let failure = client.fetch_metadata(Some(topic), REQUEST_TIMEOUT).err();
-    failure == Some(KafkaError::MetadataFetch(RDKafkaErrorCode::BrokerTransportFailure))
+    failure
+        == Some(KafkaError::MetadataFetch(
+            RDKafkaErrorCode::BrokerTransportFailure,
+        ))
 }
 
 /// Whether a new client is answered.
 fn answers_others(broker: &Broker, topic: &str) -> bool {
-    let Ok(client) = broker.consumer(&[]) else { return false };
+    let Ok(client) = broker.consumer(&[]) else {
+        return false;
+    };
     let answer = client.fetch_metadata(Some(topic), REQUEST_TIMEOUT);
     let is_answered = answer.is_ok_and(|found| !found.brokers().is_empty());
     close_client(client);
@@ -100,10 +114,16 @@ mod tests {
         slow_cluster.create_topic("input", 1, 1).unwrap();
         let slow_client = client_of(&slow_cluster.bootstrap_servers());
         // The first answer comes over a connection that the client then leaves for one to the broker that the answer names.
-        slow_client.fetch_metadata(Some("input"), REQUEST_TIMEOUT).unwrap();
+        slow_client
+            .fetch_metadata(Some("input"), REQUEST_TIMEOUT)
+            .unwrap();
         std::thread::sleep(Duration::from_secs(1));
-        slow_client.fetch_metadata(Some("input"), REQUEST_TIMEOUT).unwrap();
-        slow_cluster.broker_round_trip_time(1, Duration::from_secs(4)).unwrap();
+        slow_client
+            .fetch_metadata(Some("input"), REQUEST_TIMEOUT)
+            .unwrap();
+        slow_cluster
+            .broker_round_trip_time(1, Duration::from_secs(4))
+            .unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(!is_found(&client_of(&there), &there), "nothing is wrong"));
             scope.spawn(|| assert!(!is_found(&client_of(gone), gone), "an outage"));

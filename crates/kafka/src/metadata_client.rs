@@ -36,7 +36,11 @@ impl KeptClient {
     /// Its offsets are those of all messages, also of transactions that are not committed yet.
     fn new(broker: &Broker) -> KafkaResult<Self> {
         let client = broker.consumer(&[("isolation.level", "read_uncommitted")])?;
-        Ok(KeptClient { client: Arc::new(client), patience: REQUEST_TIMEOUT, has_failed: false })
+        Ok(KeptClient {
+            client: Arc::new(client),
+            patience: REQUEST_TIMEOUT,
+            has_failed: false,
+        })
     }
 
     /// Whether a request that failed after so long got no answer.
@@ -51,7 +55,11 @@ impl MetadataClient {
     /// If a file of the TLS or SASL settings cannot be read.
     pub fn new(broker: &Broker, topic: &str) -> KafkaResult<Self> {
         let kept = Mutex::new(KeptClient::new(broker)?);
-        Ok(MetadataClient { broker: broker.clone(), topic: topic.to_owned(), kept })
+        Ok(MetadataClient {
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+            kept,
+        })
     }
 
     /// Asks something that may take as long as `request` is told; what a client that was fast before does not answer is asked of a new one.
@@ -59,7 +67,10 @@ impl MetadataClient {
     /// # Errors
     ///
     /// If there is no answer, or it is a refusal.
-    pub fn ask<T, E>(&self, request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>) -> Result<T, E> {
+    pub fn ask<T, E>(
+        &self,
+        request: impl Fn(&BaseConsumer<ErrorContext>, Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
         let kept = self.lock().clone();
         let begun = Instant::now();
         let answer = self.ask_client(&kept, &request);
@@ -130,7 +141,8 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("input", 1, 1).unwrap();
         cluster.partition_leader("input", 0, None).unwrap();
-        let inspector = MetadataClient::new(&Broker::mock(cluster.bootstrap_servers()), "input").unwrap();
+        let inspector =
+            MetadataClient::new(&Broker::mock(cluster.bootstrap_servers()), "input").unwrap();
         let ask = || inspector.ask(|client, timeout| client.fetch_watermarks("input", 0, timeout));
         assert!(ask().is_err());
         cluster.partition_leader("input", 0, Some(1)).unwrap();

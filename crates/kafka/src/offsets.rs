@@ -50,7 +50,11 @@ pub(super) enum Found {
 /// # Errors
 ///
 /// If the topic cannot be asked for.
-pub fn assign(topic: &str, consumer: &BaseConsumer<ErrorContext>, offset: i64) -> Result<(), KafkaError> {
+pub fn assign(
+    topic: &str,
+    consumer: &BaseConsumer<ErrorContext>,
+    offset: i64,
+) -> Result<(), KafkaError> {
     // The client looks for the leader of an assigned partition once a second, unless it knows it.
     consumer.fetch_metadata(Some(topic), REQUEST_TIMEOUT)?;
     let mut start = TopicPartitionList::new();
@@ -64,10 +68,19 @@ pub fn assign(topic: &str, consumer: &BaseConsumer<ErrorContext>, offset: i64) -
 /// # Errors
 ///
 /// If the client has no positions.
-pub fn position(topic: &str, consumer: &BaseConsumer<ErrorContext>) -> Result<Option<i64>, KafkaError> {
+pub fn position(
+    topic: &str,
+    consumer: &BaseConsumer<ErrorContext>,
+) -> Result<Option<i64>, KafkaError> {
     let positions = consumer.position()?;
-    let position = positions.find_partition(topic, PARTITION).map(|partition| partition.offset());
-    Ok(if let Some(Offset::Offset(offset)) = position { Some(offset) } else { None })
+    let position = positions
+        .find_partition(topic, PARTITION)
+        .map(|partition| partition.offset());
+    Ok(if let Some(Offset::Offset(offset)) = position {
+        Some(offset)
+    } else {
+        None
+    })
 }
 
 /// What the offsets `from..to` of `topic` have.

@@ -75,7 +75,14 @@ impl Params {
     pub fn needed<'a>(&'a self, origin: &'a str) -> Needed<'a> {
         let rights = &[Right::Read, Right::Write];
         let replicas = self.replication();
-        Needed { broker: &self.broker, name: &self.topic, rights, wishes: &[], origin, replicas }
+        Needed {
+            broker: &self.broker,
+            name: &self.topic,
+            rights,
+            wishes: &[],
+            origin,
+            replicas,
+        }
     }
 
     /// What to do where the topic lacks `setting`.
@@ -91,7 +98,9 @@ impl Params {
                     "{command}, or brokers_lose_power = \"separately\" in [output.kafka] if all brokers never lose it at once"
                 )
             }
-            "min.insync.replicas" => format!("{command}, or witness_min_insync_replicas = 1 for a demonstration"),
+            "min.insync.replicas" => {
+                format!("{command}, or witness_min_insync_replicas = 1 for a demonstration")
+            }
             _ => command,
         }
     }
@@ -99,7 +108,11 @@ impl Params {
     /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
     pub fn replication(&self) -> i32 {
         let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
-        if least > 1 { least.saturating_add(1) } else { 1 }
+        if least > 1 {
+            least.saturating_add(1)
+        } else {
+            1
+        }
     }
 }
 
@@ -185,10 +198,14 @@ impl OrderedTopic {
     /// If it cannot be asked for, or if records at its beginning are gone.
     pub fn end(&self) -> Result<i64, Fault> {
         let topic = &self.params.topic;
-        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
+        let watermarks = self
+            .inspector
+            .ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
         match watermarks.map_err(|error| explain(&self.params, &error))? {
             (0, end) => Ok(end),
-            _ => Err(Fault::Damaged { what: "its first records are gone".to_owned() }),
+            _ => Err(Fault::Damaged {
+                what: "its first records are gone".to_owned(),
+            }),
         }
     }
 
@@ -233,19 +250,29 @@ impl OrderedTopic {
         Ok(consumer)
     }
 
-    fn read_by(&mut self, consumer: &BaseConsumer<ErrorContext>, end: i64) -> Result<Option<Stored>, Fault> {
+    fn read_by(
+        &mut self,
+        consumer: &BaseConsumer<ErrorContext>,
+        end: i64,
+    ) -> Result<Option<Stored>, Fault> {
         let deadline = Instant::now() + self.patience;
         loop {
             let polled = self.params.broker.poll(consumer, WAIT).map(|polled| {
                 polled.map(|message| {
                     let payload = message.payload().unwrap_or_default().to_vec();
-                    Stored { offset: message.offset(), written: append_time(message.timestamp()), payload }
+                    Stored {
+                        offset: message.offset(),
+                        written: append_time(message.timestamp()),
+                        payload,
+                    }
                 })
             });
             match polled {
                 Some(Ok(stored)) => {
                     if !self.has_markers_before(stored.offset)? {
-                        return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+                        return Err(Fault::Unavailable {
+                            why: "a record did not come".to_owned(),
+                        });
                     }
                     self.next = stored.offset + 1;
                     return Ok(Some(stored));
@@ -253,7 +280,8 @@ impl OrderedTopic {
                 Some(Err(error)) => return Err(self.failed(&error)),
                 // The client passes over markers, behind which nothing else may be.
                 None => {
-                    let passed = offsets::position(self.name(), consumer).map_err(|error| self.failed(&error))?;
+                    let passed = offsets::position(self.name(), consumer)
+                        .map_err(|error| self.failed(&error))?;
                     if passed.is_some_and(|passed| passed >= end) && self.has_markers_before(end)? {
                         self.next = end;
                         return Ok(None);
@@ -261,28 +289,38 @@ impl OrderedTopic {
                 }
             }
             if Instant::now() > deadline {
-                return Err(Fault::Unavailable { why: "a record did not come".to_owned() });
+                return Err(Fault::Unavailable {
+                    why: "a record did not come".to_owned(),
+                });
             }
         }
     }
 
     /// Whether everything from the next offset up to `to` is transaction markers; false if there is a record after all.
     fn has_markers_before(&mut self, to: i64) -> Result<bool, Fault> {
-        let gone = |what: &str| Err(Fault::Damaged { what: what.to_owned() });
+        let gone = |what: &str| {
+            Err(Fault::Damaged {
+                what: what.to_owned(),
+            })
+        };
         if to < self.next {
             return gone("an offset came again");
         }
         if (self.next..to).all(|offset| self.markers.contains(&offset)) {
             return Ok(true);
         }
-        match offsets::look(&self.params.broker, self.name(), self.next, to).map_err(|error| self.failed(&error))? {
+        match offsets::look(&self.params.broker, self.name(), self.next, to)
+            .map_err(|error| self.failed(&error))?
+        {
             Found::Markers => {
                 self.markers.extend(self.next..to);
                 Ok(true)
             }
             Found::Record => Ok(false),
             Found::Gone => gone("records are gone from between others"),
-            Found::Unanswered => Err(Fault::Unavailable { why: "a transaction marker did not come".to_owned() }),
+            Found::Unanswered => Err(Fault::Unavailable {
+                why: "a transaction marker did not come".to_owned(),
+            }),
         }
     }
 
@@ -305,13 +343,23 @@ impl OrderedTopic {
     ///
     /// If it may not have been written.
     pub fn append(&mut self, payload: &[u8]) -> Result<(), Fault> {
-        let record = Record { partition: Some(PARTITION), payload, ..Record::default() };
-        self.producer.send(record).map_err(|error| explain(&self.params, &error))
+        let record = Record {
+            partition: Some(PARTITION),
+            payload,
+            ..Record::default()
+        };
+        self.producer
+            .send(record)
+            .map_err(|error| explain(&self.params, &error))
     }
 }
 
 fn append_time(stamp: Timestamp) -> Option<i64> {
-    if let Timestamp::LogAppendTime(time) = stamp { Some(time) } else { None }
+    if let Timestamp::LogAppendTime(time) = stamp {
+        Some(time)
+    } else {
+        None
+    }
 }
 
 /// Creates the topic with the settings that it must have.
@@ -323,7 +371,13 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
     let replicas = params.min_insync_replicas.to_string();
     let mut settings: Vec<(&str, &str)> = params.settings();
     settings.push(("min.insync.replicas", &replicas));
-    Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
+    Ok(topic::create(
+        &params.broker,
+        &params.topic,
+        1,
+        replication,
+        &settings,
+    )?)
 }
 
 /// The id of the topic, asked for by `inspector`.
@@ -332,14 +386,19 @@ pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
 ///
 /// If it is missing, has more partitions than one, or cannot be reached.
 pub fn identity(params: &Params, inspector: &MetadataClient) -> Result<String, Fault> {
-    let found =
-        inspector.ask(|client, timeout| topic::described(&params.broker, client.client(), &params.topic, timeout))?;
+    let found = inspector.ask(|client, timeout| {
+        topic::described(&params.broker, client.client(), &params.topic, timeout)
+    })?;
     one_partition(found.partitions)?;
     Ok(found.id)
 }
 
 fn one_partition(partitions: usize) -> Result<(), Fault> {
-    if partitions == 1 { Ok(()) } else { Err(Fault::Partitions { partitions }) }
+    if partitions == 1 {
+        Ok(())
+    } else {
+        Err(Fault::Partitions { partitions })
+    }
 }
 
 /// Checks that the records of a topic have one order, and that none is ever lost.
@@ -359,7 +418,12 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
             let setting = name.into();
             let found = found.into();
             let needed = needed.into();
-            return Err(Fault::Setting { setting, found, needed, remedy });
+            return Err(Fault::Setting {
+                setting,
+                found,
+                needed,
+                remedy,
+            });
         }
     }
     let name = "min.insync.replicas";
@@ -417,8 +481,12 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         match error {
             Error::NoTopic { .. } => Fault::Missing,
-            error if error.is_transient() => Fault::Unavailable { why: error.to_string() },
-            error => Fault::Refused { why: error.to_string() },
+            error if error.is_transient() => Fault::Unavailable {
+                why: error.to_string(),
+            },
+            error => Fault::Refused {
+                why: error.to_string(),
+            },
         }
     }
 }

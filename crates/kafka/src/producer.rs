@@ -72,7 +72,12 @@ impl Producer {
         Producer::begin(broker, topic, bytes, DELIVERY_TIMEOUT)
     }
 
-    fn begin(broker: Broker, topic: String, largest_batch: usize, shortest_timeout: Duration) -> Self {
+    fn begin(
+        broker: Broker,
+        topic: String,
+        largest_batch: usize,
+        shortest_timeout: Duration,
+    ) -> Self {
         let mut producer = Producer {
             broker,
             topic,
@@ -110,20 +115,34 @@ impl Producer {
     ///
     /// The first failure. The records of one partition are then those up to one of them, or some are missing in between, and the
     /// caller sends all again that it does not know to be delivered.
-    pub fn send_all<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<(), Undelivered> {
+    pub fn send_all<'r>(
+        &mut self,
+        records: impl IntoIterator<Item = Record<'r>>,
+    ) -> Result<(), Undelivered> {
         self.deliver(records).map(drop)
     }
 
     /// Delivers all records; returns the append time of the one that was reported last.
-    fn deliver<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<Option<Timestamp>, Undelivered> {
+    fn deliver<'r>(
+        &mut self,
+        records: impl IntoIterator<Item = Record<'r>>,
+    ) -> Result<Option<Timestamp>, Undelivered> {
         let mut records = records.into_iter().peekable();
         let partition = records.peek().and_then(|record| record.partition);
-        let client = self.client_with_leader(partition).map_err(|error| Undelivered { delivered: 0, error })?;
+        let client = self
+            .client_with_leader(partition)
+            .map_err(|error| Undelivered {
+                delivered: 0,
+                error,
+            })?;
         let (sender, reports) = channel();
         let mut is_delivered = Vec::new();
         let mut failure = None;
         for record in records {
-            let report = Report { place: is_delivered.len(), sender: sender.clone() };
+            let report = Report {
+                place: is_delivered.len(),
+                sender: sender.clone(),
+            };
             if let Err((error, _)) = client.send(self.message(record, report)) {
                 failure = Some(error);
                 break;
@@ -139,10 +158,17 @@ impl Producer {
                     self.broker.hear_answer();
                     newest = time;
                     left -= 1;
-                    is_delivered.get_mut(place).into_iter().for_each(|is_delivered| *is_delivered = true);
+                    is_delivered
+                        .get_mut(place)
+                        .into_iter()
+                        .for_each(|is_delivered| *is_delivered = true);
                 }
                 Ok((_, Err(error))) => failure = Some(error),
-                Err(_) => failure = Some(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
+                Err(_) => {
+                    failure = Some(KafkaError::MessageProduction(
+                        RDKafkaErrorCode::MessageTimedOut,
+                    ))
+                }
             }
         }
         match failure {
@@ -155,27 +181,42 @@ impl Producer {
             Some(error) => {
                 self.must_find_leader = true;
                 self.delivery_timeout = LONGEST_DELIVERY_TIMEOUT.min(2 * self.delivery_timeout);
-                let delivered = is_delivered.iter().take_while(|is_delivered| **is_delivered).count();
+                let delivered = is_delivered
+                    .iter()
+                    .take_while(|is_delivered| **is_delivered)
+                    .count();
                 Err(Undelivered { delivered, error })
             }
         }
     }
 
-    fn message<'r>(&'r self, record: Record<'r>, report: Report) -> BaseRecord<'r, str, [u8], Box<Report>> {
-        let mut message = BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
+    fn message<'r>(
+        &'r self,
+        record: Record<'r>,
+        report: Report,
+    ) -> BaseRecord<'r, str, [u8], Box<Report>> {
+        let mut message =
+            BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
         message.partition = record.partition;
         message.key = record.key;
         if record.headers.is_empty() {
             return message;
         }
-        let add =
-            |headers: OwnedHeaders, (key, value): &(String, String)| headers.insert(Header { key, value: Some(value) });
+        let add = |headers: OwnedHeaders, (key, value): &(String, String)| {
+            headers.insert(Header {
+                key,
+                value: Some(value),
+            })
+        };
         message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
     }
 
     /// The client; after a failure one that finds `partition` led, or any where it is not known. One that learns while it has records to
     /// send that nobody leads may never find its brokers again, and the records would wait for their timeout.
-    fn client_with_leader(&mut self, partition: Option<i32>) -> Result<ThreadedProducer<Reports>, KafkaError> {
+    fn client_with_leader(
+        &mut self,
+        partition: Option<i32>,
+    ) -> Result<ThreadedProducer<Reports>, KafkaError> {
         let client = match self.client.take() {
             Some(client) => client,
             None => self.connect()?,
@@ -183,9 +224,13 @@ impl Producer {
         if !self.must_find_leader {
             return Ok(client);
         }
-        let found = client.client().fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
+        let found = client
+            .client()
+            .fetch_metadata(Some(&self.topic), REQUEST_TIMEOUT)?;
         let mut partitions = found.topics().iter().flat_map(MetadataTopic::partitions);
-        if partitions.any(|found| found.leader() >= 0 && partition.is_none_or(|number| number == found.id())) {
+        if partitions
+            .any(|found| found.leader() >= 0 && partition.is_none_or(|number| number == found.id()))
+        {
             self.must_find_leader = false;
             return Ok(client);
         }
@@ -194,7 +239,9 @@ impl Producer {
             true => close_client(client),
             false => self.client = Some(client),
         }
-        Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable))
+        Err(KafkaError::MetadataFetch(
+            RDKafkaErrorCode::LeaderNotAvailable,
+        ))
     }
 
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
@@ -209,7 +256,10 @@ impl Producer {
             .set("partitioner", "murmur2_random")
             // The limit of the topic decides.
             .set("message.max.bytes", "1000000000")
-            .set("message.timeout.ms", self.delivery_timeout.as_millis().to_string());
+            .set(
+                "message.timeout.ms",
+                self.delivery_timeout.as_millis().to_string(),
+            );
         config.create_with_context(Reports(self.broker.error_context()))
     }
 }
@@ -237,7 +287,10 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = Box<Report>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
-        let outcome = result.as_ref().map(append_time).map_err(|(error, _)| error.clone());
+        let outcome = result
+            .as_ref()
+            .map(append_time)
+            .map_err(|(error, _)| error.clone());
         // After a failure nothing receives the other reports.
         let _ = report.sender.send((report.place, outcome));
     }
@@ -246,7 +299,9 @@ impl ProducerContext for Reports {
 /// A topic without append times, and a broker that does not tell them, leave the time of sending.
 fn append_time(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
     match message.timestamp() {
-        rdkafka::Timestamp::LogAppendTime(millis) => Some(Timestamp::from_micros(millis.saturating_mul(1000))),
+        rdkafka::Timestamp::LogAppendTime(millis) => {
+            Some(Timestamp::from_micros(millis.saturating_mul(1000)))
+        }
         rdkafka::Timestamp::CreateTime(_) | rdkafka::Timestamp::NotAvailable => None,
     }
 }
@@ -262,12 +317,29 @@ mod tests {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("output", 1, 1).unwrap();
         cluster.partition_leader("output", 0, None).unwrap();
-        let mut producer = Producer::new(Broker::mock(cluster.bootstrap_servers()), "output".to_owned());
-        let mut send = || producer.send(Record { partition: Some(0), payload: b"synopsis", ..Record::default() });
+        let mut producer = Producer::new(
+            Broker::mock(cluster.bootstrap_servers()),
+            "output".to_owned(),
+        );
+        let mut send = || {
+            producer.send(Record {
+                partition: Some(0),
+                payload: b"synopsis",
+                ..Record::default()
+            })
+        };
         assert!(send().is_err());
         let begun = Instant::now();
-        assert_eq!(send(), Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)));
-        assert!(begun.elapsed() < DELIVERY_TIMEOUT, "nothing waits for its timeout");
+        assert_eq!(
+            send(),
+            Err(KafkaError::MetadataFetch(
+                RDKafkaErrorCode::LeaderNotAvailable
+            ))
+        );
+        assert!(
+            begun.elapsed() < DELIVERY_TIMEOUT,
+            "nothing waits for its timeout"
+        );
         cluster.partition_leader("output", 0, Some(1)).unwrap();
         assert_eq!(send(), Ok(()));
     }

@@ -24,19 +24,28 @@ pub fn longest(broker: &Broker, topic: &str) -> Result<Option<Duration>, Error> 
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let found = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     let partitions = found.topics().iter().flat_map(|topic| topic.partitions());
-    let holders: BTreeSet<i32> = partitions.flat_map(|partition| partition.replicas()).copied().collect();
+    let holders: BTreeSet<i32> = partitions
+        .flat_map(|partition| partition.replicas())
+        .copied()
+        .collect();
     let mut longest = None;
     for holder in holders {
         // A request to describe brokers goes to the broker itself, so there is one for each.
         let resource = ResourceSpecifier::Broker(holder);
-        let told =
-            administer(broker, topic, async |admin, options| admin.describe_configs([&resource], &options).await);
+        let told = administer(broker, topic, async |admin, options| {
+            admin.describe_configs([&resource], &options).await
+        });
         let entries = match told {
-            Ok(resources) => resources.into_iter().filter_map(Result::ok).flat_map(|resource| resource.entries),
+            Ok(resources) => resources
+                .into_iter()
+                .filter_map(Result::ok)
+                .flat_map(|resource| resource.entries),
             Err(Error::Refused { .. }) => continue,
             Err(error) => return Err(error),
         };
-        let told = entries.filter(|entry| entry.name == SETTING).filter_map(|entry| entry.value?.parse().ok());
+        let told = entries
+            .filter(|entry| entry.name == SETTING)
+            .filter_map(|entry| entry.value?.parse().ok());
         longest = longest.max(told.map(Duration::from_millis).max());
     }
     Ok(longest)

@@ -15,7 +15,12 @@ pub enum Right {
 }
 
 impl Right {
-    pub const ALL: [Right; 4] = [Right::Read, Right::Write, Right::Delete, Right::DescribeConfigs];
+    pub const ALL: [Right; 4] = [
+        Right::Read,
+        Right::Write,
+        Right::Delete,
+        Right::DescribeConfigs,
+    ];
 
     fn operation(self) -> Operation {
         match self {
@@ -28,7 +33,9 @@ impl Right {
 
     /// Those in a list of operations; all of them for an empty one, which comes from brokers that do not say (before Apache Kafka 2.3).
     pub(super) fn among(operations: &[u32]) -> BTreeSet<Right> {
-        let is_listed = |right: &Right| operations.is_empty() || operations.contains(&(right.operation() as u32));
+        let is_listed = |right: &Right| {
+            operations.is_empty() || operations.contains(&(right.operation() as u32))
+        };
         Right::ALL.into_iter().filter(is_listed).collect()
     }
 }

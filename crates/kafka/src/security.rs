@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use rdkafka::ClientConfig;
 
 /// Why a program cannot connect.
-pub(crate) const WITHOUT_TLS: &str =
-    "this program was built without TLS and SASL: build it with `cargo build --release --features tls`";
+pub(crate) const WITHOUT_TLS: &str = "this program was built without TLS and SASL: build it with `cargo build --release --features tls`";
 
 /// TLS and SASL; without both the connection is plaintext.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +51,11 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 3] = [Mechanism::ScramSha512, Mechanism::ScramSha256, Mechanism::Plain];
+    pub const ALL: [Mechanism; 3] = [
+        Mechanism::ScramSha512,
+        Mechanism::ScramSha256,
+        Mechanism::Plain,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +67,9 @@ impl Mechanism {
 
     /// The mechanism with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
+        Mechanism::ALL
+            .into_iter()
+            .find(|mechanism| mechanism.name() == name)
     }
 }
 
@@ -79,7 +84,13 @@ impl Security {
     /// If SASL PLAIN is used without TLS.
     pub fn new(tls: Option<Tls>, sasl: Option<Sasl>) -> Result<Self, InTheClear> {
         match (&tls, &sasl) {
-            (None, Some(Sasl { mechanism: Mechanism::Plain, .. })) => Err(InTheClear),
+            (
+                None,
+                Some(Sasl {
+                    mechanism: Mechanism::Plain,
+                    ..
+                }),
+            ) => Err(InTheClear),
             _ => Ok(Security { tls, sasl }),
         }
     }
@@ -123,7 +134,11 @@ impl Security {
             file("ssl.ca.location", "the certificate authorities", ca)?;
         }
         if let Some(identity) = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()) {
-            file("ssl.certificate.location", "the certificate", &identity.certificate)?;
+            file(
+                "ssl.certificate.location",
+                "the certificate",
+                &identity.certificate,
+            )?;
             file("ssl.key.location", "the key", &identity.key)?;
         }
         if let Some(sasl) = &self.sasl {
@@ -137,7 +152,11 @@ impl Security {
 
     /// The files that other users should not be able to read.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Path> {
-        let key = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()).map(|identity| identity.key.as_path());
+        let key = self
+            .tls
+            .as_ref()
+            .and_then(|tls| tls.identity.as_ref())
+            .map(|identity| identity.key.as_path());
         let password = self.sasl.as_ref().map(|sasl| sasl.password_file.as_path());
         key.into_iter().chain(password)
     }
@@ -147,7 +166,9 @@ impl Security {
 pub(crate) fn open_to_all(path: &Path) -> Option<String> {
     let is_open = std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
     let path = path.display();
-    is_open.then(|| format!("every user of this machine can read the secret in {path}: chmod o= {path}"))
+    is_open.then(|| {
+        format!("every user of this machine can read the secret in {path}: chmod o= {path}")
+    })
 }
 
 fn readable(what: &str, path: &Path) -> Result<File, String> {
@@ -159,7 +180,9 @@ pub(crate) fn password(path: &Path) -> Result<String, String> {
     let file = readable("the password", path)?;
     let wrong = |why: &str| format!("the password in {} {why}", path.display());
     let text = std::io::read_to_string(file).map_err(|_| wrong("cannot be read as text"))?;
-    let line = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+    let line = text.strip_suffix('\n').map_or(text.as_str(), |text| {
+        text.strip_suffix('\r').unwrap_or(text)
+    });
     match line {
         "" => Err(wrong("is empty")),
         line if line.contains(char::is_control) => Err(wrong("is not one line of text")),

@@ -41,14 +41,27 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
     let Described { id, rights, .. } = described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
-    let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
+    let settings = if broker.is_mock {
+        BTreeMap::new()
+    } else {
+        settings(broker, topic)?
+    };
     // The client tells of a right that is missing by naming no setting.
     if settings.is_empty() && !broker.is_mock {
         let topic = topic.to_owned();
         let servers = broker.servers.clone();
-        return Err(Error::NoRight { topic, servers, right: Right::DescribeConfigs });
+        return Err(Error::NoRight {
+            topic,
+            servers,
+            right: Right::DescribeConfigs,
+        });
     }
-    Ok(Topic { id, partitions, settings, rights })
+    Ok(Topic {
+        id,
+        partitions,
+        settings,
+        rights,
+    })
 }
 
 /// Creates a topic and waits until it can be used.
@@ -66,12 +79,20 @@ pub fn create(
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     // An administration request does not report why no broker answers; and one that has just started answers before it takes replicas.
-    while metadata(broker, &client, topic, REQUEST_TIMEOUT)?.brokers().is_empty() && Instant::now() < deadline {
+    while metadata(broker, &client, topic, REQUEST_TIMEOUT)?
+        .brokers()
+        .is_empty()
+        && Instant::now() < deadline
+    {
         std::thread::sleep(Duration::from_millis(20));
     }
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
-    let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
-    let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
+    let new = settings
+        .iter()
+        .fold(new, |new, (name, value)| new.set(name, value));
+    let results = administer(broker, topic, async |admin, options| {
+        admin.create_topics([&new], &options).await
+    })?;
     if let Some(Err((_, code))) = results.into_iter().next() {
         return Err(match code {
             RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it already exists"),
@@ -91,7 +112,10 @@ pub fn create(
             described(broker, client.client(), topic, REQUEST_TIMEOUT)?;
             // Until a leader is elected, requests about a partition fail.
             numbers.iter().try_for_each(|number| {
-                client.fetch_watermarks(topic, *number, REQUEST_TIMEOUT).map(drop).map_err(|e| broker.failed(topic, &e))
+                client
+                    .fetch_watermarks(topic, *number, REQUEST_TIMEOUT)
+                    .map(drop)
+                    .map_err(|e| broker.failed(topic, &e))
             })?;
             is_known_everywhere(broker, &client, topic)
         });
@@ -105,18 +129,26 @@ pub fn create(
 }
 
 /// Fails where a broker does not know the topic yet: each learns of it by itself, and the next client may ask any of them.
-fn is_known_everywhere(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<(), Error> {
+fn is_known_everywhere(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+) -> Result<(), Error> {
     let brokers = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
-    brokers.brokers().iter().filter(|_| brokers.brokers().len() > 1).try_for_each(|each| {
-        let mut one = broker.clone();
-        one.servers = format!("{}:{}", each.host(), each.port());
-        let client = one.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
-        match partitions(&one, &client, topic) {
-            // One that is down learns of it before it answers again.
-            Err(Error::Unavailable { .. }) => Ok(()),
-            answer => answer.map(drop),
-        }
-    })
+    brokers
+        .brokers()
+        .iter()
+        .filter(|_| brokers.brokers().len() > 1)
+        .try_for_each(|each| {
+            let mut one = broker.clone();
+            one.servers = format!("{}:{}", each.host(), each.port());
+            let client = one.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+            match partitions(&one, &client, topic) {
+                // One that is down learns of it before it answers again.
+                Err(Error::Unavailable { .. }) => Ok(()),
+                answer => answer.map(drop),
+            }
+        })
 }
 
 /// Metadata by a client without an assignment.
@@ -126,7 +158,9 @@ pub(super) fn metadata(
     topic: &str,
     timeout: Duration,
 ) -> Result<Metadata, Error> {
-    let metadata = broker.first_request(client, timeout, |timeout| client.fetch_metadata(Some(topic), timeout));
+    let metadata = broker.first_request(client, timeout, |timeout| {
+        client.fetch_metadata(Some(topic), timeout)
+    });
     metadata.map_err(|e| broker.failed(topic, &e))
 }
 
@@ -135,7 +169,11 @@ pub(super) fn metadata(
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
-pub fn partitions(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<Vec<i32>, Error> {
+pub fn partitions(
+    broker: &Broker,
+    client: &BaseConsumer<ErrorContext>,
+    topic: &str,
+) -> Result<Vec<i32>, Error> {
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
 }
 
@@ -148,8 +186,14 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let metadata = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     numbers(broker, topic, &metadata)?;
-    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
-    let most = partitions.map(|partition| partition.replicas().len()).max().unwrap_or(1);
+    let partitions = metadata
+        .topics()
+        .iter()
+        .flat_map(|topic| topic.partitions());
+    let most = partitions
+        .map(|partition| partition.replicas().len())
+        .max()
+        .unwrap_or(1);
     Ok(i32::try_from(most).unwrap_or(i32::MAX))
 }
 
@@ -160,8 +204,12 @@ pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
 /// If it does not answer or refuses.
 pub fn brokers(broker: &Broker) -> Result<usize, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed("", &e))?;
-    let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| client.fetch_metadata(None, timeout));
-    metadata.map(|metadata| metadata.brokers().len()).map_err(|e| broker.failed("", &e))
+    let metadata = broker.first_request(&client, REQUEST_TIMEOUT, |timeout| {
+        client.fetch_metadata(None, timeout)
+    });
+    metadata
+        .map(|metadata| metadata.brokers().len())
+        .map_err(|e| broker.failed("", &e))
 }
 
 /// The same with another timeout.
@@ -189,7 +237,9 @@ pub fn partitions_while_reading(
     topic: &str,
     timeout: Duration,
 ) -> Result<Vec<i32>, Error> {
-    let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|e| broker.failed(topic, &e))?;
+    let metadata = client
+        .fetch_metadata(Some(topic), timeout)
+        .map_err(|e| broker.failed(topic, &e))?;
     numbers(broker, topic, &metadata)
 }
 
@@ -198,10 +248,17 @@ fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>
     if let Some(error) = found.and_then(|t| t.error()) {
         return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
     }
-    let mut partitions: Vec<i32> = found.iter().flat_map(|t| t.partitions()).map(|p| p.id()).collect();
+    let mut partitions: Vec<i32> = found
+        .iter()
+        .flat_map(|t| t.partitions())
+        .map(|p| p.id())
+        .collect();
     partitions.sort_unstable();
     if partitions.is_empty() {
-        return Err(Error::NoTopic { topic: topic.to_owned(), servers: broker.servers.clone() });
+        return Err(Error::NoTopic {
+            topic: topic.to_owned(),
+            servers: broker.servers.clone(),
+        });
     }
     Ok(partitions)
 }
@@ -213,11 +270,18 @@ fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>
 /// If the cluster does not answer or refuses.
 pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
     let resource = ResourceSpecifier::Topic(topic);
-    let found = administer(broker, topic, async |admin, options| admin.describe_configs([&resource], &options).await)?;
+    let found = administer(broker, topic, async |admin, options| {
+        admin.describe_configs([&resource], &options).await
+    })?;
     let mut settings = BTreeMap::new();
     for resource in found {
         let resource = resource.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code)))?;
-        settings.extend(resource.entries.into_iter().filter_map(|e| Some((e.name, e.value?))));
+        settings.extend(
+            resource
+                .entries
+                .into_iter()
+                .filter_map(|e| Some((e.name, e.value?))),
+        );
     }
     Ok(settings)
 }
@@ -227,14 +291,23 @@ pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, 
 /// # Errors
 ///
 /// If the cluster does not answer or refuses, for one of the partitions too.
-pub fn delete_before(broker: &Broker, topic: &str, before: &BTreeMap<i32, i64>) -> Result<(), Error> {
+pub fn delete_before(
+    broker: &Broker,
+    topic: &str,
+    before: &BTreeMap<i32, i64>,
+) -> Result<(), Error> {
     let mut list = TopicPartitionList::new();
     for (number, offset) in before {
         let added = list.add_partition_offset(topic, *number, Offset::Offset(*offset));
         added.map_err(|error| broker.failed(topic, &error))?;
     }
-    let done = administer(broker, topic, async |admin, options| admin.delete_records(&list, &options).await)?;
-    let failed = done.elements().iter().find_map(|partition| partition.error().err());
+    let done = administer(broker, topic, async |admin, options| {
+        admin.delete_records(&list, &options).await
+    })?;
+    let failed = done
+        .elements()
+        .iter()
+        .find_map(|partition| partition.error().err());
     failed.map_or(Ok(()), |error| Err(broker.failed(topic, &error)))
 }
 
@@ -248,8 +321,13 @@ pub(super) fn administer<T>(
     let admin: AdminClient<_> = admin.map_err(|e| broker.failed(topic, &e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
-        .map_err(|e| Error::Unavailable { servers: broker.servers.clone(), why: e.to_string() })?;
-    let options = AdminOptions::new().request_timeout(Some(REQUEST_TIMEOUT)).operation_timeout(Some(REQUEST_TIMEOUT));
+        .map_err(|e| Error::Unavailable {
+            servers: broker.servers.clone(),
+            why: e.to_string(),
+        })?;
+    let options = AdminOptions::new()
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .operation_timeout(Some(REQUEST_TIMEOUT));
     let answer = runtime.block_on(request(&admin, options));
     // Closing takes 100 ms, so it happens in the background.
     std::thread::spawn(move || drop(admin));

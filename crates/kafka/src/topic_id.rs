@@ -34,17 +34,27 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
     timeout: Duration,
 ) -> Result<Described, Error> {
     if broker.is_mock {
-        return Ok(Described { id: "mock".to_owned(), partitions: 1, rights: Right::ALL.into() });
+        return Ok(Described {
+            id: "mock".to_owned(),
+            partitions: 1,
+            rights: Right::ALL.into(),
+        });
     }
     let begun = Instant::now();
-    let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|error| broker.failed(topic, &error))?;
+    let metadata = client
+        .fetch_metadata(Some(topic), timeout)
+        .map_err(|error| broker.failed(topic, &error))?;
     // A cluster of which no broker is in service describes nothing, and librdkafka waits for it, whatever comes meanwhile.
     if metadata.brokers().is_empty() {
         let why = format!("no broker is in service, says the one that answers for topic '{topic}'");
-        return Err(Error::Unavailable { servers: broker.servers.clone(), why });
+        return Err(Error::Unavailable {
+            servers: broker.servers.clone(),
+            why,
+        });
     }
     let timeout = timeout.saturating_sub(begun.elapsed());
-    let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
+    let name =
+        CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
     let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
     // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
@@ -59,16 +69,23 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
         let queue = c::rd_kafka_queue_new(handle);
         let mut names = [name.as_ptr()];
         let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
-        let options = c::rd_kafka_AdminOptions_new(handle, c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
+        let options = c::rd_kafka_AdminOptions_new(
+            handle,
+            c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS,
+        );
         c::rd_kafka_AdminOptions_set_request_timeout(options, timeout, std::ptr::null_mut(), 0);
         // An error says that the option is not known, and then no operations are listed.
-        c::rd_kafka_error_destroy(c::rd_kafka_AdminOptions_set_include_authorized_operations(options, 1));
+        c::rd_kafka_error_destroy(c::rd_kafka_AdminOptions_set_include_authorized_operations(
+            options, 1,
+        ));
         c::rd_kafka_DescribeTopics(handle, topics, options, queue);
         // Longer than the timeout of the request, so that its own error arrives first.
         let event = c::rd_kafka_queue_poll(queue, timeout.saturating_add(1000));
         let answer = if event.is_null() {
             Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT)
-        } else if c::rd_kafka_event_error(event) != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
+        } else if c::rd_kafka_event_error(event)
+            != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
+        {
             Err(c::rd_kafka_event_error(event))
         } else {
             let result = c::rd_kafka_event_DescribeTopics_result(event);
@@ -89,12 +106,20 @@ pub(crate) fn described<C: rdkafka::ClientContext>(
                     let mut partitions = 0;
                     c::rd_kafka_TopicDescription_partitions(*found, &mut partitions);
                     let mut allowed = 0;
-                    let operations = c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
+                    let operations =
+                        c::rd_kafka_TopicDescription_authorized_operations(*found, &mut allowed);
                     let rights = match operations.is_null() {
                         true => Right::among(&[]),
-                        false => Right::among(std::slice::from_raw_parts(operations.cast::<u32>(), allowed)),
+                        false => Right::among(std::slice::from_raw_parts(
+                            operations.cast::<u32>(),
+                            allowed,
+                        )),
                     };
-                    Ok(Described { id: format!("{high:016x}{low:016x}"), partitions, rights })
+                    Ok(Described {
+                        id: format!("{high:016x}{low:016x}"),
+                        partitions,
+                        rights,
+                    })
                 } else {
                     Err(c::rd_kafka_error_code(error))
                 }

@@ -18,11 +18,15 @@ pub struct UnknownTopic {
 impl UnknownTopic {
     /// Notes that brokers did not know the topic at `now`; whether it may come back.
     pub fn may_return(&mut self, now: Instant) -> bool {
-        if self.latest.is_none_or(|latest| now.saturating_duration_since(latest) >= ANEW) {
+        if self
+            .latest
+            .is_none_or(|latest| now.saturating_duration_since(latest) >= ANEW)
+        {
             self.since = Some(now);
         }
         self.latest = Some(now);
-        self.since.is_some_and(|since| now.saturating_duration_since(since) < UNKNOWN_FOR)
+        self.since
+            .is_some_and(|since| now.saturating_duration_since(since) < UNKNOWN_FOR)
     }
 
     /// Notes that brokers know the topic.

@@ -44,7 +44,11 @@ pub(super) struct Account {
 impl Account {
     pub fn new(genesis: &Genesis) -> Self {
         // The previous ledger may have charged the blocks before the first window.
-        let reach = if genesis.previous.is_some() { Duration::ZERO } else { genesis.reach };
+        let reach = if genesis.previous.is_some() {
+            Duration::ZERO
+        } else {
+            genesis.reach
+        };
         Account {
             next_window: genesis.first,
             ends: Positions::default(),
@@ -73,8 +77,10 @@ impl Account {
     /// Rows that were written are compared with it for ever: what an account has more one day is left out of the JSON where it is not used.
     pub fn digest(&self, origin: Digest) -> Option<Digest> {
         let account = serde_json::to_string(self).ok()?;
-        let hash =
-            Sha256::new().chain_update(b"bernstream ledger account 1\n").chain_update(origin).chain_update(account);
+        let hash = Sha256::new()
+            .chain_update(b"bernstream ledger account 1\n")
+            .chain_update(origin)
+            .chain_update(account);
         Some(Digest::from(<[u8; 32]>::from(hash.finalize())))
     }
 
@@ -99,26 +105,57 @@ impl Account {
             let start = window.start;
             let end = window.end;
             let next = self.next_window;
-            return Err(format!("the window {start} to {end} is not the next one, which starts at {next}"));
+            return Err(format!(
+                "the window {start} to {end} is not the next one, which starts at {next}"
+            ));
         }
-        let Outcome::Released { charges, messages, states, .. } = &row.outcome else { return Ok(Vec::new()) };
-        let is_joined = charges.windows(2).all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
-        let is_covered = charges.first().is_some_and(|(block, _)| block.start <= window.start)
-            && charges.last().is_some_and(|(block, _)| block.end >= window.end);
-        let is_paid = charges.iter().all(|(block, price)| block.start < block.end && !price.is_zero());
+        let Outcome::Released {
+            charges,
+            messages,
+            states,
+            ..
+        } = &row.outcome
+        else {
+            return Ok(Vec::new());
+        };
+        let is_joined = charges
+            .windows(2)
+            .all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
+        let is_covered = charges
+            .first()
+            .is_some_and(|(block, _)| block.start <= window.start)
+            && charges
+                .last()
+                .is_some_and(|(block, _)| block.end >= window.end);
+        let is_paid = charges
+            .iter()
+            .all(|(block, price)| block.start < block.end && !price.is_zero());
         if !(is_joined && is_covered && is_paid) {
             return Err("the charges do not price every block that the window overlaps".into());
         }
         if messages.is_empty() {
             return Err("a released window has no message".into());
         }
-        if messages.iter().map(|message| &message.key).collect::<BTreeSet<_>>().len() < messages.len() {
+        if messages
+            .iter()
+            .map(|message| &message.key)
+            .collect::<BTreeSet<_>>()
+            .len()
+            < messages.len()
+        {
             return Err("two messages have one key: they would be two versions of one".into());
         }
-        if states.iter().enumerate().any(|(place, state)| states.iter().take(place).any(|s| s.slot == state.slot)) {
+        if states
+            .iter()
+            .enumerate()
+            .any(|(place, state)| states.iter().take(place).any(|s| s.slot == state.slot))
+        {
             return Err("a slot has two states".into());
         }
-        charges.iter().map(|(block, price)| self.charge(*block, *price)).collect()
+        charges
+            .iter()
+            .map(|(block, price)| self.charge(*block, *price))
+            .collect()
     }
 
     fn charge(&self, block: Span, price: Price) -> Result<(Span, Price), String> {
@@ -138,8 +175,12 @@ impl Account {
         let spent = self.spent(block);
         let total = self.total;
         let sum = spent.checked_add(price).filter(|sum| sum.is_within(total));
-        let left =
-            || format!("the block that starts at {} has spent {spent} of {total} and cannot pay {price}", block.start);
+        let left = || {
+            format!(
+                "the block that starts at {} has spent {spent} of {total} and cannot pay {price}",
+                block.start
+            )
+        };
         sum.map(|sum| (block, sum)).ok_or_else(left)
     }
 
@@ -170,7 +211,11 @@ impl Account {
             }
         }
         if let Outcome::Released { states, .. } = &row.outcome {
-            self.states.extend(states.iter().map(|state| (state.slot.clone(), (sequence, state.digest))));
+            self.states.extend(
+                states
+                    .iter()
+                    .map(|state| (state.slot.clone(), (sequence, state.digest))),
+            );
         }
         self.advance_to(row.window.end);
     }
@@ -179,15 +224,23 @@ impl Account {
         if row.first < self.next_window {
             let first = row.first;
             let next = self.next_window;
-            return Err(format!("settings from {first} on would affect closed windows: the next one starts at {next}"));
+            return Err(format!(
+                "settings from {first} on would affect closed windows: the next one starts at {next}"
+            ));
         }
-        if let Some(slot) = row.ended.iter().find(|slot| !self.states.contains_key(*slot)) {
+        if let Some(slot) = row
+            .ended
+            .iter()
+            .find(|slot| !self.states.contains_key(*slot))
+        {
             return Err(format!("the noise of {slot} cannot end: it has no state"));
         }
         if let Some(until) = row.until {
             if until < self.last_block_end {
                 let charged = self.last_block_end;
-                return Err(format!("the share cannot end at {until}: blocks up to {charged} were charged"));
+                return Err(format!(
+                    "the share cannot end at {until}: blocks up to {charged} were charged"
+                ));
             }
             // What has ended goes on for nobody.
             self.until = Some(self.until.map_or(until, |before| before.min(until)));
@@ -216,11 +269,16 @@ mod pairs {
     use bernstream_synopsis::grid::Span;
     use bernstream_synopsis::price::Price;
 
-    pub fn serialize<S: Serializer>(map: &BTreeMap<Span, Price>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        map: &BTreeMap<Span, Price>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(map)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Span, Price>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<Span, Price>, D::Error> {
         Vec::<(Span, Price)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
     }
 }
@@ -258,22 +316,38 @@ mod tests {
     #[test]
     fn the_digest_of_an_account_is_that_of_its_json() {
         let mut account = account(20);
-        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        take(
+            &mut account,
+            released(span(0, 10), &[(span(0, 10), price(5))]),
+        );
         account.ends.0.insert(0, 17);
         let expected = "2b45f06c7f69407009c5c344f721af4b3437836610e9b5a25563dc0fddaad928";
-        assert_eq!(account.digest(Digest::of(b"first")).unwrap().to_string(), expected);
-        assert_ne!(account.digest(Digest::of(b"other")), account.digest(Digest::of(b"first")));
+        assert_eq!(
+            account.digest(Digest::of(b"first")).unwrap().to_string(),
+            expected
+        );
+        assert_ne!(
+            account.digest(Digest::of(b"other")),
+            account.digest(Digest::of(b"first"))
+        );
     }
 
     #[test]
     fn windows_close_in_the_order_of_the_grid_and_once_each() {
         let mut account = account(200);
-        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        take(
+            &mut account,
+            released(span(0, 10), &[(span(0, 10), price(5))]),
+        );
         for (start, end) in [(0, 10), (20, 30), (5, 15), (10, 10), (10, 5)] {
             let row = released(span(start, end), &[(span(-100, 100), price(1))]);
             assert!(account.quote(&row).is_err(), "{start} {end}");
         }
-        assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(5))])).is_ok());
+        assert!(
+            account
+                .quote(&released(span(10, 20), &[(span(10, 20), price(5))]))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -291,7 +365,11 @@ mod tests {
             (&[(span(0, 12), p), (span(12, 11), p)], false),
         ];
         for (charges, is_fine) in cases {
-            assert_eq!(account.quote(&released(span(0, 10), charges)).is_ok(), is_fine, "{charges:?}");
+            assert_eq!(
+                account.quote(&released(span(0, 10), charges)).is_ok(),
+                is_fine,
+                "{charges:?}"
+            );
         }
     }
 
@@ -300,14 +378,33 @@ mod tests {
         let mut account = account(0);
         let day = span(0, 100);
         for (start, tenths) in [(0, 4), (10, 6)] {
-            take(&mut account, released(span(start, start + 10), &[(day, price(tenths))]));
+            take(
+                &mut account,
+                released(span(start, start + 10), &[(day, price(tenths))]),
+            );
         }
         assert_eq!(account.spent(day), price(10));
-        assert!(account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(1)))])).is_err());
         assert!(
-            account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))])).is_err()
+            account
+                .quote(&released(
+                    span(20, 30),
+                    &[(day, Price::Pure(Epsilon::from_trillionths(1)))]
+                ))
+                .is_err()
         );
-        let withheld = Closed { window: span(20, 30), ends: Positions::default(), outcome: Outcome::Withheld };
+        assert!(
+            account
+                .quote(&released(
+                    span(20, 30),
+                    &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))]
+                ))
+                .is_err()
+        );
+        let withheld = Closed {
+            window: span(20, 30),
+            ends: Positions::default(),
+            outcome: Outcome::Withheld,
+        };
         assert_eq!(account.quote(&withheld), Ok(vec![]));
         assert_eq!(account.last_block_end, day.end);
     }
@@ -317,25 +414,51 @@ mod tests {
         // Three panes of ten: the one that closes and the two before it.
         let mut account = account(20);
         let panes = |from: i64, to: i64| -> Vec<(Span, Price)> {
-            (from..=to).map(|n| (span(10 * n, 10 * n + 10), price(3))).collect()
+            (from..=to)
+                .map(|n| (span(10 * n, 10 * n + 10), price(3)))
+                .collect()
         };
         for n in 0..4 {
-            take(&mut account, released(span(10 * n, 10 * n + 10), &panes(n - 2, n)));
+            take(
+                &mut account,
+                released(span(10 * n, 10 * n + 10), &panes(n - 2, n)),
+            );
         }
-        assert!(account.quote(&released(span(40, 50), &panes(1, 4))).is_err(), "the block 10 to 20 is over");
+        assert!(
+            account
+                .quote(&released(span(40, 50), &panes(1, 4)))
+                .is_err(),
+            "the block 10 to 20 is over"
+        );
         assert!(account.quote(&released(span(40, 50), &panes(2, 4))).is_ok());
         // Three charges of 0.3 and no fourth; and only what can still be charged is kept.
         assert_eq!(account.spent(span(20, 30)), price(6));
-        assert_eq!(account.live.keys().copied().collect::<Vec<_>>(), [span(20, 30), span(30, 40)]);
-        assert_eq!(account.spent(span(10, 20)), price(10), "nothing is left of a block that is over");
+        assert_eq!(
+            account.live.keys().copied().collect::<Vec<_>>(),
+            [span(20, 30), span(30, 40)]
+        );
+        assert_eq!(
+            account.spent(span(10, 20)),
+            price(10),
+            "nothing is left of a block that is over"
+        );
         assert_eq!(account.newest, Some((span(30, 40), price(3))));
     }
 
     #[test]
     fn a_ledger_that_follows_another_does_not_reach_into_its_blocks() {
-        let previous = Some(Head { sequence: 7, digest: Digest::ZERO });
-        let after = Account::new(&Genesis { previous, ..genesis(20) });
-        let back = released(span(0, 10), &[(span(-10, 0), price(1)), (span(0, 10), price(1))]);
+        let previous = Some(Head {
+            sequence: 7,
+            digest: Digest::ZERO,
+        });
+        let after = Account::new(&Genesis {
+            previous,
+            ..genesis(20)
+        });
+        let back = released(
+            span(0, 10),
+            &[(span(-10, 0), price(1)), (span(0, 10), price(1))],
+        );
         assert!(after.quote(&back).is_err());
         assert!(account(20).quote(&back).is_ok());
     }
@@ -343,23 +466,55 @@ mod tests {
     #[test]
     fn other_settings_reopen_no_window_and_no_block() {
         let mut account = account(0);
-        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        take(
+            &mut account,
+            released(span(0, 10), &[(span(0, 10), price(5))]),
+        );
         assert!(account.clone().take(2, &configuration(9, 0)).is_err());
         account.take(2, &configuration(30, 100)).unwrap();
-        assert_eq!((account.next_window, account.settings.as_str()), (at(30), "new"));
+        assert_eq!(
+            (account.next_window, account.settings.as_str()),
+            (at(30), "new")
+        );
         // A longer reach does not bring back what was over.
-        assert!(account.quote(&released(span(30, 40), &[(span(0, 10), price(1)), (span(10, 40), price(1))])).is_err());
-        assert!(account.quote(&released(span(30, 40), &[(span(10, 40), price(1))])).is_ok());
-        assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(1))])).is_err());
+        assert!(
+            account
+                .quote(&released(
+                    span(30, 40),
+                    &[(span(0, 10), price(1)), (span(10, 40), price(1))]
+                ))
+                .is_err()
+        );
+        assert!(
+            account
+                .quote(&released(span(30, 40), &[(span(10, 40), price(1))]))
+                .is_ok()
+        );
+        assert!(
+            account
+                .quote(&released(span(10, 20), &[(span(10, 20), price(1))]))
+                .is_err()
+        );
     }
 
     #[test]
     fn what_is_spent_is_carried_over_to_other_settings() {
         let mut account = account(0);
-        take(&mut account, released(span(0, 10), &[(span(0, 100), price(7))]));
+        take(
+            &mut account,
+            released(span(0, 10), &[(span(0, 100), price(7))]),
+        );
         account.take(2, &configuration(10, 0)).unwrap();
-        assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(4))])).is_err());
-        assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(3))])).is_ok());
+        assert!(
+            account
+                .quote(&released(span(10, 20), &[(span(0, 100), price(4))]))
+                .is_err()
+        );
+        assert!(
+            account
+                .quote(&released(span(10, 20), &[(span(0, 100), price(3))]))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -367,10 +522,17 @@ mod tests {
         let account = account(0);
         let mut row = released(span(0, 10), &[(span(0, 10), price(1))]);
         assert!(account.quote(&row).is_ok());
-        let Outcome::Released { messages, .. } = &mut row.outcome else { panic!() };
-        messages.push(Message { bytes: Digest::of(b"other"), ..messages[0].clone() });
+        let Outcome::Released { messages, .. } = &mut row.outcome else {
+            panic!()
+        };
+        messages.push(Message {
+            bytes: Digest::of(b"other"),
+            ..messages[0].clone()
+        });
         assert!(account.quote(&row).is_err());
-        let Outcome::Released { messages, .. } = &mut row.outcome else { panic!() };
+        let Outcome::Released { messages, .. } = &mut row.outcome else {
+            panic!()
+        };
         messages[1].key.push('x');
         assert!(account.quote(&row).is_ok());
     }
@@ -386,14 +548,43 @@ mod tests {
             }
             Row::Window(row)
         };
-        account.take(1, &with(span(0, 10), vec![state("a", b"1"), state("b", b"1")])).unwrap();
-        account.take(2, &with(span(10, 20), vec![state("a", b"2")])).unwrap();
+        account
+            .take(
+                1,
+                &with(span(0, 10), vec![state("a", b"1"), state("b", b"1")]),
+            )
+            .unwrap();
+        account
+            .take(2, &with(span(10, 20), vec![state("a", b"2")]))
+            .unwrap();
         account.take(3, &with(span(20, 30), vec![])).unwrap();
-        let expected = [("a", (2, state("a", b"2").digest)), ("b", (1, state("b", b"1").digest))];
-        assert_eq!(account.states, expected.map(|(slot, state)| (slot.to_owned(), state)).into());
-        assert!(account.take(4, &with(span(30, 40), vec![state("a", b"3"), state("a", b"4")])).is_err());
-        let Row::Configuration(next) = configuration(30, 0) else { panic!() };
-        let without = |slot: &str| Row::Configuration(Configuration { ended: vec![slot.to_owned()], ..next.clone() });
+        let expected = [
+            ("a", (2, state("a", b"2").digest)),
+            ("b", (1, state("b", b"1").digest)),
+        ];
+        assert_eq!(
+            account.states,
+            expected
+                .map(|(slot, state)| (slot.to_owned(), state))
+                .into()
+        );
+        assert!(
+            account
+                .take(
+                    4,
+                    &with(span(30, 40), vec![state("a", b"3"), state("a", b"4")])
+                )
+                .is_err()
+        );
+        let Row::Configuration(next) = configuration(30, 0) else {
+            panic!()
+        };
+        let without = |slot: &str| {
+            Row::Configuration(Configuration {
+                ended: vec![slot.to_owned()],
+                ..next.clone()
+            })
+        };
         assert!(account.take(4, &without("c")).is_err());
         account.take(4, &without("a")).unwrap();
         assert_eq!(account.states.keys().collect::<Vec<_>>(), ["b"]);
@@ -403,7 +594,10 @@ mod tests {
     #[test]
     fn an_account_is_read_as_it_is_written() {
         let mut account = account(20);
-        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        take(
+            &mut account,
+            released(span(0, 10), &[(span(0, 10), price(5))]),
+        );
         let text = serde_json::to_string(&account).unwrap();
         assert_eq!(serde_json::from_str::<Account>(&text).unwrap(), account);
     }

@@ -50,12 +50,39 @@ impl Ledger {
     /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed; nor has it after [`Error::Locked`] and
     /// [`Error::Randomness`]. After any other error the ledger accepts no more writes.
     pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
-        let Closing { window, publish_at, charges, ends, sealed, states } = closing;
-        let messages = sealed.iter().map(Sealed::encoded).map(Message::of).collect();
-        let fresh = states.into_iter().map(|(slot, bytes)| Fresh::new(&slot, bytes)).collect::<Result<Vec<_>, _>>()?;
+        let Closing {
+            window,
+            publish_at,
+            charges,
+            ends,
+            sealed,
+            states,
+        } = closing;
+        let messages = sealed
+            .iter()
+            .map(Sealed::encoded)
+            .map(Message::of)
+            .collect();
+        let fresh = states
+            .into_iter()
+            .map(|(slot, bytes)| Fresh::new(&slot, bytes))
+            .collect::<Result<Vec<_>, _>>()?;
         let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
-        let outcome = Outcome::Released { publish_at, charges, messages, states };
-        self.append(&Row::Window(Closed { window, ends, outcome }), &sealed, &fresh)
+        let outcome = Outcome::Released {
+            publish_at,
+            charges,
+            messages,
+            states,
+        };
+        self.append(
+            &Row::Window(Closed {
+                window,
+                ends,
+                outcome,
+            }),
+            &sealed,
+            &fresh,
+        )
     }
 
     /// Closes a window that the budget does not cover: no charge, no message, and the noise keeps its state.
@@ -64,7 +91,15 @@ impl Ledger {
     ///
     /// As for [`pay`](Self::pay).
     pub fn withhold(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
-        self.append(&Row::Window(Closed { window, ends, outcome: Outcome::Withheld }), &[], &[])
+        self.append(
+            &Row::Window(Closed {
+                window,
+                ends,
+                outcome: Outcome::Withheld,
+            }),
+            &[],
+            &[],
+        )
     }
 
     /// Records settings that hold from a window on, which becomes the next one. What was spent stays spent.
@@ -88,12 +123,20 @@ impl Ledger {
         let settings = account.settings.clone();
         let first = account.next_window;
         let reach = account.reach();
-        self.reconfigure(Configuration { settings, first, reach, ended: Vec::new(), until: Some(until) })
+        self.reconfigure(Configuration {
+            settings,
+            first,
+            reach,
+            ended: Vec::new(),
+            until: Some(until),
+        })
     }
 
     fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
         let mut account = self.state.account.clone();
-        let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;
+        let spent = account
+            .take(self.next_sequence(), row)
+            .map_err(|why| Error::Refused { why })?;
         let is_due = Checkpoint::is_due(self.next_sequence());
         let digest = is_due.then(|| account.digest(self.state.origin)).flatten();
         let entry = Entry::new(Some(self.state.link()), self.next_sequence(), row, digest)?;
@@ -102,18 +145,38 @@ impl Ledger {
         self.write(|transaction| {
             entry.insert(transaction)?;
             set_spent(transaction, spent.iter().copied())?;
-            states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
+            states
+                .iter()
+                .try_for_each(|state| state.write(transaction, entry.sequence()?))?;
             if let Row::Configuration(Configuration { ended, .. }) = row {
-                ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
+                ended
+                    .iter()
+                    .try_for_each(|slot| delete_state(transaction, slot))?;
             }
-            let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+            let mut insert =
+                transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
             for (place, message) in (0_u32..).zip(sealed.iter().map(Sealed::encoded)) {
                 let headers = headers_as_json(&message.headers);
-                insert.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
+                insert.execute(params![
+                    entry.sequence()?,
+                    place,
+                    message.key,
+                    headers,
+                    message.bytes
+                ])?;
             }
-            if let Row::Window(Closed { window, outcome: Outcome::Withheld, .. }) = row {
+            if let Row::Window(Closed {
+                window,
+                outcome: Outcome::Withheld,
+                ..
+            }) = row
+            {
                 // While nothing is published, nothing else drops what is too old to keep.
-                outbox::drop_old(transaction, entry.sequence()?, window.end.minus(keep_published))?;
+                outbox::drop_old(
+                    transaction,
+                    entry.sequence()?,
+                    window.end.minus(keep_published),
+                )?;
             }
             if let Some(checkpoint) = checkpoint {
                 checkpoint.insert(transaction)?;
@@ -132,15 +195,21 @@ impl Ledger {
     ///
     /// [`Error::Locked`] without the lock, [`Error::Replaced`] if the stored head differs. After any error of the database the ledger
     /// accepts no more writes.
-    pub(super) fn write(&mut self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), Error> {
+    pub(super) fn write(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
         if self.lock.is_none() {
-            return Err(Error::Locked { path: self.file.clone() });
+            return Err(Error::Locked {
+                path: self.file.clone(),
+            });
         }
         self.check_usable()?;
         let head = self.state.head;
         let connection = &mut self.connection;
         let attempt = || {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             if store::stored_head(&transaction)? != Some(head) {
                 return Ok(false);
             }
@@ -150,7 +219,9 @@ impl Ledger {
         // What the error means is asked when the transaction is over: the file is then read again.
         let outcome = match attempt() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::Replaced { path: self.file.clone() }),
+            Ok(false) => Err(Error::Replaced {
+                path: self.file.clone(),
+            }),
             Err(error) => Err(Error::sqlite(&self.file, error)),
         };
         self.is_broken = outcome.is_err();

@@ -32,7 +32,9 @@ impl Archive {
     pub fn after(connection: &Connection, after: i64) -> rusqlite::Result<Option<Self>> {
         let next = after.saturating_add(1);
         let found = "SELECT first, last FROM archives WHERE first <= ?1 AND last >= ?1";
-        connection.query_row(found, [next], Archive::read).optional()
+        connection
+            .query_row(found, [next], Archive::read)
+            .optional()
     }
 
     /// The one with the newest rows.
@@ -52,11 +54,17 @@ impl Archive {
     /// If the ledger cannot be read.
     pub fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
         let all = "SELECT first, last FROM archives ORDER BY first";
-        connection.prepare(all)?.query_map([], Archive::read)?.collect()
+        connection
+            .prepare(all)?
+            .query_map([], Archive::read)?
+            .collect()
     }
 
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Archive { first: row.get(0)?, last: row.get(1)? })
+        Ok(Archive {
+            first: row.get(0)?,
+            last: row.get(1)?,
+        })
     }
 
     /// How many rows it has.
@@ -65,7 +73,10 @@ impl Archive {
     }
 
     pub fn path(self, ledger: &Path) -> PathBuf {
-        ledger.with_file_name(format!("archive-{:012}-{:012}.jsonl.zst", self.first, self.last))
+        ledger.with_file_name(format!(
+            "archive-{:012}-{:012}.jsonl.zst",
+            self.first, self.last
+        ))
     }
 
     /// Passes its rows to `each`, in sequence.
@@ -94,7 +105,8 @@ impl Archive {
                 Some(_) => Error::disk(&path, &error),
                 None => damaged("it cannot be unpacked"),
             })?;
-            let entry = Entry::parse(&line).ok_or_else(|| damaged(&format!("where row {next} should be")))?;
+            let entry = Entry::parse(&line)
+                .ok_or_else(|| damaged(&format!("where row {next} should be")))?;
             if i64::try_from(entry.head.sequence) != Ok(next) {
                 return Err(damaged(&format!("row {next} is missing")).into());
             }

@@ -15,7 +15,10 @@ pub enum StartMode {
     /// The operator (`ledger init`).
     Init,
     /// From an earlier time: `ledger init --from`, and files, which start at the origin of the grid.
-    From { from: Timestamp, backfill_until: Option<Timestamp> },
+    From {
+        from: Timestamp,
+        backfill_until: Option<Timestamp>,
+    },
 }
 
 impl StartMode {
@@ -81,23 +84,49 @@ pub struct StartPoint {
 /// # Errors
 ///
 /// If a ledger may not start there: records might be charged by two ledgers.
-pub fn bootstrap(scheme: Scheme, mode: StartMode, prior: PriorState<'_>, now: Timestamp) -> Result<StartPoint, Error> {
-    let Scheme { windows, blocks, .. } = scheme;
+pub fn bootstrap(
+    scheme: Scheme,
+    mode: StartMode,
+    prior: PriorState<'_>,
+    now: Timestamp,
+) -> Result<StartPoint, Error> {
+    let Scheme {
+        windows, blocks, ..
+    } = scheme;
     let previous = prior.claim.map(|claim| claim.head);
-    let at = |first, backfill_until| Ok(StartPoint { first, backfill_until, previous });
+    let at = |first, backfill_until| {
+        Ok(StartPoint {
+            first,
+            backfill_until,
+            previous,
+        })
+    };
     // A written output implies a written witness.
     let is_fresh = prior.claim.is_none() && prior.is_output_untouched;
-    let was_forever = prior.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
+    let was_forever = prior
+        .claim
+        .is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
     match mode {
         StartMode::From { .. } if !is_fresh => Err(Error::NotFresh),
-        StartMode::Run | StartMode::Init if !is_fresh && (blocks == Blocks::Forever || was_forever) => {
+        StartMode::Run | StartMode::Init
+            if !is_fresh && (blocks == Blocks::Forever || was_forever) =>
+        {
             Err(Error::Forever)
         }
         StartMode::Run if !is_fresh => Err(Error::Lost),
-        StartMode::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
+        StartMode::From {
+            from,
+            backfill_until,
+        } => at(windows.first_from(from).start, backfill_until),
         StartMode::Run | StartMode::Init => {
-            let now = if is_fresh { now } else { scheme.first_after_another(now) };
-            let after = prior.claim.map_or(now, |claim| now.max(claim.last_block_end));
+            let now = if is_fresh {
+                now
+            } else {
+                scheme.first_after_another(now)
+            };
+            let after = prior
+                .claim
+                .map_or(now, |claim| now.max(claim.last_block_end));
             // A single block forever has no next block: it has started, and no ledger has charged it.
             let block = blocks.first_from(after).map_or(after, |block| block.start);
             at(windows.first_from(block).start, None)
@@ -144,17 +173,38 @@ mod tests {
     }
 
     fn claim(last_block_end: i64) -> Claim {
-        let head = Head { sequence: 4, digest: crate::Digest::of(b"row") };
-        Claim { previous: None, head, last_block_end: hours(last_block_end), maker: None }
+        let head = Head {
+            sequence: 4,
+            digest: crate::Digest::of(b"row"),
+        };
+        Claim {
+            previous: None,
+            head,
+            last_block_end: hours(last_block_end),
+            maker: None,
+        }
     }
 
     /// Records and clocks are on time.
     fn scheme(windows: Grid, blocks: Blocks) -> Scheme {
-        Scheme { windows, blocks, ahead: Duration::ZERO, slack: Duration::ZERO }
+        Scheme {
+            windows,
+            blocks,
+            ahead: Duration::ZERO,
+            slack: Duration::ZERO,
+        }
     }
 
-    fn first(mode: StartMode, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
-        let prior = PriorState { claim, is_output_untouched };
+    fn first(
+        mode: StartMode,
+        claim: Option<&Claim>,
+        is_output_untouched: bool,
+        now: i64,
+    ) -> Result<i64, Error> {
+        let prior = PriorState {
+            claim,
+            is_output_untouched,
+        };
         let start = bootstrap(scheme(grid(1), grid(24).into()), mode, prior, hours(now))?;
         assert_eq!(start.previous, claim.map(|claim| claim.head));
         Ok(start.first.micros() / HOUR)
@@ -173,34 +223,61 @@ mod tests {
     #[test]
     fn a_worker_without_a_ledger_stops_where_the_witness_or_the_output_was_written() {
         assert_eq!(first(StartMode::Run, None, false, 30), Err(Error::Lost));
-        assert_eq!(first(StartMode::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
+        assert_eq!(
+            first(StartMode::Run, Some(&claim(24)), true, 30),
+            Err(Error::Lost)
+        );
     }
 
     #[test]
     fn an_earlier_start_needs_a_witness_and_an_output_that_were_never_written() {
-        let mode = StartMode::From { from: hours(5), backfill_until: Some(hours(100)) };
+        let mode = StartMode::From {
+            from: hours(5),
+            backfill_until: Some(hours(100)),
+        };
         assert_eq!(first(mode, None, true, 30), Ok(5));
         assert_eq!(first(mode, None, false, 30), Err(Error::NotFresh));
-        assert_eq!(first(mode, Some(&claim(24)), true, 30), Err(Error::NotFresh));
-        assert_eq!(first(mode, Some(&claim(24)), false, 30), Err(Error::NotFresh));
+        assert_eq!(
+            first(mode, Some(&claim(24)), true, 30),
+            Err(Error::NotFresh)
+        );
+        assert_eq!(
+            first(mode, Some(&claim(24)), false, 30),
+            Err(Error::NotFresh)
+        );
     }
 
     #[test]
     fn the_first_window_touches_no_block_before_the_first() {
         // Windows of five hours on days: the window that straddles midnight would charge the day before.
-        let prior = PriorState { claim: None, is_output_untouched: true };
-        let start = bootstrap(scheme(grid(5), grid(24).into()), StartMode::Run, prior, hours(30)).unwrap();
+        let prior = PriorState {
+            claim: None,
+            is_output_untouched: true,
+        };
+        let start = bootstrap(
+            scheme(grid(5), grid(24).into()),
+            StartMode::Run,
+            prior,
+            hours(30),
+        )
+        .unwrap();
         assert_eq!(start.first, hours(50));
     }
 
     #[test]
     fn a_unit_forever_starts_with_the_next_window_and_once_only() {
         let forever = |mode, claim: Option<&Claim>, is_output_untouched| {
-            let prior = PriorState { claim, is_output_untouched };
+            let prior = PriorState {
+                claim,
+                is_output_untouched,
+            };
             let start = bootstrap(scheme(grid(5), Blocks::Forever), mode, prior, hours(31));
             start.map(|start| (start.first.micros() / HOUR, start.previous))
         };
-        let mode = StartMode::From { from: hours(6), backfill_until: None };
+        let mode = StartMode::From {
+            from: hours(6),
+            backfill_until: None,
+        };
         assert_eq!(forever(StartMode::Run, None, true), Ok((35, None)));
         assert_eq!(forever(StartMode::Init, None, true), Ok((35, None)));
         assert_eq!(forever(mode, None, true), Ok((10, None)));
@@ -209,13 +286,25 @@ mod tests {
             assert_eq!(forever(StartMode::Init, claim, false), Err(Error::Forever));
             assert_eq!(forever(mode, claim, false), Err(Error::NotFresh));
         }
-        assert_eq!(forever(StartMode::Init, Some(&claim(24)), true), Err(Error::Forever));
+        assert_eq!(
+            forever(StartMode::Init, Some(&claim(24)), true),
+            Err(Error::Forever)
+        );
     }
 
     #[test]
     fn nothing_follows_a_ledger_that_was_forever_whatever_the_unit_is_now() {
-        let claim = Claim { last_block_end: Span::ALL.end, ..claim(0) };
-        assert_eq!(first(StartMode::Init, Some(&claim), true, 30), Err(Error::Forever));
-        assert_eq!(first(StartMode::Run, Some(&claim), false, 30), Err(Error::Forever));
+        let claim = Claim {
+            last_block_end: Span::ALL.end,
+            ..claim(0)
+        };
+        assert_eq!(
+            first(StartMode::Init, Some(&claim), true, 30),
+            Err(Error::Forever)
+        );
+        assert_eq!(
+            first(StartMode::Run, Some(&claim), false, 30),
+            Err(Error::Forever)
+        );
     }
 }

@@ -126,12 +126,20 @@ pub(super) struct Link {
 
 /// What stands for the secret part of a row in its digest.
 pub(super) fn commitment(salt: &[u8; 32], secret: &str) -> Digest {
-    let hash = Sha256::new().chain_update(b"bernstream ledger secret 1\n").chain_update(salt).chain_update(secret);
+    let hash = Sha256::new()
+        .chain_update(b"bernstream ledger secret 1\n")
+        .chain_update(salt)
+        .chain_update(secret);
     Digest(hash.finalize().into())
 }
 
 /// The digest of a row that follows the row `before`.
-pub(super) fn link(before: Option<Link>, sequence: u64, commitment: &Digest, public: &str) -> Digest {
+pub(super) fn link(
+    before: Option<Link>,
+    sequence: u64,
+    commitment: &Digest,
+    public: &str,
+) -> Digest {
     let form = before.map_or(0, |before| before.form as u8);
     let hash = Sha256::new()
         .chain_update(b"bernstream ledger row 2\n")
@@ -144,7 +152,12 @@ pub(super) fn link(before: Option<Link>, sequence: u64, commitment: &Digest, pub
 }
 
 /// The digest of a row of an older program.
-pub(super) fn link_whole(before: Option<Link>, sequence: u64, salt: &[u8; 32], text: &str) -> Digest {
+pub(super) fn link_whole(
+    before: Option<Link>,
+    sequence: u64,
+    salt: &[u8; 32],
+    text: &str,
+) -> Digest {
     let hash = Sha256::new()
         .chain_update(b"bernstream ledger row 1\n")
         .chain_update(before.map_or(Digest::ZERO, |before| before.digest))
@@ -200,13 +213,25 @@ impl Row {
     pub(super) fn split(&self, account: Option<Digest>) -> serde_json::Result<(String, String)> {
         let (public, ends) = match self {
             Row::Genesis(genesis) => (Public::Genesis(Cow::Borrowed(genesis)), None),
-            Row::Configuration(configuration) => (Public::Configuration(Cow::Borrowed(configuration)), None),
-            Row::Window(Closed { window, ends, outcome }) => {
-                let public = PublicWindow { window: *window, outcome: Cow::Borrowed(outcome) };
+            Row::Configuration(configuration) => {
+                (Public::Configuration(Cow::Borrowed(configuration)), None)
+            }
+            Row::Window(Closed {
+                window,
+                ends,
+                outcome,
+            }) => {
+                let public = PublicWindow {
+                    window: *window,
+                    outcome: Cow::Borrowed(outcome),
+                };
                 (Public::Window(public), Some(Cow::Borrowed(ends)))
             }
         };
-        Ok((serde_json::to_string(&public)?, serde_json::to_string(&Secret { ends, account })?))
+        Ok((
+            serde_json::to_string(&public)?,
+            serde_json::to_string(&Secret { ends, account })?,
+        ))
     }
 
     /// The row with these parts.
@@ -218,11 +243,19 @@ impl Row {
         let Secret { ends, .. } = serde_json::from_str(secret)?;
         match (serde_json::from_str(public)?, ends) {
             (Public::Genesis(genesis), None) => Ok(Row::Genesis(genesis.into_owned())),
-            (Public::Configuration(configuration), None) => Ok(Row::Configuration(configuration.into_owned())),
-            (Public::Window(PublicWindow { window, outcome }), Some(ends)) => {
-                Ok(Row::Window(Closed { window, ends: ends.into_owned(), outcome: outcome.into_owned() }))
+            (Public::Configuration(configuration), None) => {
+                Ok(Row::Configuration(configuration.into_owned()))
             }
-            _ => Err(serde::de::Error::custom("its secret part is that of another kind of row")),
+            (Public::Window(PublicWindow { window, outcome }), Some(ends)) => {
+                Ok(Row::Window(Closed {
+                    window,
+                    ends: ends.into_owned(),
+                    outcome: outcome.into_owned(),
+                }))
+            }
+            _ => Err(serde::de::Error::custom(
+                "its secret part is that of another kind of row",
+            )),
         }
     }
 }
@@ -269,7 +302,10 @@ impl Genesis {
     /// Who holds the share of the input's budget, if the total is one.
     pub fn holder(&self) -> Option<Holder> {
         let generation = self.budget.as_ref()?.generation;
-        Some(Holder { owner: self.witness.clone(), generation })
+        Some(Holder {
+            owner: self.witness.clone(),
+            generation,
+        })
     }
 }
 
@@ -369,15 +405,25 @@ pub struct State {
 
 impl State {
     pub(super) fn of(slot: &str, salt: &[u8; 32], bytes: &[u8]) -> Self {
-        let hash = Sha256::new().chain_update(b"bernstream ledger state 1\n").chain_update(salt).chain_update(bytes);
-        State { slot: slot.to_owned(), digest: Digest(hash.finalize().into()) }
+        let hash = Sha256::new()
+            .chain_update(b"bernstream ledger state 1\n")
+            .chain_update(salt)
+            .chain_update(bytes);
+        State {
+            slot: slot.to_owned(),
+            digest: Digest(hash.finalize().into()),
+        }
     }
 }
 
 impl Message {
     pub fn of(encoded: &Encoded) -> Self {
         let headers = Digest::of(headers_as_json(&encoded.headers).as_bytes());
-        Message { key: encoded.key.clone(), headers, bytes: Digest::of(&encoded.bytes) }
+        Message {
+            key: encoded.key.clone(),
+            headers,
+            bytes: Digest::of(&encoded.bytes),
+        }
     }
 
     /// Whether a stored message is this one; its bytes may have been dropped.
@@ -400,7 +446,10 @@ mod tests {
     const FIRST: Option<Link> = None;
 
     fn after(form: Form) -> Option<Link> {
-        Some(Link { form, digest: Digest::of(b"before") })
+        Some(Link {
+            form,
+            digest: Digest::of(b"before"),
+        })
     }
 
     #[test]
@@ -409,15 +458,38 @@ mod tests {
         let base = link(after(Form::Split), 1, &secret, "{}");
         assert_ne!(base, link(FIRST, 1, &secret, "{}"));
         assert_ne!(base, link(after(Form::Whole), 1, &secret, "{}"));
-        assert_ne!(base, link(Some(Link { form: Form::Split, digest: Digest::of(b"other") }), 1, &secret, "{}"));
+        assert_ne!(
+            base,
+            link(
+                Some(Link {
+                    form: Form::Split,
+                    digest: Digest::of(b"other")
+                }),
+                1,
+                &secret,
+                "{}"
+            )
+        );
         assert_ne!(base, link(after(Form::Split), 2, &secret, "{}"));
-        assert_ne!(base, link(after(Form::Split), 1, &commitment(&[8; 32], "{}"), "{}"));
-        assert_ne!(base, link(after(Form::Split), 1, &commitment(&[7; 32], "{ }"), "{}"));
+        assert_ne!(
+            base,
+            link(after(Form::Split), 1, &commitment(&[8; 32], "{}"), "{}")
+        );
+        assert_ne!(
+            base,
+            link(after(Form::Split), 1, &commitment(&[7; 32], "{ }"), "{}")
+        );
         assert_ne!(base, link(after(Form::Split), 1, &secret, "{ }"));
         assert_ne!(base, link_whole(after(Form::Split), 1, &[7; 32], "{}"));
         // By an independent program (Python hashlib).
-        assert_eq!(secret.to_string(), "e58333b818bdae794dd553cb00cc545db3663cd2418c92b197edf9348e1d91c5");
-        assert_eq!(base.to_string(), "5b64f197425407480df9ac9035e72cac7883014797a4dd5e97092a7e6ed01b82");
+        assert_eq!(
+            secret.to_string(),
+            "e58333b818bdae794dd553cb00cc545db3663cd2418c92b197edf9348e1d91c5"
+        );
+        assert_eq!(
+            base.to_string(),
+            "5b64f197425407480df9ac9035e72cac7883014797a4dd5e97092a7e6ed01b82"
+        );
         assert_eq!(
             link(FIRST, 0, &secret, "{}").to_string(),
             "24926c08a23b78a7f9224db795367ca47e834ac06785b08dbfe581fdcd8f9494"
@@ -432,14 +504,24 @@ mod tests {
         assert_ne!(base, link_whole(FIRST, 1, &[8; 32], "{}"));
         assert_ne!(base, link_whole(FIRST, 1, &[7; 32], "{ }"));
         // By an independent program (Python hashlib).
-        assert_eq!(base.to_string(), "abc0b6ec0e9d0dbeacf7a40fcc0a374140e1cf9aea9f2fa56b3b2098e2bce315");
+        assert_eq!(
+            base.to_string(),
+            "abc0b6ec0e9d0dbeacf7a40fcc0a374140e1cf9aea9f2fa56b3b2098e2bce315"
+        );
     }
 
     #[test]
     fn digests_are_read_as_they_are_written_and_nothing_else_is() {
         let digest = Digest::of(b"x");
         assert_eq!(Digest::try_from(digest.to_string()), Ok(digest));
-        for wrong in ["", "0g", &"a".repeat(63), &"A".repeat(64), &"+1".repeat(32), &"\u{e9}".repeat(32)] {
+        for wrong in [
+            "",
+            "0g",
+            &"a".repeat(63),
+            &"A".repeat(64),
+            &"+1".repeat(32),
+            &"\u{e9}".repeat(32),
+        ] {
             assert!(Digest::try_from(wrong.to_string()).is_err(), "{wrong}");
         }
     }
@@ -459,12 +541,24 @@ mod tests {
             ended: vec![],
             until: None,
         };
-        let until = Configuration { until: Some(Timestamp::from_micros(7)), ..configuration.clone() };
-        let ended = Configuration { ended: vec!["r/k".into()], ..configuration.clone() };
+        let until = Configuration {
+            until: Some(Timestamp::from_micros(7)),
+            ..configuration.clone()
+        };
+        let ended = Configuration {
+            ended: vec!["r/k".into()],
+            ..configuration.clone()
+        };
         let rows = [
             Row::Genesis(genesis(0)),
             Row::Genesis(genesis(3_600_000_000)),
-            Row::Genesis(Genesis { budget: Some(Holding { topic: "t".into(), generation: 1 }), ..genesis(0) }),
+            Row::Genesis(Genesis {
+                budget: Some(Holding {
+                    topic: "t".into(),
+                    generation: 1,
+                }),
+                ..genesis(0)
+            }),
             Row::Window(row),
             Row::Window(with_state),
             Row::Configuration(configuration),
@@ -483,7 +577,10 @@ mod tests {
             assert_eq!(Row::join(&public, &secret).unwrap(), row);
             assert_eq!(account_of(&secret).unwrap(), None);
             let is_window = matches!(row, Row::Window(_));
-            assert!(!public.contains("ends") && (secret == "{}") != is_window, "{public} {secret}");
+            assert!(
+                !public.contains("ends") && (secret == "{}") != is_window,
+                "{public} {secret}"
+            );
             // What is public of a row without a secret is all of it.
             assert_eq!(public == text, !is_window);
         }
@@ -495,7 +592,12 @@ mod tests {
         let (public, secret) = window.split(None).unwrap();
         let (genesis, none) = Row::Genesis(genesis(0)).split(None).unwrap();
         let whole = serde_json::to_string(&window).unwrap();
-        for (public, secret) in [(&public, &none), (&genesis, &secret), (&whole, &secret), (&public, &public)] {
+        for (public, secret) in [
+            (&public, &none),
+            (&genesis, &secret),
+            (&whole, &secret),
+            (&public, &public),
+        ] {
             assert!(Row::join(public, secret).is_err(), "{public} {secret}");
         }
     }

@@ -25,7 +25,10 @@ pub(super) struct Checkpoint {
 
 /// The rows that have a checkpoint.
 pub(super) fn sequences(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
-    connection.prepare("SELECT sequence FROM checkpoints")?.query_map([], |row| row.get(0))?.collect()
+    connection
+        .prepare("SELECT sequence FROM checkpoints")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
 /// The older one of the two checkpoints that are kept before the rows with messages.
@@ -42,7 +45,9 @@ impl Checkpoint {
 
     pub fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
         // A checkpoint only saves time: without it the rows are read.
-        let Ok(body) = serde_json::to_string(self) else { return Ok(()) };
+        let Ok(body) = serde_json::to_string(self) else {
+            return Ok(());
+        };
         let digest = seal(&body);
         let values = params![self.sequence()?, body, digest.as_ref()];
         connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values)?;
@@ -55,8 +60,12 @@ impl Checkpoint {
     /// Whether another checkpoint is stored of this row.
     pub fn contradicts(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let stored = "SELECT body, digest FROM checkpoints WHERE sequence = ?1";
-        let stored = connection.query_row(stored, [self.sequence()?], read).optional()?;
-        let ours = serde_json::to_string(self).ok().map(|body| (seal(&body), body));
+        let stored = connection
+            .query_row(stored, [self.sequence()?], read)
+            .optional()?;
+        let ours = serde_json::to_string(self)
+            .ok()
+            .map(|body| (seal(&body), body));
         Ok(stored.is_some() && stored != ours.map(|(digest, body)| (body, digest)))
     }
 
@@ -67,9 +76,13 @@ impl Checkpoint {
         let mut rows = statement.query([before])?;
         while let Some(row) = rows.next()? {
             let sequence: i64 = row.get(2)?;
-            let whole = read(row).ok().filter(|(body, digest)| seal(body) == *digest);
+            let whole = read(row)
+                .ok()
+                .filter(|(body, digest)| seal(body) == *digest);
             let found = whole.and_then(|(body, _)| serde_json::from_str::<Checkpoint>(&body).ok());
-            if let Some(found) = found.filter(|found| i64::try_from(found.head.sequence) == Ok(sequence)) {
+            if let Some(found) =
+                found.filter(|found| i64::try_from(found.head.sequence) == Ok(sequence))
+            {
                 return Ok(Some(found));
             }
         }
@@ -77,7 +90,8 @@ impl Checkpoint {
     }
 
     fn sequence(&self) -> rusqlite::Result<i64> {
-        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+        i64::try_from(self.head.sequence)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
     }
 }
 
@@ -87,6 +101,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Digest)> {
 }
 
 fn seal(body: &str) -> Digest {
-    let hash = Sha256::new().chain_update(b"bernstream ledger checkpoint 1\n").chain_update(body);
+    let hash = Sha256::new()
+        .chain_update(b"bernstream ledger checkpoint 1\n")
+        .chain_update(body);
     Digest::from(<[u8; 32]>::from(hash.finalize()))
 }

@@ -18,23 +18,39 @@ impl Ledger {
         if identity != self.state.genesis.witness {
             let expected = self.state.genesis.witness.clone();
             let found = identity.to_string();
-            return Err(Error::ForeignWitness { path: self.file.clone(), expected, found });
+            return Err(Error::ForeignWitness {
+                path: self.file.clone(),
+                expected,
+                found,
+            });
         }
         let is_ours = match accepted {
             None => self.state.genesis.previous.is_none(),
-            Some(claim) => self.state.genesis.previous == Some(claim.head) || self.contains(&claim.head)?,
+            Some(claim) => {
+                self.state.genesis.previous == Some(claim.head) || self.contains(&claim.head)?
+            }
         };
         if is_ours {
             return Ok(());
         }
         let found = match accepted {
             None => "no row at all".to_string(),
-            Some(Claim { head, maker: None, .. }) => format!("row {}", head.sequence),
-            Some(Claim { head, maker: Some(maker), .. }) => {
+            Some(Claim {
+                head, maker: None, ..
+            }) => format!("row {}", head.sequence),
+            Some(Claim {
+                head,
+                maker: Some(maker),
+                ..
+            }) => {
                 format!("row {}, claimed by the instance {maker}", head.sequence)
             }
         };
-        Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.state.head.sequence })
+        Err(Error::ForeignHead {
+            path: self.file.clone(),
+            found,
+            newest: self.state.head.sequence,
+        })
     }
 
     /// Until when to leave the next claim to others, or to wait for its moment; now or before, if it may be made. `accepted` is the newest
@@ -46,19 +62,31 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read.
-    pub fn claims_at(&mut self, accepted: Option<&Claim>, now: Timestamp) -> Result<Timestamp, Error> {
+    pub fn claims_at(
+        &mut self,
+        accepted: Option<&Claim>,
+        now: Timestamp,
+    ) -> Result<Timestamp, Error> {
         if self.turn.is_some() {
             let head = self.state.head;
             let first = self.first_unaccepted()?;
-            return Ok(self.turn.as_mut().map_or(now, |turn| turn.claims_at(head, first, now)));
+            return Ok(self
+                .turn
+                .as_mut()
+                .map_or(now, |turn| turn.claims_at(head, first, now)));
         }
         let other = accepted.filter(|claim| !self.is_ours(claim));
         let Some(claim) = other else {
             self.waiting = None;
             return Ok(now);
         };
-        let waiting = self.waiting.filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
-        let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting { accepted: claim.head, since: now }));
+        let waiting = self
+            .waiting
+            .filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
+        let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting {
+            accepted: claim.head,
+            since: now,
+        }));
         Ok(waiting.since.plus(PRECEDENCE))
     }
 
@@ -84,15 +112,23 @@ impl Ledger {
         }
         self.check_usable()?;
         self.hold()?;
-        let stored = store::stored_head(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        let stored = store::stored_head(&self.connection)
+            .map_err(|error| Error::sqlite(&self.file, error))?;
         if stored != Some(self.state.head) {
-            return Err(Error::Replaced { path: self.file.clone() });
+            return Err(Error::Replaced {
+                path: self.file.clone(),
+            });
         }
         if let (Some(maker), Some(folder)) = (&mut self.maker, self.file.parent()) {
             maker.keep(folder)?;
         }
         let head = self.state.head;
         let last_block_end = self.state.account.last_block_end;
-        Ok(Some(Claim { previous: accepted.copied(), head, last_block_end, maker: self.instance() }))
+        Ok(Some(Claim {
+            previous: accepted.copied(),
+            head,
+            last_block_end,
+            maker: self.instance(),
+        }))
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::chain::{Digest, Form, Head, Link, Row, account_of, commitment, link, link_whole, random};
+use super::chain::{
+    Digest, Form, Head, Link, Row, account_of, commitment, link, link_whole, random,
+};
 use super::error::Error;
 use super::store::{digest_of, sequence_of};
 use bernstream_synopsis::Positions;
@@ -52,27 +54,50 @@ impl Entry {
     /// # Errors
     ///
     /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
-    pub fn new(before: Option<Link>, sequence: u64, row: &Row, account: Option<Digest>) -> Result<Self, Error> {
+    pub fn new(
+        before: Option<Link>,
+        sequence: u64,
+        row: &Row,
+        account: Option<Digest>,
+    ) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
-        let (public, secret) = row.split(account).map_err(|error| Error::Refused { why: error.to_string() })?;
+        let (public, secret) = row.split(account).map_err(|error| Error::Refused {
+            why: error.to_string(),
+        })?;
         // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
         if Row::join(&public, &secret).ok().as_ref() != Some(row) {
-            return Err(Error::Refused { why: "the row could not be read again".to_owned() });
+            return Err(Error::Refused {
+                why: "the row could not be read again".to_owned(),
+            });
         }
         let digest = link(before, sequence, &commitment(&salt, &secret), &public);
-        Ok(Entry { head: Head { sequence, digest }, salt, text: Text::Split { public, secret } })
+        Ok(Entry {
+            head: Head { sequence, digest },
+            salt,
+            text: Text::Split { public, secret },
+        })
     }
 
     /// Reads the columns `sequence, salt, body, digest, secret`.
     pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let head = Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 3)? };
+        let head = Head {
+            sequence: sequence_of(row, 0)?,
+            digest: digest_of(row, 3)?,
+        };
         let body = row.get(2)?;
         let secret = row.get::<_, Option<String>>(4)?;
         let text = match secret {
             None => Text::Whole(body),
-            Some(secret) => Text::Split { public: body, secret },
+            Some(secret) => Text::Split {
+                public: body,
+                secret,
+            },
         };
-        Ok(Entry { head, salt: row.get(1)?, text })
+        Ok(Entry {
+            head,
+            salt: row.get(1)?,
+            text,
+        })
     }
 
     pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
@@ -82,12 +107,19 @@ impl Entry {
         };
         let salt = self.salt.as_slice();
         let digest = self.head.digest.as_ref();
-        let insert = "INSERT INTO rows (sequence, salt, body, digest, secret) VALUES (?1, ?2, ?3, ?4, ?5)";
-        transaction.execute(insert, rusqlite::params![self.sequence()?, salt, body, digest, secret]).map(drop)
+        let insert =
+            "INSERT INTO rows (sequence, salt, body, digest, secret) VALUES (?1, ?2, ?3, ?4, ?5)";
+        transaction
+            .execute(
+                insert,
+                rusqlite::params![self.sequence()?, salt, body, digest, secret],
+            )
+            .map(drop)
     }
 
     pub fn sequence(&self) -> rusqlite::Result<i64> {
-        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+        i64::try_from(self.head.sequence)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
     }
 
     /// What it says, whether it is genuine or not.
@@ -119,9 +151,13 @@ impl Entry {
         let sequence = self.head.sequence;
         let digest = match &self.text {
             // A program that writes split rows writes no other, so what they say of themselves cannot be evaded.
-            Text::Whole(_) if before.is_some_and(|before| before.form == Form::Split) => return false,
+            Text::Whole(_) if before.is_some_and(|before| before.form == Form::Split) => {
+                return false;
+            }
             Text::Whole(row) => link_whole(before, sequence, &self.salt, row),
-            Text::Split { public, secret } => link(before, sequence, &commitment(&self.salt, secret), public),
+            Text::Split { public, secret } => {
+                link(before, sequence, &commitment(&self.salt, secret), public)
+            }
         };
         digest == self.head.digest
     }
@@ -132,7 +168,10 @@ impl Entry {
             Text::Whole(_) => Form::Whole,
             Text::Split { .. } => Form::Split,
         };
-        Link { form, digest: self.head.digest }
+        Link {
+            form,
+            digest: self.head.digest,
+        }
     }
 
     /// How many bytes its text has.
@@ -171,7 +210,11 @@ impl Entry {
         let mut line = self.line();
         match &self.text {
             Text::Split { public, secret } => {
-                let _ = write!(line, r#","commitment":"{}""#, commitment(&self.salt, secret));
+                let _ = write!(
+                    line,
+                    r#","commitment":"{}""#,
+                    commitment(&self.salt, secret)
+                );
                 Ok(line + ROW + public + "}")
             }
             Text::Whole(row) => {
@@ -189,12 +232,18 @@ impl Entry {
     pub fn is_checkable(&self) -> bool {
         match &self.text {
             Text::Split { .. } => true,
-            Text::Whole(row) => self.row().and_then(|row| row.split(None)).is_ok_and(|(public, _)| public == *row),
+            Text::Whole(row) => self
+                .row()
+                .and_then(|row| row.split(None))
+                .is_ok_and(|(public, _)| public == *row),
         }
     }
 
     fn line(&self) -> String {
-        format!(r#"{{"sequence":{},"digest":"{}""#, self.head.sequence, self.head.digest)
+        format!(
+            r#"{{"sequence":{},"digest":"{}""#,
+            self.head.sequence, self.head.digest
+        )
     }
 
     /// Reads a [`secret_line`](Self::secret_line); whether it is genuine is what [`follows`](Self::follows) says.
@@ -203,9 +252,23 @@ impl Entry {
         let row = row.strip_suffix('}')?.to_owned();
         let (about, text) = match about.split_once(SECRET) {
             None => (about, Text::Whole(row)),
-            Some((about, secret)) => (about, Text::Split { public: row, secret: secret.to_owned() }),
+            Some((about, secret)) => (
+                about,
+                Text::Split {
+                    public: row,
+                    secret: secret.to_owned(),
+                },
+            ),
         };
-        let Line { sequence, digest, salt } = serde_json::from_str(&format!("{about}}}")).ok()?;
-        Some(Entry { head: Head { sequence, digest }, salt: salt.as_ref().try_into().ok()?, text })
+        let Line {
+            sequence,
+            digest,
+            salt,
+        } = serde_json::from_str(&format!("{about}}}")).ok()?;
+        Some(Entry {
+            head: Head { sequence, digest },
+            salt: salt.as_ref().try_into().ok()?,
+            text,
+        })
     }
 }

@@ -18,7 +18,9 @@ pub enum Error {
     Missing { path: PathBuf },
     #[error("there is a ledger in {path} already; a new one needs an empty folder")]
     Exists { path: PathBuf },
-    #[error("another worker uses the ledger in {path}; one ledger has one worker, stop the other one first")]
+    #[error(
+        "another worker uses the ledger in {path}; one ledger has one worker, stop the other one first"
+    )]
     Locked { path: PathBuf },
     #[error(
         "another program holds {path} and does not let go of it; no command of bernstream does that: look for a backup or a \
@@ -27,15 +29,21 @@ pub enum Error {
     Busy { path: PathBuf },
     #[error("another process archives the rows of the ledger in {path}; wait until it is done")]
     Archiving { path: PathBuf },
-    #[error("a crash has left {path} in the middle of a write; start the worker, which rolls it back")]
+    #[error(
+        "a crash has left {path} in the middle of a write; start the worker, which rolls it back"
+    )]
     Unfinished { path: PathBuf },
-    #[error("the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it")]
+    #[error(
+        "the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it"
+    )]
     Damaged { path: PathBuf, what: String },
     #[error(
         "the ledger {path} has format {format}, of a program before the first release, and this one goes on with no such ledger"
     )]
     Older { path: PathBuf, format: i64 },
-    #[error("the ledger {path} has format {format}, of a newer program; use that one, nothing is lost")]
+    #[error(
+        "the ledger {path} has format {format}, of a newer program; use that one, nothing is lost"
+    )]
     Newer { path: PathBuf, format: i64 },
     #[error(
         "the ledger {path} was changed or replaced under the running worker; find out by whom, then start the worker again"
@@ -53,21 +61,31 @@ pub enum Error {
          start the worker again"
     )]
     Disk { path: PathBuf, why: String },
-    #[error("an earlier write of {path} failed, so its content must be read again; start the worker again")]
+    #[error(
+        "an earlier write of {path} failed, so its content must be read again; start the worker again"
+    )]
     Broken { path: PathBuf },
     #[error("the ledger refuses the row: {why}")]
     Refused { why: String },
     #[error(
         "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was created with"
     )]
-    ForeignWitness { path: PathBuf, expected: String, found: String },
+    ForeignWitness {
+        path: PathBuf,
+        expected: String,
+        found: String,
+    },
     #[error(
         "the witness has accepted {found}, which is not in the ledger {path} (newest row: {newest}): this is a copy or an older \
          state of a ledger, or a copy of it was started and has taken its place. Start neither again before you know which one the \
          witness follows: `bernstream ledger verify` succeeds with that one and fails with every other. Go on with that one, and \
          move the others away"
     )]
-    ForeignHead { path: PathBuf, found: String, newest: u64 },
+    ForeignHead {
+        path: PathBuf,
+        found: String,
+        newest: u64,
+    },
     #[error(
         "another worker has recorded other settings, in row {row} of the ledger, and this one stops: two workers with different settings \
          would overrule each other. Start it again with the configuration of the other one; or, if this one is the newer, stop the other \
@@ -80,7 +98,11 @@ pub enum Error {
          the worker whose disk has row {row}: it claims it again; if there is none, or if somebody else has written to the output, \
          docs/how-to/recover.md says how to go on"
     )]
-    LostClaims { row: u64, accepted: String, shown: String },
+    LostClaims {
+        row: u64,
+        accepted: String,
+        shown: String,
+    },
     #[error(
         "row {row}, which was published or accepted, is not a row of the ledger that the witness follows now: the witness has lost claims, \
          and other rows were claimed in their place. Windows may have left in two versions. Nothing more is drawn; \
@@ -97,7 +119,10 @@ impl Error {
     /// Whether this ledger can never be used again, unless another one is found.
     pub fn is_final(&self) -> bool {
         use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
-        matches!(self, Missing { .. } | Damaged { .. } | ForeignWitness { .. } | ForeignHead { .. })
+        matches!(
+            self,
+            Missing { .. } | Damaged { .. } | ForeignWitness { .. } | ForeignHead { .. }
+        )
     }
 
     /// Whether to try again.
@@ -118,11 +143,17 @@ impl Error {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Error::Full { path: path.into() };
         }
-        Error::Disk { path: path.into(), why: error.to_string() }
+        Error::Disk {
+            path: path.into(),
+            why: error.to_string(),
+        }
     }
 
     pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
-        Error::Damaged { path: path.into(), what: what.into() }
+        Error::Damaged {
+            path: path.into(),
+            what: what.into(),
+        }
     }
 
     /// What an error of `SQLite` means for the ledger `path`. What it says of the pages of the file is confirmed by a second reading.
@@ -156,7 +187,10 @@ impl Error {
         match reread::read(path) {
             Reading::Sound => Error::ReadFailed { path: path.into() },
             Reading::Damaged => Error::damaged(path, what),
-            Reading::Refused { why } => Error::Disk { path: path.into(), why },
+            Reading::Refused { why } => Error::Disk {
+                path: path.into(),
+                why,
+            },
         }
     }
 
@@ -181,9 +215,15 @@ mod tests {
         };
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
             let text = error(code).to_string();
-            assert!(text.contains("another program holds ledger/ledger.sqlite"), "{text}");
+            assert!(
+                text.contains("another program holds ledger/ledger.sqlite"),
+                "{text}"
+            );
             assert!(!text.contains("worker uses"), "{text}");
         }
-        assert!(matches!(error(ffi::SQLITE_READONLY_ROLLBACK), Error::Unfinished { .. }));
+        assert!(matches!(
+            error(ffi::SQLITE_READONLY_ROLLBACK),
+            Error::Unfinished { .. }
+        ));
     }
 }

@@ -64,7 +64,10 @@ impl Evidence {
     /// # Errors
     ///
     /// If the log cannot be read.
-    pub fn gather(messages: Vec<OutputMessage>, log: Option<&mut LedgerLog>) -> Result<Self, Error> {
+    pub fn gather(
+        messages: Vec<OutputMessage>,
+        log: Option<&mut LedgerLog>,
+    ) -> Result<Self, Error> {
         let marks = match log {
             Some(log) => {
                 log.read()?;
@@ -122,8 +125,14 @@ impl Ledger {
     ) -> Result<(), Error> {
         let published = self.newest_published()?;
         let later = self.found(published.as_ref(), remembered, evidence)?.own;
-        match later.into_iter().chain(published).max_by_key(|head| head.sequence) {
-            Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches { row: newest.sequence }),
+        match later
+            .into_iter()
+            .chain(published)
+            .max_by_key(|head| head.sequence)
+        {
+            Some(newest) if log.is_overruled(newest, accepted) => Err(Error::TwoBranches {
+                row: newest.sequence,
+            }),
             _ => Ok(()),
         }
     }
@@ -147,8 +156,13 @@ impl Ledger {
             return Ok(log.continuation(self.state.head));
         }
         // The ledger has the accepted row, and so another one of each earlier number.
-        if let Some(rival) = unknown.iter().find(|what| accepted.is_some_and(|head| what.sequence() <= head.sequence)) {
-            return Err(Error::TwoBranches { row: rival.sequence() });
+        if let Some(rival) = unknown
+            .iter()
+            .find(|what| accepted.is_some_and(|head| what.sequence() <= head.sequence))
+        {
+            return Err(Error::TwoBranches {
+                row: rival.sequence(),
+            });
         }
         log.keep_after(accepted.map_or(0, |head| head.sequence))?;
         let mut shown = own;
@@ -159,7 +173,9 @@ impl Ledger {
             };
             shown.push(row.ok_or_else(|| Error::lost_claims(&what, accepted))?);
         }
-        let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else { return Ok(None) };
+        let Some(newest) = shown.iter().copied().max_by_key(|head| head.sequence) else {
+            return Ok(None);
+        };
         // The first row of a ledger that follows another one does not name that one's head.
         let own_accepted = accepted.filter(|head| self.state.genesis.previous != Some(**head));
         let is_there = match own_accepted {
@@ -178,21 +194,36 @@ impl Ledger {
     }
 
     /// What shows that more was accepted than `accepted`, or something else.
-    fn found(&self, accepted: Option<&Head>, remembered: Option<Head>, evidence: &Evidence) -> Result<Found, Error> {
+    fn found(
+        &self,
+        accepted: Option<&Head>,
+        remembered: Option<Head>,
+        evidence: &Evidence,
+    ) -> Result<Found, Error> {
         let published = self.newest_published()?;
-        let pruned = store::pruned(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
+        let pruned =
+            store::pruned(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
         // Of these this ledger publishes nothing any more. A later number may be that of another row, which was published and lost its claim.
-        let settled = published.map(|head| head.sequence).max(u64::try_from(pruned).ok());
+        let settled = published
+            .map(|head| head.sequence)
+            .max(u64::try_from(pruned).ok());
         let settled = settled.min(accepted.map(|head| head.sequence));
         let is_later = |sequence: u64| accepted.is_none_or(|head| sequence > head.sequence);
-        let is_missing =
-            |sequence: u64| self.missing().is_some_and(|rows| (rows.first..=rows.last).contains(&sequence));
+        let is_missing = |sequence: u64| {
+            self.missing()
+                .is_some_and(|rows| (rows.first..=rows.last).contains(&sequence))
+        };
         let is_open = |sequence: u64| Some(sequence) > settled && !is_missing(sequence);
         let mut found = Found::default();
-        let marks = evidence.marks.iter().copied().filter(|mark| is_open(mark.sequence));
+        let marks = evidence
+            .marks
+            .iter()
+            .copied()
+            .filter(|mark| is_open(mark.sequence));
         // A worker may remember the ledger that this one has replaced.
         let replaced = self.state.genesis.previous.map(|head| head.sequence);
-        let remembered = remembered.filter(|head| Some(head.sequence) > replaced && !is_missing(head.sequence));
+        let remembered =
+            remembered.filter(|head| Some(head.sequence) > replaced && !is_missing(head.sequence));
         for head in published.into_iter().chain(marks).chain(remembered) {
             match self.contains(&head)? {
                 true if is_later(head.sequence) => found.own.push(head),
@@ -225,8 +256,11 @@ impl Ledger {
     }
 
     fn row_that_paid(&self, message: &OutputMessage) -> Result<Option<Head>, Error> {
-        let Ok(sequence) = i64::try_from(message.sequence) else { return Ok(None) };
-        let row = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
+        let Ok(sequence) = i64::try_from(message.sequence) else {
+            return Ok(None);
+        };
+        let row = Outgoing::read(&self.connection, sequence)
+            .map_err(|error| Error::sqlite(&self.file, error))?;
         match row.is_some_and(|row| message.is_one_of(&row.messages)) {
             true => self.head_at(sequence),
             false => Ok(None),
@@ -236,9 +270,15 @@ impl Ledger {
     fn head_at(&self, sequence: i64) -> Result<Option<Head>, Error> {
         let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
         let read = |row: &rusqlite::Row<'_>| {
-            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+            Ok(Head {
+                sequence: store::sequence_of(row, 0)?,
+                digest: store::digest_of(row, 1)?,
+            })
         };
-        self.connection.query_row(row, [sequence], read).optional().map_err(|error| Error::sqlite(&self.file, error))
+        self.connection
+            .query_row(row, [sequence], read)
+            .optional()
+            .map_err(|error| Error::sqlite(&self.file, error))
     }
 }
 
@@ -254,6 +294,10 @@ impl Error {
             Shown::Row(_) => String::new(),
             Shown::Message(message) => format!(" (a message in {} says so)", message.place),
         };
-        Error::LostClaims { row, accepted, shown }
+        Error::LostClaims {
+            row,
+            accepted,
+            shown,
+        }
     }
 }

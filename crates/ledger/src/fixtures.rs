@@ -11,7 +11,10 @@ use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::price::Price;
 
 pub fn span(start: i64, end: i64) -> Span {
-    Span { start: Timestamp::from_micros(start), end: Timestamp::from_micros(end) }
+    Span {
+        start: Timestamp::from_micros(start),
+        end: Timestamp::from_micros(end),
+    }
 }
 
 pub fn price(tenths: u64) -> Price {
@@ -35,12 +38,20 @@ pub fn genesis(reach: u64) -> Genesis {
 }
 
 pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
-    let sealed = Encoded { key: "k".into(), headers: vec![], bytes: vec![1] };
+    let sealed = Encoded {
+        key: "k".into(),
+        headers: vec![],
+        bytes: vec![1],
+    };
     let outcome = Outcome::Released {
         publish_at: window.end,
         charges: charges.to_vec(),
         messages: vec![Message::of(&sealed)],
         states: vec![],
     };
-    Closed { window, ends: Positions::default(), outcome }
+    Closed {
+        window,
+        ends: Positions::default(),
+        outcome,
+    }
 }

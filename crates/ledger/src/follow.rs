@@ -21,7 +21,13 @@ use bernstream_synopsis::clock::Timestamp;
 
 impl Ledger {
     /// Shares its log with other workers from now on. The witness has accepted `accepted` so far, which this ledger has.
-    pub fn stand_by(&mut self, rule: Standby, wanted: Wanted, accepted: Option<&Claim>, now: Timestamp) {
+    pub fn stand_by(
+        &mut self,
+        rule: Standby,
+        wanted: Wanted,
+        accepted: Option<&Claim>,
+        now: Timestamp,
+    ) {
         self.turn = Some(Turn::new(rule, wanted, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
@@ -41,7 +47,10 @@ impl Ledger {
 
     /// How often it looks what was accepted, if it follows.
     pub fn looks_every(&self) -> Option<Duration> {
-        self.turn.as_ref().filter(|turn| !turn.is_acting()).map(|turn| turn.rule.look())
+        self.turn
+            .as_ref()
+            .filter(|turn| !turn.is_acting())
+            .map(|turn| turn.rule.look())
     }
 
     /// The settings of this worker are recorded once it acts.
@@ -57,11 +66,18 @@ impl Ledger {
     ///
     /// As for [`reconfigure`](Self::reconfigure).
     pub fn settle(&mut self) -> Result<Option<Timestamp>, Error> {
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else { return Ok(None) };
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_postponed) else {
+            return Ok(None);
+        };
         turn.is_postponed = false;
         let account = &self.state.account;
         let slots = account.states.keys().map(String::as_str);
-        let Some(change) = turn.wanted.change(&account.settings, slots, account.next_window) else { return Ok(None) };
+        let Some(change) = turn
+            .wanted
+            .change(&account.settings, slots, account.next_window)
+        else {
+            return Ok(None);
+        };
         let first = change.first;
         self.reconfigure(change).map(|()| Some(first))
     }
@@ -82,7 +98,9 @@ impl Ledger {
         let head = self.state.head;
         let first = self.first_unaccepted()?;
         let start = self.state.account.next_window;
-        let Some(turn) = &mut self.turn else { return Ok(true) };
+        let Some(turn) = &mut self.turn else {
+            return Ok(true);
+        };
         let may_draw = turn.may_draw((start, publish_at), head, first, now);
         if may_draw {
             turn.begin(now);
@@ -96,11 +114,18 @@ impl Ledger {
             .turn
             .as_ref()
             .and_then(Turn::accepted)
-            .map_or(i64::MIN, |head| i64::try_from(head.sequence).unwrap_or(i64::MAX));
+            .map_or(i64::MIN, |head| {
+                i64::try_from(head.sequence).unwrap_or(i64::MAX)
+            });
         let first = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence LIMIT 1";
         let read = || {
-            let first: Option<i64> = self.connection.query_row(first, [accepted], |row| row.get(0)).optional()?;
-            first.map_or(Ok(None), |sequence| Outgoing::read(&self.connection, sequence))
+            let first: Option<i64> = self
+                .connection
+                .query_row(first, [accepted], |row| row.get(0))
+                .optional()?;
+            first.map_or(Ok(None), |sequence| {
+                Outgoing::read(&self.connection, sequence)
+            })
         };
         let first = read().map_err(|error| Error::sqlite(&self.file, error))?;
         Ok(first.map(|outgoing| outgoing.publish_at))
@@ -112,7 +137,12 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log cannot be read or lacks a row for now, [`Error::OtherSettings`], or if a row is damaged.
-    pub fn follow(&mut self, identity: &str, accepted: Option<&Claim>, now: Timestamp) -> Result<bool, Error> {
+    pub fn follow(
+        &mut self,
+        identity: &str,
+        accepted: Option<&Claim>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
         // The first one that is seen says whether this process goes on in the stead of another one.
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
         if self.turn.is_none() || identity != self.state.genesis.witness {
@@ -122,13 +152,16 @@ impl Ledger {
             self.see(accepted, now);
             return Ok(false);
         };
-        let is_known = self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
+        let is_known =
+            self.contains(&claim.head)? || self.state.genesis.previous == Some(claim.head);
         if is_known && is_ours {
             self.see(accepted, now);
             return Ok(false);
         }
         // Taken out for as long as the ledger learns from it.
-        let Some(mut log) = self.log.take() else { return Ok(false) };
+        let Some(mut log) = self.log.take() else {
+            return Ok(false);
+        };
         let followed = self.learn(&mut log, (claim.head, is_known), now);
         self.log = Some(log);
         let (is_there, has_learnt) = followed?;
@@ -148,7 +181,11 @@ impl Ledger {
     ) -> Result<(bool, bool), Error> {
         log.follow(self.state.head.sequence);
         log.read()?;
-        let apart = if is_known { None } else { self.append_from(log, accepted)? };
+        let apart = if is_known {
+            None
+        } else {
+            self.append_from(log, accepted)?
+        };
         if let Some(apart) = apart {
             if let (Apart::Lost, Some(turn)) = (apart, &self.turn) {
                 turn.lose();
@@ -164,7 +201,12 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log lacks a row for now or cannot be read, or if a row is damaged.
-    pub fn catch_up(&mut self, log: &mut LedgerLog, accepted: Head, now: Timestamp) -> Result<Option<Apart>, Error> {
+    pub fn catch_up(
+        &mut self,
+        log: &mut LedgerLog,
+        accepted: Head,
+        now: Timestamp,
+    ) -> Result<Option<Apart>, Error> {
         log.follow(self.state.head.sequence);
         log.read()?;
         let apart = self.append_from(log, accepted)?;
@@ -181,7 +223,10 @@ impl Ledger {
     /// If the log lacks one or cannot be read.
     pub fn rows_behind(&self, log: &mut LedgerLog, accepted: Head) -> Result<Option<u64>, Error> {
         log.read()?;
-        Ok(log.path(self.state.head, accepted)?.ok().map(|rows| rows.len() as u64))
+        Ok(log
+            .path(self.state.head, accepted)?
+            .ok()
+            .map(|rows| rows.len() as u64))
     }
 
     /// Whether this worker made the newest accepted claim, or the process in whose stead it goes on, or nobody in particular.
@@ -190,7 +235,11 @@ impl Ledger {
         if self.state.genesis.previous == Some(claim.head) {
             return true;
         }
-        let own = |maker| self.maker.as_mut().is_some_and(|own| own.is_own(claim.head, maker));
+        let own = |maker| {
+            self.maker
+                .as_mut()
+                .is_some_and(|own| own.is_own(claim.head, maker))
+        };
         claim.maker.is_none_or(own)
     }
 
@@ -198,7 +247,8 @@ impl Ledger {
     fn see(&mut self, accepted: Option<&Claim>, now: Timestamp) {
         let head = accepted.map(|claim| claim.head);
         let is_ours = accepted.is_none_or(|claim| self.is_ours(claim));
-        let handed_over = head.and_then(|head| self.log.as_ref().and_then(|log| log.handed_over(&head)));
+        let handed_over =
+            head.and_then(|head| self.log.as_ref().and_then(|log| log.handed_over(&head)));
         let is_all = head == Some(self.state.head);
         if let Some(turn) = &mut self.turn {
             turn.see(head, is_ours, handed_over, now);
@@ -217,7 +267,9 @@ impl Ledger {
                 Err(apart) => return Ok(Some(apart)),
             };
             let before = self.state.account.settings.clone();
-            let Some(recorded) = self.append_all(bodies)? else { return Ok(Some(Apart::Gone)) };
+            let Some(recorded) = self.append_all(bodies)? else {
+                return Ok(Some(Apart::Gone));
+            };
             log.follow(self.state.head.sequence);
             // The end of a share, say, repeats the settings that were recorded before. Told before more is read, which may fail.
             let settings = &self.state.account.settings;
@@ -237,15 +289,22 @@ impl Ledger {
         let mut rows = Vec::new();
         for body in bodies {
             let head = body.entry.head;
-            let damaged =
-                |what: String| Error::damaged(&self.file, format!("row {} of its log: {what}", head.sequence));
+            let damaged = |what: String| {
+                Error::damaged(
+                    &self.file,
+                    format!("row {} of its log: {what}", head.sequence),
+                )
+            };
             let (row, spent) = state.take(&body.entry, damaged)?;
-            let checkpoint = Checkpoint::is_due(head.sequence).then(|| state.checkpoint(&state.account, head));
+            let checkpoint =
+                Checkpoint::is_due(head.sequence).then(|| state.checkpoint(&state.account, head));
             rows.push((body, row, spent, checkpoint));
         }
         // What a later row has replaced when a body was appended is not in it; what is in use now must be.
         let is_there = |(slot, (written, _)): (&String, &(u64, Digest))| {
-            let of = rows.iter().find(|(body, ..)| body.entry.head.sequence == *written);
+            let of = rows
+                .iter()
+                .find(|(body, ..)| body.entry.head.sequence == *written);
             of.is_none_or(|(body, ..)| body.has_state(slot))
         };
         if !state.account.states.iter().all(is_there) {
@@ -254,41 +313,70 @@ impl Ledger {
         self.write(|transaction| {
             rows.iter().try_for_each(|(body, row, spent, checkpoint)| {
                 write_row(transaction, body, Some(row), spent, Messages::Unpublished)?;
-                checkpoint.iter().try_for_each(|checkpoint| checkpoint.insert(transaction))
+                checkpoint
+                    .iter()
+                    .try_for_each(|checkpoint| checkpoint.insert(transaction))
             })
         })?;
         self.state = state;
         let is_change = |row: &Row| matches!(row, Row::Configuration(_));
-        Ok(Some(rows.iter().rev().find(|(_, row, ..)| is_change(row)).map(|(body, ..)| body.entry.head.sequence)))
+        Ok(Some(
+            rows.iter()
+                .rev()
+                .find(|(_, row, ..)| is_change(row))
+                .map(|(body, ..)| body.entry.head.sequence),
+        ))
     }
 
     /// Learns from the log what others have published; whether that was anything.
     fn learn_published(&mut self, log: &LedgerLog, now: Timestamp) -> Result<bool, Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
         let first = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let first: Option<i64> = self.connection.query_row(first, [], |row| row.get(0)).optional().map_err(sqlite)?;
-        let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else { return Ok(false) };
+        let first: Option<i64> = self
+            .connection
+            .query_row(first, [], |row| row.get(0))
+            .optional()
+            .map_err(sqlite)?;
+        let Some(first) = first.and_then(|first| u64::try_from(first).ok()) else {
+            return Ok(false);
+        };
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let published = log.published(first, |head| {
-            let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
-            let found = self.connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional()?;
+            let Ok(sequence) = i64::try_from(head.sequence) else {
+                return Ok(false);
+            };
+            let found = self
+                .connection
+                .query_row(digest, [sequence], |row| store::digest_of(row, 0))
+                .optional()?;
             Ok(found == Some(head.digest))
         });
-        let Some(published) = published.map_err(sqlite)? else { return Ok(false) };
+        let Some(published) = published.map_err(sqlite)? else {
+            return Ok(false);
+        };
         let published = i64::try_from(published).unwrap_or(i64::MAX);
         let head = self.state.head.sequence;
         let keep_from = now.minus(self.keep_published);
         self.write(|transaction| {
-            outbox::drop_old(transaction, i64::try_from(head).unwrap_or(i64::MAX), keep_from)?;
-            let mark = "UPDATE outbox SET published_at = ?2 WHERE published_at IS NULL AND sequence <= ?1";
-            transaction.execute(mark, params![published, now.micros()]).map(drop)
+            outbox::drop_old(
+                transaction,
+                i64::try_from(head).unwrap_or(i64::MAX),
+                keep_from,
+            )?;
+            let mark =
+                "UPDATE outbox SET published_at = ?2 WHERE published_at IS NULL AND sequence <= ?1";
+            transaction
+                .execute(mark, params![published, now.micros()])
+                .map(drop)
         })?;
         Ok(true)
     }
 
     /// The newest time at which messages are due on the output that are published now: those of another worker later than one's own.
     pub fn publishes_until(&self, now: Timestamp) -> Timestamp {
-        self.turn.as_ref().map_or(now, |turn| turn.publishes_until(now))
+        self.turn
+            .as_ref()
+            .map_or(now, |turn| turn.publishes_until(now))
     }
 
     /// Leaves what comes next to others at once, and returns whether it was this worker's turn: once its newest row is accepted, if that has just
@@ -298,9 +386,17 @@ impl Ledger {
     ///
     /// If the log cannot be written.
     pub fn resign(&mut self, has_claimed: bool, now: Timestamp) -> Result<bool, Error> {
-        let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else { return Ok(false) };
-        let head = if has_claimed { Some(self.state.head) } else { turn.accepted() };
-        let Some(head) = head.filter(|_| turn.is_acting()) else { return Ok(false) };
+        let (Some(turn), Some(log)) = (&self.turn, &mut self.log) else {
+            return Ok(false);
+        };
+        let head = if has_claimed {
+            Some(self.state.head)
+        } else {
+            turn.accepted()
+        };
+        let Some(head) = head.filter(|_| turn.is_acting()) else {
+            return Ok(false);
+        };
         log.hand_over(head, now)?;
         Ok(true)
     }

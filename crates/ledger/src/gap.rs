@@ -33,8 +33,15 @@ pub struct Missing {
 impl Missing {
     /// A line of JSON for an export, with what the next row follows. Nothing in it is secret.
     pub fn line(&self) -> String {
-        let Missing { first, last, before: Link { form, digest } } = self;
-        format!(r#"{{"gap":{{"first":{first},"last":{last},"form":{},"digest":"{digest}"}}}}"#, *form as u8)
+        let Missing {
+            first,
+            last,
+            before: Link { form, digest },
+        } = self;
+        format!(
+            r#"{{"gap":{{"first":{first},"last":{last},"form":{},"digest":"{digest}"}}}}"#,
+            *form as u8
+        )
     }
 }
 
@@ -49,21 +56,33 @@ impl Gap {
         let read = |row: &rusqlite::Row<'_>| {
             let text: String = row.get(3)?;
             let account = serde_json::from_str(&text).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
+                rusqlite::Error::FromSqlConversionFailure(
+                    3,
+                    rusqlite::types::Type::Text,
+                    error.into(),
+                )
             })?;
             let form = match row.get::<_, i64>(1)? {
                 1 => Form::Whole,
                 2 => Form::Split,
                 other => return Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
             };
-            Ok(Gap { sequence: sequence_of(row, 0)?, before: Link { form, digest: digest_of(row, 2)? }, account })
+            Ok(Gap {
+                sequence: sequence_of(row, 0)?,
+                before: Link {
+                    form,
+                    digest: digest_of(row, 2)?,
+                },
+                account,
+            })
         };
         connection.query_row(gap, [], read).optional()
     }
 
     pub fn insert(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let account = serde_json::to_string(&self.account);
-        let account = account.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let account =
+            account.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let values = params![
             i64::try_from(self.sequence).unwrap_or(i64::MAX),
             self.before.form as i64,

@@ -21,7 +21,9 @@ impl Ledger {
     ///
     /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
     pub fn hold(&mut self) -> Result<(), Error> {
-        let Some(log) = &mut self.log else { return Ok(()) };
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
         if self.turn.is_some() {
             log.follow(self.state.head.sequence);
         }
@@ -51,7 +53,11 @@ impl Ledger {
         if log.can_build(accepted) {
             return Ok(());
         }
-        log.fill_with(&self.connection, &self.file, (self.state.head, self.state.gap.is_some()))
+        log.fill_with(
+            &self.connection,
+            &self.file,
+            (self.state.head, self.state.gap.is_some()),
+        )
     }
 
     /// Tells the log up to which row everything was published, of those up to `accepted`, the head of the witness, which was recognised; and
@@ -61,18 +67,31 @@ impl Ledger {
     ///
     /// If the log cannot be written, which delays nothing and may be ignored; or if the ledger cannot be read.
     pub fn mark_in_log(&mut self, accepted: &Head) -> Result<(), Error> {
-        let Some(log) = &mut self.log else { return Ok(()) };
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
         let sqlite = |error| Error::sqlite(&self.file, error);
         let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-        let unpublished: Option<i64> =
-            self.connection.query_row(unpublished, [], |row| row.get(0)).optional().map_err(sqlite)?;
+        let unpublished: Option<i64> = self
+            .connection
+            .query_row(unpublished, [], |row| row.get(0))
+            .optional()
+            .map_err(sqlite)?;
         let newest = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let newest = unpublished.map_or(newest, |first| newest.min(first - 1));
         let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
         let head = |row: &rusqlite::Row<'_>| {
-            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+            Ok(Head {
+                sequence: store::sequence_of(row, 0)?,
+                digest: store::digest_of(row, 1)?,
+            })
         };
-        match self.connection.query_row(row, [newest], head).optional().map_err(sqlite)? {
+        match self
+            .connection
+            .query_row(row, [newest], head)
+            .optional()
+            .map_err(sqlite)?
+        {
             Some(published) => log.mark(published)?,
             None => return Ok(()),
         }
@@ -81,7 +100,10 @@ impl Ledger {
 
     /// Why the log did not delete what no ledger is built from any more, once after it has refused.
     pub fn log_refusal(&mut self) -> Option<String> {
-        self.log.as_mut().and_then(LedgerLog::refusal).map(|refusal| refusal.to_string())
+        self.log
+            .as_mut()
+            .and_then(LedgerLog::refusal)
+            .map(|refusal| refusal.to_string())
     }
 
     /// The first rows up to `accepted` that `log`, which was read, does not hold, and how many rows and bytes it has.
@@ -89,7 +111,11 @@ impl Ledger {
     /// # Errors
     ///
     /// If the log or the ledger cannot be read.
-    pub fn compare(&self, log: &mut LedgerLog, accepted: Head) -> Result<(Vec<Head>, (usize, u64)), Error> {
+    pub fn compare(
+        &self,
+        log: &mut LedgerLog,
+        accepted: Head,
+    ) -> Result<(Vec<Head>, (usize, u64)), Error> {
         log.read()?;
         let extent = log.extent();
         Ok((log.lacks(&self.connection, &self.file, accepted)?, extent))

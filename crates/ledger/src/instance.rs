@@ -101,8 +101,14 @@ impl FilePlace {
     pub fn of(file: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
         let about = fs::metadata(file)?;
-        let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
-        Ok(FilePlace { number: about.ino(), made: made.map(|made| made.as_nanos()) })
+        let made = about
+            .created()
+            .ok()
+            .and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        Ok(FilePlace {
+            number: about.ino(),
+            made: made.map(|made| made.as_nanos()),
+        })
     }
 }
 
@@ -120,18 +126,32 @@ impl Maker {
     /// If the ledger's place, or what is kept there, cannot be read.
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = record_in(folder);
-        let place = FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
+        let place =
+            FilePlace::of(&store::file_in(folder)).map_err(|error| Error::disk(&path, &error))?;
         let kept = match fs::read(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::disk(&path, &error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::disk(&path, &error));
+            }
             kept => kept.unwrap_or_default(),
         };
         // A loss of power can leave it empty.
-        let kept = serde_json::from_slice::<Record>(&kept).ok().filter(|kept| kept.place == place);
-        let before =
-            kept.map_or(Vec::new(), |kept| [Some(kept.instance), kept.earlier].into_iter().flatten().collect());
+        let kept = serde_json::from_slice::<Record>(&kept)
+            .ok()
+            .filter(|kept| kept.place == place);
+        let before = kept.map_or(Vec::new(), |kept| {
+            [Some(kept.instance), kept.earlier]
+                .into_iter()
+                .flatten()
+                .collect()
+        });
         let [a, b, c, d, e, f, g, h, ..] = random().ok_or(Error::Randomness)?;
         let own = Instance(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-        Ok(Maker { own, is_kept: false, before, first: None })
+        Ok(Maker {
+            own,
+            is_kept: false,
+            before,
+            first: None,
+        })
     }
 
     pub fn own(&self) -> Instance {
@@ -157,10 +177,20 @@ impl Maker {
         let path = record_in(folder);
         let disk = |error| Error::disk(&path, &error);
         let place = FilePlace::of(&store::file_in(folder)).map_err(disk)?;
-        let earlier = self.first.and_then(|(_, before)| before).or(self.before.first().copied());
+        let earlier = self
+            .first
+            .and_then(|(_, before)| before)
+            .or(self.before.first().copied());
         let draft = folder.join("instance.new");
-        let text = serde_json::json!(Record { instance: self.own, earlier, place }).to_string();
-        private::write(&draft, text.as_bytes()).and_then(|()| fs::rename(&draft, &path)).map_err(disk)?;
+        let text = serde_json::json!(Record {
+            instance: self.own,
+            earlier,
+            place
+        })
+        .to_string();
+        private::write(&draft, text.as_bytes())
+            .and_then(|()| fs::rename(&draft, &path))
+            .map_err(disk)?;
         self.is_kept = true;
         Ok(())
     }

@@ -27,46 +27,48 @@
     )
 )]
 
-#[cfg(test)]
-mod fixtures;
 mod account;
-mod archive;
-mod checkpoint;
-mod claim;
-mod entry;
-mod follow;
-mod held;
-mod instance;
-mod pages;
-mod replay;
-mod reread;
-mod spent;
-mod states;
-mod store;
-mod verify;
 mod append;
+mod archive;
 pub mod audit;
 pub mod bootstrap;
 pub mod budget;
 pub mod chain;
+mod checkpoint;
+mod claim;
+mod entry;
 pub mod error;
 mod evidence;
 pub mod fault;
+#[cfg(test)]
+mod fixtures;
+mod follow;
 mod gap;
 mod glance;
+mod held;
+mod instance;
 pub mod log;
 mod open;
 mod outbox;
 mod outgoing;
+mod pages;
 pub mod private;
 mod read;
+mod replay;
+mod reread;
 mod retire;
 pub mod sealing;
+mod spent;
 mod standby;
+mod states;
+mod store;
+mod verify;
 pub mod witness;
 
 pub use self::append::Closing;
-pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State};
+pub use self::chain::{
+    Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State,
+};
 pub use self::error::Error;
 pub use self::evidence::{Evidence, Shown, Standing};
 pub use self::gap::Missing;

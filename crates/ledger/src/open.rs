@@ -110,9 +110,13 @@ impl Ledger {
         store::make_folder(&params.path)?;
         let lock = store::lock(&params.path)?;
         if exists(params)? {
-            return Err(Error::Exists { path: params.path.clone() });
+            return Err(Error::Exists {
+                path: params.path.clone(),
+            });
         }
-        let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
+        let sequence = genesis
+            .previous
+            .map_or(0, |previous| previous.sequence.saturating_add(1));
         let row = Entry::new(None, sequence, &Row::Genesis(genesis), None)?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load(params, lock)
@@ -127,7 +131,9 @@ impl Ledger {
     /// [`Error::Missing`], [`Error::Locked`], [`Error::Older`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn open(params: &Params) -> Result<Ledger, Error> {
         if !exists(params)? {
-            return Err(Error::Missing { path: params.path.clone() });
+            return Err(Error::Missing {
+                path: params.path.clone(),
+            });
         }
         let lock = store::lock(&params.path)?;
         Ledger::load(params, lock)
@@ -156,7 +162,12 @@ impl Ledger {
             return Ok(None);
         }
         let state = replay::newest(&mut connection, &file)?;
-        Ok(Some(Ledger::of(params, (connection, file), state, (None, None))))
+        Ok(Some(Ledger::of(
+            params,
+            (connection, file),
+            state,
+            (None, None),
+        )))
     }
 
     /// Why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
@@ -166,7 +177,9 @@ impl Ledger {
     /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
     pub fn pending(params: &Params) -> Result<Option<Pending>, Error> {
         if !exists(params)? {
-            return Err(Error::Missing { path: params.path.clone() });
+            return Err(Error::Missing {
+                path: params.path.clone(),
+            });
         }
         let file = store::file_in(&params.path);
         let connection = match store::connect(&file, false) {
@@ -194,7 +207,10 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn inspect_telling(params: &Params, told: &mut dyn FnMut(u64, u64)) -> Result<Ledger, Error> {
+    pub fn inspect_telling(
+        params: &Params,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::look(params)?;
         if store::format(&connection, &file)? < store::FORMAT {
@@ -215,7 +231,9 @@ impl Ledger {
         let state = verify::all(&self.connection, &self.file, &mut |_, _| {})?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
-            return Err(Error::Replaced { path: self.file.clone() });
+            return Err(Error::Replaced {
+                path: self.file.clone(),
+            });
         }
         self.state = state;
         Ok(())
@@ -256,7 +274,9 @@ impl Ledger {
     /// A connection that cannot write.
     pub(super) fn look(params: &Params) -> Result<Connection, Error> {
         if !exists(params)? {
-            return Err(Error::Missing { path: params.path.clone() });
+            return Err(Error::Missing {
+                path: params.path.clone(),
+            });
         }
         let file = store::file_in(&params.path);
         match store::connect(&file, false) {
@@ -276,8 +296,13 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be used.
-    pub fn wait_with(&mut self, pause: impl FnMut(i32) -> bool + Send + 'static) -> Result<(), Error> {
-        self.connection.busy_handler(Some(pause)).map_err(|error| Error::sqlite(&self.file, error))
+    pub fn wait_with(
+        &mut self,
+        pause: impl FnMut(i32) -> bool + Send + 'static,
+    ) -> Result<(), Error> {
+        self.connection
+            .busy_handler(Some(pause))
+            .map_err(|error| Error::sqlite(&self.file, error))
     }
 
     pub fn genesis(&self) -> &Genesis {
@@ -292,18 +317,32 @@ impl Ledger {
     /// The row from which on it has all rows, and where the window after that one starts.
     pub fn begins(&self) -> (u64, Timestamp) {
         let genesis = &self.state.genesis;
-        let first = genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
-        self.state.gap.as_ref().map_or((first, genesis.first), |gap| (gap.sequence, gap.account.next_window))
+        let first = genesis
+            .previous
+            .map_or(0, |head| head.sequence.saturating_add(1));
+        self.state
+            .gap
+            .as_ref()
+            .map_or((first, genesis.first), |gap| {
+                (gap.sequence, gap.account.next_window)
+            })
     }
 
     /// The row that follows the missing ones, and the settings after it.
     pub fn settings_after_missing(&self) -> Option<(u64, &str)> {
-        self.state.gap.as_ref().map(|gap| (gap.sequence, gap.account.settings.as_str()))
+        self.state
+            .gap
+            .as_ref()
+            .map(|gap| (gap.sequence, gap.account.settings.as_str()))
     }
 
     /// The newest block that was charged by the missing rows and the one after them.
     pub fn charged_by_missing(&self) -> Option<Span> {
-        self.state.gap.as_ref().and_then(|gap| gap.account.newest).map(|(block, _)| block)
+        self.state
+            .gap
+            .as_ref()
+            .and_then(|gap| gap.account.newest)
+            .map(|(block, _)| block)
     }
 
     pub fn head(&self) -> &Head {
@@ -366,7 +405,13 @@ impl Ledger {
     ///
     /// [`Error::Broken`] if one has.
     pub(super) fn check_usable(&self) -> Result<(), Error> {
-        if self.is_broken { Err(Error::Broken { path: self.file.clone() }) } else { Ok(()) }
+        if self.is_broken {
+            Err(Error::Broken {
+                path: self.file.clone(),
+            })
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether `head` is one of this ledger's rows.
@@ -376,16 +421,23 @@ impl Ledger {
     /// If the ledger cannot be read, or an earlier write failed.
     pub fn contains(&self, head: &Head) -> Result<bool, Error> {
         self.check_usable()?;
-        let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
+        let Ok(sequence) = i64::try_from(head.sequence) else {
+            return Ok(false);
+        };
         let sqlite = |error| Error::sqlite(&self.file, error);
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-        let found = self.connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional();
+        let found = self
+            .connection
+            .query_row(digest, [sequence], |row| store::digest_of(row, 0))
+            .optional();
         if let Some(found) = found.map_err(sqlite)? {
             return Ok(found == head.digest);
         }
         // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
         let mut is_archived = false;
-        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)? {
+        if let Some(archive) =
+            Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)?
+        {
             archive.each_entry(&self.file, |entry| {
                 is_archived |= entry.head == *head;
                 Ok::<(), Error>(())

@@ -36,7 +36,8 @@ const DROPPED: i64 = 256;
 const DROPPED_MESSAGES: i64 = 4096;
 
 /// The row of the first message that is one too many to be dropped at once.
-const TOO_MANY: &str = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET ?2";
+const TOO_MANY: &str =
+    "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET ?2";
 
 const KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
@@ -108,16 +109,24 @@ impl Ledger {
     pub fn published_in(&self, sequence: u64) -> Result<Vec<PublishedMessage>, Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let Some(row) = Outgoing::read(&self.connection, sequence).map_err(sqlite)? else { return Ok(Vec::new()) };
+        let Some(row) = Outgoing::read(&self.connection, sequence).map_err(sqlite)? else {
+            return Ok(Vec::new());
+        };
         let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
         let mut stored = self.connection.prepare(stored).map_err(sqlite)?;
         let mut found = Vec::new();
         for (place, message) in (0..).zip(row.messages) {
-            let is_waiting: Option<bool> =
-                stored.query_row([sequence, place], |row| row.get(0)).optional().map_err(sqlite)?;
+            let is_waiting: Option<bool> = stored
+                .query_row([sequence, place], |row| row.get(0))
+                .optional()
+                .map_err(sqlite)?;
             if is_waiting != Some(true) {
                 let kept = is_waiting.map(|_| Slot { sequence, place });
-                found.push(PublishedMessage { key: message.key, digest: message.bytes, kept });
+                found.push(PublishedMessage {
+                    key: message.key,
+                    digest: message.bytes,
+                    kept,
+                });
             }
         }
         Ok(found)
@@ -129,7 +138,8 @@ impl Ledger {
     ///
     /// If the ledger cannot be read.
     pub fn newest_messages(&self) -> Result<Vec<PublishedMessage>, Error> {
-        self.newest_published()?.map_or(Ok(Vec::new()), |newest| self.published_in(newest.sequence))
+        self.newest_published()?
+            .map_or(Ok(Vec::new()), |newest| self.published_in(newest.sequence))
     }
 
     /// The messages in these slots, with their bytes.
@@ -140,7 +150,9 @@ impl Ledger {
     pub fn kept_in(&self, slots: &[Slot]) -> Result<Vec<Paid>, Error> {
         let stored = "SELECT sequence, place, key, headers, bytes FROM outbox WHERE sequence = ?1 AND place = ?2";
         let stored = |slot: &Slot| {
-            let read = self.connection.query_row(stored, [slot.sequence, slot.place], Stored::read);
+            let read = self
+                .connection
+                .query_row(stored, [slot.sequence, slot.place], Stored::read);
             self.paid(read.map_err(|error| Error::sqlite(&self.file, error))?)
         };
         slots.iter().map(stored).collect()
@@ -153,9 +165,16 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read, or if a message is not the one that was paid for.
-    pub fn deliverable(&self, accepted: &Head, now: Timestamp, most: usize) -> Result<Vec<Paid>, Error> {
+    pub fn deliverable(
+        &self,
+        accepted: &Head,
+        now: Timestamp,
+        most: usize,
+    ) -> Result<Vec<Paid>, Error> {
         let mut due = Portion::new(most);
-        self.each_message(UNPUBLISHED, accepted, None, |paid, publish_at| publish_at <= now && due.take(paid))?;
+        self.each_message(UNPUBLISHED, accepted, None, |paid, publish_at| {
+            publish_at <= now && due.take(paid)
+        })?;
         Ok(due.messages)
     }
 
@@ -180,7 +199,12 @@ impl Ledger {
     /// # Errors
     ///
     /// As for [`deliverable`](Self::deliverable).
-    pub fn kept(&self, accepted: &Head, after: Option<&Paid>, most: usize) -> Result<Vec<Paid>, Error> {
+    pub fn kept(
+        &self,
+        accepted: &Head,
+        after: Option<&Paid>,
+        most: usize,
+    ) -> Result<Vec<Paid>, Error> {
         let mut kept = Portion::new(most);
         self.each_message(KEPT, accepted, after, |paid, _| kept.take(paid))?;
         Ok(kept.messages)
@@ -193,8 +217,10 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub fn unpublished(&self) -> Result<u64, Error> {
         let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
-        let count: i64 =
-            self.connection.query_row(count, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))?;
+        let count: i64 = self
+            .connection
+            .query_row(count, [], |row| row.get(0))
+            .map_err(|e| Error::sqlite(&self.file, e))?;
         Ok(count.unsigned_abs())
     }
 
@@ -205,7 +231,9 @@ impl Ledger {
     /// If the ledger cannot be read.
     pub fn has_published(&self) -> Result<bool, Error> {
         let any = "SELECT EXISTS (SELECT 1 FROM outbox WHERE published_at IS NOT NULL)";
-        self.connection.query_row(any, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))
+        self.connection
+            .query_row(any, [], |row| row.get(0))
+            .map_err(|e| Error::sqlite(&self.file, e))
     }
 
     /// Records that all of `paid` is durable at the sink, and drops messages whose retention is over, in the order of their rows.
@@ -247,7 +275,9 @@ impl Ledger {
         let (sequence, place) = after.map_or((-1, -1), Paid::slot);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(choice).map_err(sqlite)?;
-        let mut found = statement.query(params![accepted, sequence, place]).map_err(sqlite)?;
+        let mut found = statement
+            .query(params![accepted, sequence, place])
+            .map_err(sqlite)?;
         while let Some(row) = found.next().map_err(sqlite)? {
             let paid = self.paid(Stored::read(row).map_err(sqlite)?)?;
             let due = paid.publish_at;
@@ -264,11 +294,17 @@ impl Ledger {
         let place = stored.place;
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
-            *outgoing = Outgoing::read(&self.connection, sequence).map_err(|error| Error::sqlite(&self.file, error))?;
+            *outgoing = Outgoing::read(&self.connection, sequence)
+                .map_err(|error| Error::sqlite(&self.file, error))?;
         }
         // The row was verified when the file was opened; the file may have been edited since.
         let paid = outgoing.as_ref().and_then(|row| stored.paid_for_by(row));
-        paid.ok_or_else(|| Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed")))
+        paid.ok_or_else(|| {
+            Error::damaged(
+                &self.file,
+                format!("row {sequence}: its message {place} was changed"),
+            )
+        })
     }
 }
 
@@ -281,7 +317,11 @@ struct Portion {
 
 impl Portion {
     fn new(most: usize) -> Self {
-        Portion { messages: Vec::new(), bytes: 0, most }
+        Portion {
+            messages: Vec::new(),
+            bytes: 0,
+            most,
+        }
     }
 
     /// Takes a message; whether there is room for another one.
@@ -306,32 +346,64 @@ impl Stored {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let sequence = row.get(0)?;
         let place = row.get(1)?;
-        Ok(Stored { sequence, place, key: row.get(2)?, headers: row.get(3)?, bytes: row.get(4)? })
+        Ok(Stored {
+            sequence,
+            place,
+            key: row.get(2)?,
+            headers: row.get(3)?,
+            bytes: row.get(4)?,
+        })
     }
 
     /// The message, if it is what `row` has paid for.
     fn paid_for_by(self, row: &Outgoing) -> Option<Paid> {
-        let Stored { sequence, place, key, headers, bytes } = self;
-        let message = usize::try_from(place).ok().and_then(|place| row.messages.get(place))?;
+        let Stored {
+            sequence,
+            place,
+            key,
+            headers,
+            bytes,
+        } = self;
+        let message = usize::try_from(place)
+            .ok()
+            .and_then(|place| row.messages.get(place))?;
         if !message.is(&key, &headers, Some(&bytes)) {
             return None;
         }
         let headers = serde_json::from_str(&headers).ok()?;
-        let encoded = Encoded { key, headers, bytes };
-        Some(Paid { sequence, place, window: row.window, publish_at: row.publish_at, encoded })
+        let encoded = Encoded {
+            key,
+            headers,
+            bytes,
+        };
+        Some(Paid {
+            sequence,
+            place,
+            window: row.window,
+            publish_at: row.publish_at,
+            encoded,
+        })
     }
 }
 
 /// Drops messages that were published before `keep_from`, in the order of their rows, of which `head` is the newest.
-pub(super) fn drop_old(transaction: &Transaction<'_>, head: i64, keep_from: Timestamp) -> rusqlite::Result<()> {
+pub(super) fn drop_old(
+    transaction: &Transaction<'_>,
+    head: i64,
+    keep_from: Timestamp,
+) -> rusqlite::Result<()> {
     let pruned = store::pruned(transaction)?;
     let mut last = head.min(pruned.saturating_add(DROPPED));
-    let too_many = transaction.query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| row.get::<_, i64>(0));
+    let too_many = transaction.query_row(TOO_MANY, [pruned, DROPPED_MESSAGES], |row| {
+        row.get::<_, i64>(0)
+    });
     if let Some(row) = too_many.optional()? {
         // One row at least, however many messages it has.
         last = last.min((row - 1).max(pruned + 1));
     }
-    let first_kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| row.get::<_, i64>(0));
+    let first_kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| {
+        row.get::<_, i64>(0)
+    });
     if let Some(row) = first_kept.optional()? {
         last = row - 1;
     }

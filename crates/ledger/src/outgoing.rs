@@ -43,9 +43,25 @@ impl Outgoing {
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
         let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection.query_row(&entry, [sequence], Entry::read).optional()?;
-        let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else { return Ok(None) };
-        let Outcome::Released { publish_at, messages, .. } = row.outcome else { return Ok(None) };
-        Ok(Some(Outgoing { sequence, window: row.window, publish_at, messages }))
+        let entry = connection
+            .query_row(&entry, [sequence], Entry::read)
+            .optional()?;
+        let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else {
+            return Ok(None);
+        };
+        let Outcome::Released {
+            publish_at,
+            messages,
+            ..
+        } = row.outcome
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Outgoing {
+            sequence,
+            window: row.window,
+            publish_at,
+            messages,
+        }))
     }
 }

@@ -51,7 +51,8 @@ impl StoredMessage {
 
     /// Whether it is the one that was paid for; only of a published one the bytes may have been dropped.
     pub fn is_of(&self, message: &Message) -> bool {
-        message.is(&self.key, &self.headers, self.bytes.as_deref()) && (self.bytes.is_some() || self.is_published)
+        message.is(&self.key, &self.headers, self.bytes.as_deref())
+            && (self.bytes.is_some() || self.is_published)
     }
 }
 
@@ -113,7 +114,10 @@ fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
 }
 
 /// Reads in one short transaction, unless one is open.
-pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+pub(super) fn at_once<T>(
+    connection: &Connection,
+    read: impl FnOnce() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     if !connection.is_autocommit() {
         return read();
     }
@@ -137,18 +141,29 @@ pub(super) fn each_entry<E: From<Error>>(
 ) -> Result<(), E> {
     let sqlite = |error| Error::sqlite(file, error);
     let is_asked = |entry: &Entry, after: i64| {
-        i64::try_from(entry.head.sequence).is_ok_and(|sequence| after < sequence && sequence <= last)
+        i64::try_from(entry.head.sequence)
+            .is_ok_and(|sequence| after < sequence && sequence <= last)
     };
     loop {
         match at_once(connection, || entries(connection, after)).map_err(sqlite)? {
             Source::Archived(archive) => {
-                archive.each_entry(file, |entry| if is_asked(&entry, after) { each(entry) } else { Ok(()) })?;
+                archive.each_entry(file, |entry| {
+                    if is_asked(&entry, after) {
+                        each(entry)
+                    } else {
+                        Ok(())
+                    }
+                })?;
                 after = archive.last;
             }
             Source::Here(page) => {
-                let Some(end) = page.last().map(Entry::sequence) else { return Ok(()) };
+                let Some(end) = page.last().map(Entry::sequence) else {
+                    return Ok(());
+                };
                 let end = end.map_err(sqlite)?;
-                page.into_iter().filter(|entry| is_asked(entry, after)).try_for_each(&mut each)?;
+                page.into_iter()
+                    .filter(|entry| is_asked(entry, after))
+                    .try_for_each(&mut each)?;
                 after = end;
             }
         }
@@ -163,7 +178,11 @@ pub(super) fn each_entry<E: From<Error>>(
 /// # Errors
 ///
 /// If the ledger cannot be read.
-pub(super) fn next(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+pub(super) fn next(
+    connection: &Connection,
+    after: i64,
+    live_from: Timestamp,
+) -> rusqlite::Result<Page> {
     at_once(connection, || read(connection, after, live_from))
 }
 
@@ -171,7 +190,9 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
     let pruned = store::pruned(connection)?;
     let entries = match entries(connection, after)? {
         Source::Archived(archive) => return Ok(Page::Archived(archive)),
-        Source::Here(entries) if entries.is_empty() => return Ok(Page::End(Rest::read(connection, live_from)?)),
+        Source::Here(entries) if entries.is_empty() => {
+            return Ok(Page::End(Rest::read(connection, live_from)?));
+        }
         Source::Here(entries) => entries,
     };
     let messages = "SELECT place, key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 ORDER BY place";
@@ -181,7 +202,10 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
     for entry in entries {
         let stored = messages.query_map([entry.sequence()?], StoredMessage::read)?;
         let stored: Vec<StoredMessage> = stored.collect::<rusqlite::Result<_>>()?;
-        bytes += stored.iter().map(|message| message.bytes.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        bytes += stored
+            .iter()
+            .map(|message| message.bytes.as_ref().map_or(0, Vec::len))
+            .sum::<usize>();
         rows.push((entry, stored));
         if bytes >= BYTES {
             break;
@@ -193,10 +217,15 @@ fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::
 impl Rest {
     fn read(connection: &Connection, live_from: Timestamp) -> rusqlite::Result<Self> {
         let end = |order: &str| {
-            let query = format!("SELECT sequence FROM outbox ORDER BY sequence {order}, place {order} LIMIT 1");
-            connection.query_row(&query, [], |row| row.get::<_, i64>(0)).optional()
+            let query = format!(
+                "SELECT sequence FROM outbox ORDER BY sequence {order}, place {order} LIMIT 1"
+            );
+            connection
+                .query_row(&query, [], |row| row.get::<_, i64>(0))
+                .optional()
         };
-        let unpublished = "SELECT sequence, place FROM outbox INDEXED BY unpublished WHERE published_at IS NULL";
+        let unpublished =
+            "SELECT sequence, place FROM outbox INDEXED BY unpublished WHERE published_at IS NULL";
         let mut unpublished = connection.prepare(unpublished)?;
         let unpublished = unpublished.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Rest {

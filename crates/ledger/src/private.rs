@@ -55,18 +55,28 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    folder.canonicalize()?.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
+    folder
+        .canonicalize()?
+        .parent()
+        .map_or(Ok(()), |above| File::open(above)?.sync_all())
 }
 
 /// Takes from others what they may do. Only the owner can, and whoever else cannot is warned by [`warning`].
 fn close(folder: &Path) {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     for path in files.chain([folder.to_owned()]) {
         if let Ok(about) = fs::symlink_metadata(&path)
             && !about.is_symlink()
             && about.mode() & OTHERS != 0
         {
-            let _ = fs::set_permissions(&path, Permissions::from_mode(about.mode() & 0o7777 & !OTHERS));
+            let _ = fs::set_permissions(
+                &path,
+                Permissions::from_mode(about.mode() & 0o7777 & !OTHERS),
+            );
         }
     }
 }
@@ -103,16 +113,26 @@ mod tests {
         let file = folder.join("ledger.sqlite");
         write(&file, b"x").unwrap();
         assert_eq!(mode(&file), 0o600);
-        for (of_folder, of_file, is_told) in
-            [(0o755, 0o644, true), (0o711, 0o604, true), (0o750, 0o644, false), (0o755, 0o640, false)]
-        {
+        for (of_folder, of_file, is_told) in [
+            (0o755, 0o644, true),
+            (0o711, 0o604, true),
+            (0o750, 0o644, false),
+            (0o755, 0o640, false),
+        ] {
             fs::set_permissions(&folder, Permissions::from_mode(of_folder)).unwrap();
             fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
-            assert_eq!(warning(&folder).is_some(), is_told, "{of_folder:o} {of_file:o}");
+            assert_eq!(
+                warning(&folder).is_some(),
+                is_told,
+                "{of_folder:o} {of_file:o}"
+            );
         }
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         make_folder(&folder).unwrap();
-        assert_eq!((mode(&folder), mode(&file), warning(&folder)), (0o750, 0o640, None));
+        assert_eq!(
+            (mode(&folder), mode(&file), warning(&folder)),
+            (0o750, 0o640, None)
+        );
     }
 }

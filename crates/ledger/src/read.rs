@@ -56,13 +56,15 @@ impl Ledger {
     ///
     /// If the ledger cannot be read or is damaged.
     pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
-        let newest =
-            "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
+        let newest = "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let stored = read_spent(&self.connection, newest, &[most]);
-        let stored = stored.map_err(|error| Error::sqlite(&self.file, error))?.into_iter();
+        let stored = stored
+            .map_err(|error| Error::sqlite(&self.file, error))?
+            .into_iter();
         let read = |(block, price): (Span, String)| {
-            let price = serde_json::from_str(&price).map_err(|error| Error::damaged(&self.file, error.to_string()))?;
+            let price = serde_json::from_str(&price)
+                .map_err(|error| Error::damaged(&self.file, error.to_string()))?;
             Ok((block, price))
         };
         stored.map(read).collect()
@@ -73,19 +75,39 @@ impl Ledger {
     /// # Errors
     ///
     /// The first error of `each`, or if the ledger cannot be read or is damaged.
-    pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_row<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(Stored) -> Result<(), E>,
+    ) -> Result<(), E> {
         let last = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
-            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
-            each(Stored { head: entry.head, row, entry })
+            let row = entry
+                .row()
+                .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            each(Stored {
+                head: entry.head,
+                row,
+                entry,
+            })
         })
     }
 
     /// How many rows it has.
     pub fn count(&self) -> u64 {
-        let first = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
-        let missing = self.missing().map_or(0, |missing| missing.last.abs_diff(missing.first).saturating_add(1));
-        self.state.head.sequence.saturating_sub(first).saturating_add(1).saturating_sub(missing)
+        let first = self
+            .state
+            .genesis
+            .previous
+            .map_or(0, |head| head.sequence.saturating_add(1));
+        let missing = self.missing().map_or(0, |missing| {
+            missing.last.abs_diff(missing.first).saturating_add(1)
+        });
+        self.state
+            .head
+            .sequence
+            .saturating_sub(first)
+            .saturating_add(1)
+            .saturating_sub(missing)
     }
 
     /// Every row, in sequence.
@@ -107,10 +129,15 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
+    pub fn newest(
+        &self,
+        mut more: impl FnMut(&Closed) -> bool,
+    ) -> Result<Vec<(u64, Closed)>, Error> {
         let mut newest = Vec::new();
         self.back(|sequence, row| {
-            let Row::Window(closed) = row else { return matches!(row, Row::Configuration(_)) };
+            let Row::Window(closed) = row else {
+                return matches!(row, Row::Configuration(_));
+            };
             let has_more = more(&closed);
             newest.push((sequence, closed));
             has_more
@@ -125,7 +152,9 @@ impl Ledger {
         let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
         for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
             let entry = entry.map_err(sqlite)?;
-            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            let row = entry
+                .row()
+                .map_err(|e| Error::damaged(&self.file, e.to_string()))?;
             if !each(entry.head.sequence, row) {
                 break;
             }
@@ -138,22 +167,34 @@ impl Ledger {
     /// # Errors
     ///
     /// If the ledger cannot be read or is damaged.
-    pub fn recorded(&self, since: Timestamp, cutoff: impl Fn(Span) -> Timestamp) -> Result<Recorded, Error> {
+    pub fn recorded(
+        &self,
+        since: Timestamp,
+        cutoff: impl Fn(Span) -> Timestamp,
+    ) -> Result<Recorded, Error> {
         let mut windows = 0;
         let mut past = None;
         // Settings that are recorded later have no row yet at which to stop.
         if self.turn.as_ref().is_some_and(|turn| turn.is_postponed) {
-            return Ok(Recorded { ends: self.ends().clone(), past });
+            return Ok(Recorded {
+                ends: self.ends().clone(),
+                past,
+            });
         }
         self.back(|_, row| {
             // Under other settings windows may have closed later.
-            let Row::Window(closed) = row else { return false };
+            let Row::Window(closed) = row else {
+                return false;
+            };
             let cutoff = cutoff(closed.window);
             past = (cutoff.plus(PAST) <= since).then_some((cutoff, closed.ends));
             windows += 1;
             past.is_none() && windows < MOST_WINDOWS
         })?;
-        Ok(Recorded { ends: self.ends().clone(), past })
+        Ok(Recorded {
+            ends: self.ends().clone(),
+            past,
+        })
     }
 
     /// The slots that have a state of noise.

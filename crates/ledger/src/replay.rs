@@ -43,11 +43,17 @@ impl LedgerState {
     /// Begins with the first row.
     pub fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
         if !entry.follows(None) {
-            return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
+            return Err(damaged(
+                "it was changed, or a row before it was changed or is missing".into(),
+            ));
         }
         match entry.row() {
             Ok(Row::Genesis(genesis)) => {
-                if entry.head.sequence != genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)) {
+                if entry.head.sequence
+                    != genesis
+                        .previous
+                        .map_or(0, |head| head.sequence.saturating_add(1))
+                {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
                 let account = Account::new(&genesis);
@@ -60,7 +66,9 @@ impl LedgerState {
                     gap: None,
                 })
             }
-            Ok(_) => Err(damaged("a genesis row must be the first row, and no other".into())),
+            Ok(_) => Err(damaged(
+                "a genesis row must be the first row, and no other".into(),
+            )),
             Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
         }
     }
@@ -78,16 +86,24 @@ impl LedgerState {
             return self.pass_gap(entry, before, account, damaged);
         }
         if !entry.follows(Some(self.link())) {
-            return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
+            return Err(damaged(
+                "it was changed, or a row before it was changed or is missing".into(),
+            ));
         }
-        let row = entry.row().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        let row = entry
+            .row()
+            .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         if self.head.sequence.checked_add(1) != Some(sequence) {
             return Err(damaged("the row before it is missing".into()));
         }
         let spent = self.account.take(sequence, &row).map_err(&damaged)?;
-        let said = entry.account().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        let said = entry
+            .account()
+            .map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         if said.is_some() && said != self.account.digest(self.origin) {
-            return Err(damaged("what it says of the account is not what the rows add up to".into()));
+            return Err(damaged(
+                "what it says of the account is not what the rows add up to".into(),
+            ));
         }
         (self.head, self.form) = (entry.head, entry.link().form);
         Ok((row, spent))
@@ -103,14 +119,22 @@ impl LedgerState {
         damaged: impl Fn(String) -> Error,
     ) -> Result<(Row, Vec<(Span, Price)>), Error> {
         if !entry.follows(Some(before)) {
-            return Err(damaged("it was changed, or does not follow the gap before it".into()));
+            return Err(damaged(
+                "it was changed, or does not follow the gap before it".into(),
+            ));
         }
         let read = entry.row().and_then(|row| Ok((row, entry.account()?)));
         let (row, said) = read.map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         if said.is_none() || said != account.digest(self.origin) {
-            return Err(damaged("the account after it is not the one that it says".into()));
+            return Err(damaged(
+                "the account after it is not the one that it says".into(),
+            ));
         }
-        let live = account.live.iter().map(|(block, price)| (*block, *price)).collect();
+        let live = account
+            .live
+            .iter()
+            .map(|(block, price)| (*block, *price))
+            .collect();
         (self.head, self.form, self.account) = (entry.head, entry.link().form, account);
         Ok((row, live))
     }
@@ -118,26 +142,48 @@ impl LedgerState {
     /// The rows that are not there.
     pub fn missing(&self) -> Option<Missing> {
         let gap = self.gap.as_ref()?;
-        let first = self.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)).saturating_add(1);
+        let first = self
+            .genesis
+            .previous
+            .map_or(0, |head| head.sequence.saturating_add(1))
+            .saturating_add(1);
         let last = gap.sequence.checked_sub(1).filter(|last| *last >= first)?;
-        Some(Missing { first, last, before: gap.before })
+        Some(Missing {
+            first,
+            last,
+            before: gap.before,
+        })
     }
 
     /// What the next row follows.
     pub fn link(&self) -> Link {
-        Link { form: self.form, digest: self.head.digest }
+        Link {
+            form: self.form,
+            digest: self.head.digest,
+        }
     }
 
     /// Skips the rows up to a checkpoint.
-    fn go_on_from(&mut self, found: Checkpoint, connection: &Connection, file: &Path) -> Result<(), Error> {
+    fn go_on_from(
+        &mut self,
+        found: Checkpoint,
+        connection: &Connection,
+        file: &Path,
+    ) -> Result<(), Error> {
         let sequence = found.head.sequence;
         let at = i64::try_from(sequence).unwrap_or(i64::MAX);
         let sqlite = |error| Error::sqlite(file, error);
         let entry = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let entry = connection.query_row(&entry, [at], Entry::read).optional().map_err(sqlite)?;
-        let link = entry.map(|entry| entry.link()).filter(|link| link.digest == found.head.digest);
+        let entry = connection
+            .query_row(&entry, [at], Entry::read)
+            .optional()
+            .map_err(sqlite)?;
+        let link = entry
+            .map(|entry| entry.link())
+            .filter(|link| link.digest == found.head.digest);
         let Some(link) = link.filter(|_| found.origin == self.origin) else {
-            let what = format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
+            let what =
+                format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
             return Err(Error::damaged(file, what));
         };
         (self.head, self.form, self.account) = (found.head, link.form, found.account);
@@ -145,7 +191,11 @@ impl LedgerState {
     }
 
     pub fn checkpoint(&self, account: &Account, head: Head) -> Checkpoint {
-        Checkpoint { origin: self.origin, head, account: account.clone() }
+        Checkpoint {
+            origin: self.origin,
+            head,
+            account: account.clone(),
+        }
     }
 }
 
@@ -176,10 +226,29 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     })?;
     drop(outbox);
     let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
-    count(file, transaction.query_row(stored, [begin], |row| row.get(0)).map_err(sqlite)?, messages)?;
-    let live = read_spent(&transaction, LIVE, &[state.account.live_from.micros()]).map_err(sqlite)?;
-    same_as_spent(file, live, state.account.live.iter().map(|(block, price)| (*block, price_as_json(*price))))?;
-    check_states(&states::all(&transaction).map_err(sqlite)?, file, &state.account)?;
+    count(
+        file,
+        transaction
+            .query_row(stored, [begin], |row| row.get(0))
+            .map_err(sqlite)?,
+        messages,
+    )?;
+    let live =
+        read_spent(&transaction, LIVE, &[state.account.live_from.micros()]).map_err(sqlite)?;
+    same_as_spent(
+        file,
+        live,
+        state
+            .account
+            .live
+            .iter()
+            .map(|(block, price)| (*block, price_as_json(*price))),
+    )?;
+    check_states(
+        &states::all(&transaction).map_err(sqlite)?,
+        file,
+        &state.account,
+    )?;
     Ok(state)
 }
 
@@ -196,7 +265,9 @@ pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     pages::each_entry(connection, file, begin, i64::MAX, |entry| {
-        state.take(&entry, |what| damaged(file, &entry, &what)).map(drop)
+        state
+            .take(&entry, |what| damaged(file, &entry, &what))
+            .map(drop)
     })?;
     Ok(state)
 }
@@ -204,9 +275,13 @@ pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState
 pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
     match store::format(connection, file)? {
         store::FORMAT => Ok(()),
-        format => {
-            Err(Error::damaged(file, format!("its format is {format}, but this program writes {}", store::FORMAT)))
-        }
+        format => Err(Error::damaged(
+            file,
+            format!(
+                "its format is {format}, but this program writes {}",
+                store::FORMAT
+            ),
+        )),
     }
 }
 
@@ -218,7 +293,10 @@ pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState,
     let sqlite = |error| Error::sqlite(file, error);
     let format = store::format(connection, file)?;
     let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
-    let entry = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
+    let entry = connection
+        .query_row(&first, [], Entry::read)
+        .optional()
+        .map_err(sqlite)?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
     let mut state = LedgerState::begin(&entry, |what| damaged(file, &entry, &what))?;
     // The format before has none.
@@ -230,16 +308,31 @@ pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState,
 
 /// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
-    let waiting = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
-    let waiting: Option<i64> = connection.query_row(waiting, [], |row| row.get(0)).optional()?;
+    let waiting =
+        "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+    let waiting: Option<i64> = connection
+        .query_row(waiting, [], |row| row.get(0))
+        .optional()?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
 
-const OUTBOX: &str = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
+const OUTBOX: &str =
+    "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
 
 /// Compares the outbox with what `row` paid for; returns the number of messages.
-fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Row) -> Result<i64, Error> {
-    let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = row else { return Ok(0) };
+fn check_outbox(
+    outbox: &mut Statement<'_>,
+    file: &Path,
+    entry: &Entry,
+    row: &Row,
+) -> Result<i64, Error> {
+    let Row::Window(Closed {
+        outcome: Outcome::Released { messages, .. },
+        ..
+    }) = row
+    else {
+        return Ok(0);
+    };
     let sqlite = |error| Error::sqlite(file, error);
     let mut count = 0;
     for message in messages {
@@ -249,12 +342,17 @@ fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Ro
                 let headers: String = row.get(1)?;
                 let bytes: Option<Vec<u8>> = row.get(2)?;
                 let published_at: Option<i64> = row.get(3)?;
-                Ok(message.is(&key, &headers, bytes.as_deref()) && (bytes.is_some() || published_at.is_some()))
+                Ok(message.is(&key, &headers, bytes.as_deref())
+                    && (bytes.is_some() || published_at.is_some()))
             })
             .optional()
             .map_err(sqlite)?;
         if is_whole != Some(true) {
-            return Err(damaged(file, entry, &format!("its message {count} was changed or is missing")));
+            return Err(damaged(
+                file,
+                entry,
+                &format!("its message {count} was changed or is missing"),
+            ));
         }
         count += 1;
     }
@@ -265,7 +363,10 @@ fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
     if stored == messages {
         return Ok(());
     }
-    Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
+    Err(Error::damaged(
+        file,
+        "the outbox holds messages that no row paid for",
+    ))
 }
 
 #[cfg(test)]
@@ -282,7 +383,10 @@ mod tests {
         account.take(1, &row).unwrap();
         let taken = |said| {
             let next = Entry::new(Some(first.link()), 1, &row, said).unwrap();
-            LedgerState::begin(&first, refused).unwrap().take(&next, refused).is_ok()
+            LedgerState::begin(&first, refused)
+                .unwrap()
+                .take(&next, refused)
+                .is_ok()
         };
         assert!(taken(None) && taken(account.digest(first.head.digest)));
         assert!(!taken(account.digest(Digest::of(b"another first row"))));

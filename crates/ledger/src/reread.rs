@@ -30,13 +30,15 @@ pub(super) fn read(file: &Path) -> Reading {
 
 fn look(file: &Path) -> Reading {
     if let Err(error) = read_bytes(file) {
-        return Reading::Refused { why: error.to_string() };
+        return Reading::Refused {
+            why: error.to_string(),
+        };
     }
     match check_pages(file) {
         Ok(verdict) if verdict == "ok" => Reading::Sound,
-        Ok(verdict) if is_of_the_disk(&verdict) => {
-            Reading::Refused { why: "a page of it was refused again".to_owned() }
-        }
+        Ok(verdict) if is_of_the_disk(&verdict) => Reading::Refused {
+            why: "a page of it was refused again".to_owned(),
+        },
         Ok(_) => Reading::Damaged,
         Err(error) if is_of_the_pages(&error) => Reading::Damaged,
         // It is held by another program, or in the middle of a write: whoever opens it next is told so.
@@ -46,7 +48,10 @@ fn look(file: &Path) -> Reading {
 
 /// Whether an error says that the pages of a file cannot be used.
 pub(super) fn is_of_the_pages(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseCorrupt | NotADatabase)
+    )
 }
 
 /// Whether the verdict on a file is about a page that the disk did not give.
@@ -56,7 +61,8 @@ fn is_of_the_disk(verdict: &str) -> bool {
 
 fn check_pages(file: &Path) -> rusqlite::Result<String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(file, flags)?.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+    Connection::open_with_flags(file, flags)?
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
 }
 
 fn read_bytes(file: &Path) -> std::io::Result<()> {

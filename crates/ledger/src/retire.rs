@@ -44,17 +44,32 @@ impl Ledger {
     ///
     /// [`Error::Archiving`] if another process does, or if the ledger is damaged, or cannot be read or written. Nothing is lost
     /// at any point, and the next call goes on.
-    pub fn archive(&self, accepted: &Head, progress: &mut dyn FnMut(Step)) -> Result<Option<(u64, u64)>, Error> {
+    pub fn archive(
+        &self,
+        accepted: &Head,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<Option<(u64, u64)>, Error> {
         let file = &self.file;
         let _alone = lock(file)?;
         let sqlite = |error| Error::sqlite(file, error);
         let mut connection = store::connect(file, true)?;
         remove(&mut connection, progress).map_err(sqlite)?;
-        let genesis = self.state.genesis.previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let genesis = self
+            .state
+            .genesis
+            .previous
+            .map_or(0, |head| head.sequence.saturating_add(1));
         let genesis = i64::try_from(genesis).unwrap_or(i64::MAX);
         // What comes before a gap is the first row alone.
-        let begin = self.state.gap.as_ref().map_or(Ok(genesis), |gap| i64::try_from(gap.sequence)).unwrap_or(i64::MAX);
-        let before = Archive::newest(&connection).map_err(sqlite)?.map_or(begin, |archive| archive.last);
+        let begin = self
+            .state
+            .gap
+            .as_ref()
+            .map_or(Ok(genesis), |gap| i64::try_from(gap.sequence))
+            .unwrap_or(i64::MAX);
+        let before = Archive::newest(&connection)
+            .map_err(sqlite)?
+            .map_or(begin, |archive| archive.last);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         // A start looks for the row of its checkpoint.
         let spare = checkpoint::spare(&connection).map_err(sqlite)?.unwrap_or(0);
@@ -67,8 +82,9 @@ impl Ledger {
             link = Some(entry.link());
             Ok::<(), Error>(())
         })?;
-        let rows =
-            |each: &mut dyn FnMut(Entry) -> Result<(), Error>| pages::each_entry(&connection, file, before, last, each);
+        let rows = |each: &mut dyn FnMut(Entry) -> Result<(), Error>| {
+            pages::each_entry(&connection, file, before, last, each)
+        };
         let archive = write(file, (before + 1, last), link, rows, progress)?;
         record(&mut connection, archive).map_err(sqlite)?;
         progress(Step::Recorded);
@@ -84,11 +100,18 @@ impl Ledger {
 /// [`Error::Locked`] if another process does.
 fn lock(ledger: &Path) -> Result<File, Error> {
     let path = ledger.with_file_name("archive.lock");
-    let open = private::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let open = private::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(_) => Err(Error::Archiving { path: ledger.into() }),
+        Err(_) => Err(Error::Archiving {
+            path: ledger.into(),
+        }),
     }
 }
 
@@ -108,22 +131,32 @@ fn write(
     let path = archive.path(ledger);
     let draft = ledger.with_file_name("archive.new");
     let disk = |error: std::io::Error| Error::disk(&draft, &error);
-    let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0).map_err(disk)?;
+    let mut out = zstd::Encoder::new(BufWriter::new(private::create(&draft).map_err(disk)?), 0)
+        .map_err(disk)?;
     let mut written = 0;
     let of = archive.rows();
     rows(&mut |entry| {
         writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
         written += 1;
         if written % ROWS == 0 {
-            progress(Step::Written { rows: written.unsigned_abs(), of });
+            progress(Step::Written {
+                rows: written.unsigned_abs(),
+                of,
+            });
         }
         Ok(())
     })?;
-    let file = out.finish().and_then(|out| out.into_inner().map_err(|error| error.into_error())).map_err(disk)?;
+    let file = out
+        .finish()
+        .and_then(|out| out.into_inner().map_err(|error| error.into_error()))
+        .map_err(disk)?;
     progress(Step::Written { rows: of, of });
     file.sync_all().map_err(disk)?;
     fs::rename(&draft, &path).map_err(disk)?;
-    ledger.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()).map_err(disk)?;
+    ledger
+        .parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        .map_err(disk)?;
     // What will be removed is what the file has.
     let mut before = before;
     archive.each_entry(ledger, |entry| match entry.follows(before) {
@@ -131,7 +164,10 @@ fn write(
             before = Some(entry.link());
             Ok(())
         }
-        false => Err(Error::damaged(&path, format!("row {} was changed", entry.head.sequence))),
+        false => Err(Error::damaged(
+            &path,
+            format!("row {} was changed", entry.head.sequence),
+        )),
     })?;
     progress(Step::Durable);
     Ok(archive)
@@ -144,7 +180,10 @@ fn write(
 /// If the ledger cannot be written.
 fn record(connection: &mut Connection, archive: Archive) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute("INSERT INTO archives VALUES (?1, ?2)", params![archive.first, archive.last])?;
+    transaction.execute(
+        "INSERT INTO archives VALUES (?1, ?2)",
+        params![archive.first, archive.last],
+    )?;
     transaction.commit()
 }
 
@@ -158,7 +197,8 @@ fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqli
         let Archive { first, last } = archive;
         let mut rows = 0;
         loop {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let some = "DELETE FROM rows WHERE sequence IN
                         (SELECT sequence FROM rows WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence LIMIT ?3)";
             let removed = transaction.execute(some, params![first, last, ROWS])?;
@@ -167,7 +207,10 @@ fn remove(connection: &mut Connection, progress: &mut dyn FnMut(Step)) -> rusqli
                 break;
             }
             rows += removed as u64;
-            progress(Step::Removed { rows, of: archive.rows() });
+            progress(Step::Removed {
+                rows,
+                of: archive.rows(),
+            });
             thread::sleep(PAUSE);
         }
     }

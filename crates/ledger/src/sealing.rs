@@ -29,7 +29,9 @@ impl Secret {
     ///
     /// What is wrong with the file.
     pub fn load(path: &Path) -> Result<Self, String> {
-        key_file(path).map(Secret).map_err(|why| format!("the key file {} {why}", path.display()))
+        key_file(path)
+            .map(Secret)
+            .map_err(|why| format!("the key file {} {why}", path.display()))
     }
 
     pub fn new(bytes: [u8; 32]) -> Self {
@@ -38,7 +40,10 @@ impl Secret {
 
     /// The key for `purpose`: from it neither the secret nor the key of another purpose can be computed.
     pub fn key(&self, purpose: &str) -> Key {
-        let digest = Sha256::new().chain_update(b"bernstream key 1\n").chain_update(self.0).chain_update(purpose);
+        let digest = Sha256::new()
+            .chain_update(b"bernstream key 1\n")
+            .chain_update(self.0)
+            .chain_update(purpose);
         Key::new(digest.finalize().into())
     }
 }
@@ -71,7 +76,9 @@ pub fn key_file(path: &Path) -> Result<[u8; 32], String> {
 pub fn warning(path: &Path, whose: &str) -> Option<String> {
     let is_open = fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
     let path = path.display();
-    is_open.then(|| format!("every user of this machine can read the key of {whose} in {path}: chmod o= {path}"))
+    is_open.then(|| {
+        format!("every user of this machine can read the key of {whose} in {path}: chmod o= {path}")
+    })
 }
 
 impl Key {
@@ -84,7 +91,16 @@ impl Key {
     pub fn seal(&self, clear: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE];
         SysRng.try_fill_bytes(&mut nonce).ok()?;
-        let sealed = self.0.encrypt(&XNonce::from(nonce), Payload { msg: secret, aad: clear }).ok()?;
+        let sealed = self
+            .0
+            .encrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: secret,
+                    aad: clear,
+                },
+            )
+            .ok()?;
         Some([nonce.as_slice(), &sealed].concat())
     }
 
@@ -92,7 +108,15 @@ impl Key {
     pub fn open(&self, clear: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
-        self.0.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: clear }).ok()
+        self.0
+            .decrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: sealed,
+                    aad: clear,
+                },
+            )
+            .ok()
     }
 }
 
@@ -122,14 +146,23 @@ mod tests {
         assert_eq!(key.open(b"clear", &sealed).unwrap(), b"secret");
         assert!(key.open(b"Clear", &sealed).is_none());
         assert!(secret.key("two").open(b"clear", &sealed).is_none());
-        assert!(Secret::new([2; 32]).key("one").open(b"clear", &sealed).is_none());
+        assert!(
+            Secret::new([2; 32])
+                .key("one")
+                .open(b"clear", &sealed)
+                .is_none()
+        );
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
             assert!(key.open(b"clear", &changed).is_none(), "byte {at}");
             assert!(key.open(b"clear", &sealed[..at]).is_none(), "{at} bytes");
         }
-        assert_ne!(key.seal(b"clear", b"secret").unwrap(), sealed, "no nonce comes twice");
+        assert_ne!(
+            key.seal(b"clear", b"secret").unwrap(),
+            sealed,
+            "no nonce comes twice"
+        );
         assert!(!sealed.windows(6).any(|window| window == b"secret"));
     }
 
@@ -139,9 +172,17 @@ mod tests {
         let path = folder.path().join("key");
         assert!(Secret::load(&path).unwrap_err().contains("cannot be read"));
         fs::write(&path, [7; 33]).unwrap();
-        assert!(Secret::load(&path).unwrap_err().contains("has 33 bytes and needs exactly 32"));
+        assert!(
+            Secret::load(&path)
+                .unwrap_err()
+                .contains("has 33 bytes and needs exactly 32")
+        );
         fs::write(&path, [0; 32]).unwrap();
-        assert!(Secret::load(&path).unwrap_err().contains("which everybody can guess"));
+        assert!(
+            Secret::load(&path)
+                .unwrap_err()
+                .contains("which everybody can guess")
+        );
         fs::write(&path, [7; 32]).unwrap();
         assert_eq!(Secret::load(&path).unwrap().0, [7; 32]);
     }
@@ -150,12 +191,20 @@ mod tests {
     fn a_key_that_everyone_can_read_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        assert_eq!(warning(&path, "absorbers"), None, "whoever needs it says that there is none");
+        assert_eq!(
+            warning(&path, "absorbers"),
+            None,
+            "whoever needs it says that there is none"
+        );
         fs::write(&path, [7; 32]).unwrap();
         for (mode, is_told) in [(0o600, false), (0o440, false), (0o444, true), (0o604, true)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let told = warning(&path, "absorbers");
-            assert_eq!(told.is_some_and(|told| told.contains("read the key of absorbers in")), is_told, "{mode:o}");
+            assert_eq!(
+                told.is_some_and(|told| told.contains("read the key of absorbers in")),
+                is_told,
+                "{mode:o}"
+            );
         }
     }
 }

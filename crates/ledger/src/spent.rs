@@ -11,7 +11,8 @@ use bernstream_synopsis::price::Price;
 
 /// What the blocks that end later than a time have spent. Without `INDEXED BY` `SQLite` prefers the primary key, and reads the
 /// whole table.
-pub(super) const LIVE: &str = "SELECT block_start, block_end, price FROM spent INDEXED BY live WHERE block_end > ?1";
+pub(super) const LIVE: &str =
+    "SELECT block_start, block_end, price FROM spent INDEXED BY live WHERE block_end > ?1";
 
 /// Compares what is stored with what the rows add up to, block by block.
 pub(super) fn same_as_spent(
@@ -23,7 +24,10 @@ pub(super) fn same_as_spent(
     if stored.into_iter().eq(expected) {
         return Ok(());
     }
-    Err(Error::damaged(file, "the table of what was spent is not what the rows add up to"))
+    Err(Error::damaged(
+        file,
+        "the table of what was spent is not what the rows add up to",
+    ))
 }
 
 /// Reads the columns start, end and price.
@@ -53,7 +57,12 @@ pub(super) fn set_spent(
     let set = "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT (block_start, block_end) DO UPDATE SET price = ?3";
     let mut set = transaction.prepare(set)?;
     spent.try_for_each(|(block, price)| {
-        set.execute(params![block.start.micros(), block.end.micros(), price_as_json(price)]).map(drop)
+        set.execute(params![
+            block.start.micros(),
+            block.end.micros(),
+            price_as_json(price)
+        ])
+        .map(drop)
     })
 }
 

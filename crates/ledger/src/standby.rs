@@ -55,7 +55,10 @@ impl Standby {
         let first = began.plus(self.drawing);
         let late = ready.since(first).as_micros();
         let missed = late.div_ceil(self.patience.as_micros().max(1));
-        first.plus(self.patience.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX)))
+        first.plus(
+            self.patience
+                .saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX)),
+        )
     }
 }
 
@@ -99,12 +102,24 @@ impl Wanted {
         slots: impl Iterator<Item = &'s str>,
         next: Timestamp,
     ) -> Option<Configuration> {
-        let ended: Vec<String> = slots.filter(|slot| !self.continued.contains(*slot)).map(str::to_owned).collect();
-        if self.agrees(recorded) && ended.is_empty() && (!self.is_chosen || recorded == self.settings) {
+        let ended: Vec<String> = slots
+            .filter(|slot| !self.continued.contains(*slot))
+            .map(str::to_owned)
+            .collect();
+        if self.agrees(recorded)
+            && ended.is_empty()
+            && (!self.is_chosen || recorded == self.settings)
+        {
             return None;
         }
         let first = self.grid.first_from(next).start;
-        Some(Configuration { settings: self.settings.clone(), first, reach: self.reach, ended, until: None })
+        Some(Configuration {
+            settings: self.settings.clone(),
+            first,
+            reach: self.reach,
+            ended,
+            until: None,
+        })
     }
 }
 
@@ -154,7 +169,8 @@ struct Seen {
 
 impl Turn {
     pub fn new(rule: Standby, wanted: Wanted, instance: Option<Instance>) -> Self {
-        let jitter = Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
+        let jitter =
+            Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
         Turn {
             rule,
             wanted,
@@ -171,25 +187,46 @@ impl Turn {
     }
 
     /// The witness has accepted `head`, or nothing at all.
-    pub fn see(&mut self, head: Option<Head>, is_ours: bool, handed_over: Option<Timestamp>, now: Timestamp) {
+    pub fn see(
+        &mut self,
+        head: Option<Head>,
+        is_ours: bool,
+        handed_over: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         if head.is_some() && self.seen.is_some_and(|seen| Some(seen.head) != head) {
             self.calms_down(is_ours);
         }
         let before = self.answered.replace(now);
         let was_silent = before.is_some_and(|before| now.since(before) > self.rule.patience / 2);
-        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| was_silent && !waiting.is_renewed) {
+        if let Some(waiting) = self
+            .waiting
+            .as_mut()
+            .filter(|waiting| was_silent && !waiting.is_renewed)
+        {
             (waiting.since, waiting.is_renewed) = (now, true);
         }
-        let known = self.seen.filter(|seen| Some(seen.head) == head && seen.since <= now);
+        let known = self
+            .seen
+            .filter(|seen| Some(seen.head) == head && seen.since <= now);
         self.seen = head.map(|head| {
             let since = known.map_or(now, |known| known.since);
-            Seen { head, since, is_ours, handed_over }
+            Seen {
+                head,
+                since,
+                is_ours,
+                handed_over,
+            }
         });
     }
 
     /// A claim was accepted.
     fn calms_down(&mut self, is_ours: bool) {
-        self.calm = if self.began.is_none() { self.calm + 1 } else { 0 };
+        self.calm = if self.began.is_none() {
+            self.calm + 1
+        } else {
+            0
+        };
         let losses = &self.wanted.losses;
         if is_ours {
             losses.store(0, Relaxed);
@@ -202,7 +239,10 @@ impl Turn {
     /// What it drew was not accepted. Whoever acted was too slow once; whoever did not was too hasty.
     pub fn lose(&self) {
         if !self.is_acting() {
-            self.wanted.losses.store((self.wanted.losses.load(Relaxed) + 1).min(MOST_LOSSES), Relaxed);
+            self.wanted.losses.store(
+                (self.wanted.losses.load(Relaxed) + 1).min(MOST_LOSSES),
+                Relaxed,
+            );
         }
     }
 
@@ -220,15 +260,27 @@ impl Turn {
 
     /// Whether it acts: it made the newest accepted claim, and has not handed over. Of a new pipeline whoever comes first does.
     pub fn is_acting(&self) -> bool {
-        self.seen.is_none_or(|seen| seen.is_ours && seen.handed_over.is_none())
+        self.seen
+            .is_none_or(|seen| seen.is_ours && seen.handed_over.is_none())
     }
 
     /// When the worker may draw the window that starts at `start` and is due on the output at `publish_at`, if it follows.
     pub fn draws_from(&self, start: Timestamp, publish_at: Timestamp) -> Timestamp {
         let due = publish_at.minus(self.rule.lead);
-        let Some(Seen { since, handed_over, .. }) = self.seen else { return due };
-        let patience = self.rule.patience.saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
-        let had = self.waiting.filter(|waiting| waiting.start == start).map_or(due, |waiting| waiting.since);
+        let Some(Seen {
+            since, handed_over, ..
+        }) = self.seen
+        else {
+            return due;
+        };
+        let patience = self
+            .rule
+            .patience
+            .saturating_mul(1 << self.wanted.losses.load(Relaxed).min(MOST_LOSSES));
+        let had = self
+            .waiting
+            .filter(|waiting| waiting.start == start)
+            .map_or(due, |waiting| waiting.since);
         let patient = due.max(since).max(had).plus(patience);
         let from = handed_over.map_or(patient, |at| patient.min(due.max(at)));
         from.plus(self.jitter)
@@ -243,14 +295,22 @@ impl Turn {
         first: Option<Timestamp>,
         now: Timestamp,
     ) -> bool {
-        let known = self.waiting.filter(|waiting| waiting.start == start && waiting.since <= now);
-        self.waiting = known.or(Some(Waiting { start, since: now, is_renewed: false }));
+        let known = self
+            .waiting
+            .filter(|waiting| waiting.start == start && waiting.since <= now);
+        self.waiting = known.or(Some(Waiting {
+            start,
+            since: now,
+            is_renewed: false,
+        }));
         // The first row of a new pipeline is accepted before it draws.
         let Some(seen) = self.seen else { return false };
         match (self.is_acting(), seen.head == head) {
             (true, true) => true,
             // All are claimed together, and still promptly.
-            (true, false) => first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing))),
+            (true, false) => {
+                first.is_some_and(|first| self.is_prompt(first, now.plus(self.rule.drawing)))
+            }
             (false, true) => now >= self.draws_from(start, publish_at),
             (false, false) => false,
         }
@@ -264,7 +324,9 @@ impl Turn {
     /// Whether a claim on the rows from one that is due on the output at `first` on can have no rival: nobody else draws yet.
     fn is_prompt(&self, first: Timestamp, now: Timestamp) -> bool {
         let due = first.minus(self.rule.lead);
-        let claimed = self.claimed.filter(|(head, _)| self.seen.is_some_and(|seen| seen.head == *head));
+        let claimed = self
+            .claimed
+            .filter(|(head, _)| self.seen.is_some_and(|seen| seen.head == *head));
         let since = claimed.map_or(due, |(_, at)| due.max(at));
         self.is_acting() && now < since.plus(self.rule.patience / 2)
     }
@@ -276,9 +338,16 @@ impl Turn {
         let Some(first) = first else { return now };
         let began = self.began.filter(|began| *began <= now).unwrap_or(now);
         self.began = Some(began);
-        let ready = self.ready.filter(|(known, ready)| *known == head && *ready <= now).map_or(now, |(_, ready)| ready);
+        let ready = self
+            .ready
+            .filter(|(known, ready)| *known == head && *ready <= now)
+            .map_or(now, |(_, ready)| ready);
         self.ready = Some((head, ready));
-        if self.is_prompt(first, now) { now } else { self.rule.claim_at(began, ready) }
+        if self.is_prompt(first, now) {
+            now
+        } else {
+            self.rule.claim_at(began, ready)
+        }
     }
 
     /// The rows up to `head` are claimed.
@@ -294,7 +363,10 @@ impl Turn {
     /// What is due on the output by then is published now.
     pub fn publishes_until(&self, now: Timestamp) -> Timestamp {
         match self.seen {
-            Some(Seen { handed_over: Some(at), .. }) if at <= now => now,
+            Some(Seen {
+                handed_over: Some(at),
+                ..
+            }) if at <= now => now,
             Some(Seen { is_ours: false, .. }) => now.minus(self.rule.patience + self.jitter),
             _ => now,
         }

@@ -28,7 +28,11 @@ impl Fresh {
     /// [`Error::Randomness`] if the operating system provides no randomness.
     pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
-        Ok(Fresh { state: State::of(slot, &salt, &bytes), salt, bytes })
+        Ok(Fresh {
+            state: State::of(slot, &salt, &bytes),
+            salt,
+            bytes,
+        })
     }
 
     pub fn write(&self, transaction: &Transaction<'_>, sequence: i64) -> rusqlite::Result<()> {
@@ -41,7 +45,9 @@ impl Fresh {
 
 /// Deletes a state that nothing continues.
 pub(super) fn delete_state(transaction: &Transaction<'_>, slot: &str) -> rusqlite::Result<()> {
-    transaction.execute("DELETE FROM states WHERE slot = ?1", [slot]).map(drop)
+    transaction
+        .execute("DELETE FROM states WHERE slot = ?1", [slot])
+        .map(drop)
 }
 
 /// A state as it is stored.
@@ -55,7 +61,12 @@ pub(super) struct StoredState {
 impl StoredState {
     /// Reads the columns `slot, sequence, salt, bytes`.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(StoredState { slot: row.get(0)?, sequence: row.get(1)?, salt: row.get(2)?, bytes: row.get(3)? })
+        Ok(StoredState {
+            slot: row.get(0)?,
+            sequence: row.get(1)?,
+            salt: row.get(2)?,
+            bytes: row.get(3)?,
+        })
     }
 
     fn is(&self, written: u64, digest: Digest) -> bool {
@@ -71,7 +82,10 @@ impl StoredState {
 /// If the ledger cannot be read.
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<StoredState>> {
     let all = "SELECT slot, sequence, salt, bytes FROM states ORDER BY slot";
-    connection.prepare(all)?.query_map([], StoredState::read)?.collect()
+    connection
+        .prepare(all)?
+        .query_map([], StoredState::read)?
+        .collect()
 }
 
 /// Checks that every slot has the state that its newest row wrote, and that there is no other.
@@ -79,7 +93,11 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<StoredState>>
 /// # Errors
 ///
 /// [`Error::Damaged`] if not.
-pub(super) fn check_states(stored: &[StoredState], file: &Path, account: &Account) -> Result<(), Error> {
+pub(super) fn check_states(
+    stored: &[StoredState],
+    file: &Path,
+    account: &Account,
+) -> Result<(), Error> {
     for (slot, (written, digest)) in &account.states {
         let found = stored.iter().find(|state| state.slot == *slot);
         if !found.is_some_and(|state| state.is(*written, *digest)) {
@@ -89,7 +107,10 @@ pub(super) fn check_states(stored: &[StoredState], file: &Path, account: &Accoun
     if stored.len() == account.states.len() {
         return Ok(());
     }
-    Err(Error::damaged(file, "it holds a state of noise that no row wrote"))
+    Err(Error::damaged(
+        file,
+        "it holds a state of noise that no row wrote",
+    ))
 }
 
 /// The newest state of `slot`, verified.
@@ -103,9 +124,13 @@ pub(super) fn read(
     account: &Account,
     slot: &str,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let Some((written, digest)) = account.states.get(slot) else { return Ok(None) };
+    let Some((written, digest)) = account.states.get(slot) else {
+        return Ok(None);
+    };
     let found = "SELECT slot, sequence, salt, bytes FROM states WHERE slot = ?1";
-    let found = connection.query_row(found, [slot], StoredState::read).optional();
+    let found = connection
+        .query_row(found, [slot], StoredState::read)
+        .optional();
     match found.map_err(|error| Error::sqlite(file, error))? {
         Some(state) if state.is(*written, *digest) => Ok(Some(state.bytes)),
         _ => Err(other(file, slot, *written)),
@@ -113,5 +138,8 @@ pub(super) fn read(
 }
 
 fn other(file: &Path, slot: &str, written: u64) -> Error {
-    Error::damaged(file, format!("the state of the noise of {slot} is not the one that row {written} wrote"))
+    Error::damaged(
+        file,
+        format!("the state of the noise of {slot} is not the one that row {written} wrote"),
+    )
 }

@@ -50,8 +50,7 @@ const TABLES: &str = "
 const READERS: Duration = Duration::from_secs(60);
 
 /// Says that the messages of all rows but the first are kept, unless something else was said.
-const KEPT: &str =
-    "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
+const KEPT: &str = "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
 
 /// The table that format 4 lacked. Its one row, if it has one, is the row that the rows go on with after the first, the form and the
 /// digest of the row before that, and the account after it ([`Gap`](super::gap::Gap)). Rows of format 5 may say what the account is.
@@ -84,7 +83,12 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
 /// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
 pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
-    let open = private::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let open = private::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
     // A child process that is being started holds the files of its parent for an instant, and whoever looks at a ledger after a
     // crash holds it until what was half written is rolled back.
@@ -95,7 +99,9 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
             Err(TryLockError::Error(error)) => return Err(Error::disk(&path, &error)),
         }
     }
-    Err(Error::Locked { path: folder.into() })
+    Err(Error::Locked {
+        path: folder.into(),
+    })
 }
 
 /// Opens the existing database `file`.
@@ -104,19 +110,28 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
 ///
 /// If it cannot be opened, or if it was left in another journal mode.
 pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error> {
-    let access = if is_writer { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let access = if is_writer {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    };
     let open = || {
-        let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection =
+            Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(READERS)?;
         connection.pragma_update(None, "synchronous", "EXTRA")?;
         // What is deleted or replaced must not stay in unused pages: states of noise are secret.
         connection.execute_batch("PRAGMA secure_delete = ON")?;
-        let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         Ok((connection, mode))
     };
     match open().map_err(|error| Error::sqlite(file, error))? {
         (connection, mode) if mode == "delete" => Ok(connection),
-        (_, mode) => Err(Error::damaged(file, format!("its journal mode is {mode}, which this program never sets"))),
+        (_, mode) => Err(Error::damaged(
+            file,
+            format!("its journal mode is {mode}, which this program never sets"),
+        )),
     }
 }
 
@@ -133,7 +148,9 @@ pub(super) fn create(
     let file = file_in(folder);
     for leftover in [draft.clone(), folder.join("ledger.sqlite.new-journal")] {
         match fs::remove_file(&leftover) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::disk(&leftover, &error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::disk(&leftover, &error));
+            }
             _ => {}
         }
     }
@@ -161,7 +178,12 @@ pub(super) fn create(
 pub(super) fn stored_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
     let newest = "SELECT sequence, digest FROM rows ORDER BY sequence DESC LIMIT 1";
     connection
-        .query_row(newest, [], |row| Ok(Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 1)? }))
+        .query_row(newest, [], |row| {
+            Ok(Head {
+                sequence: sequence_of(row, 0)?,
+                digest: digest_of(row, 1)?,
+            })
+        })
         .optional()
 }
 
@@ -188,8 +210,14 @@ pub(super) fn format(connection: &Connection, file: &Path) -> Result<i64, Error>
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     match format.map_err(|error| Error::sqlite(file, error))? {
         ..1 => Err(Error::damaged(file, "it has no format")),
-        format @ 1..OLDEST => Err(Error::Older { path: file.into(), format }),
+        format @ 1..OLDEST => Err(Error::Older {
+            path: file.into(),
+            format,
+        }),
         format @ OLDEST..=FORMAT => Ok(format),
-        format => Err(Error::Newer { path: file.into(), format }),
+        format => Err(Error::Newer {
+            path: file.into(),
+            format,
+        }),
     }
 }

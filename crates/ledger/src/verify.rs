@@ -29,13 +29,18 @@ const BLOCKS: usize = 4096;
 /// # Errors
 ///
 /// If the ledger cannot be read, or if anything in it is damaged.
-pub(super) fn all(connection: &Connection, file: &Path, told: &mut dyn FnMut(u64, u64)) -> Result<LedgerState, Error> {
+pub(super) fn all(
+    connection: &Connection,
+    file: &Path,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     replay::check_format(connection, file)?;
     let mut checkpoints = checkpoint::sequences(connection).map_err(sqlite)?;
     let mut walk = Walk::begin(connection, file)?;
-    let newest: Option<i64> =
-        connection.query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0)).map_err(sqlite)?;
+    let newest: Option<i64> = connection
+        .query_row("SELECT max(sequence) FROM rows", [], |row| row.get(0))
+        .map_err(sqlite)?;
     let rest = loop {
         let mut take = |walk: &mut Walk<'_>, entry: &Entry, messages: Option<&[StoredMessage]>| {
             walk.take(entry, messages)?;
@@ -52,11 +57,16 @@ pub(super) fn all(connection: &Connection, file: &Path, told: &mut dyn FnMut(u64
             Page::Archived(archive) => archive.each_entry(file, |entry| {
                 // Rows that were still in the ledger when they were verified may have been archived since.
                 let is_new = entry.sequence().map_err(sqlite)? > walk.last();
-                if is_new { take(&mut walk, &entry, None) } else { Ok(()) }
+                if is_new {
+                    take(&mut walk, &entry, None)
+                } else {
+                    Ok(())
+                }
             })?,
             Page::Rows { rows, pruned } => {
                 for (entry, messages) in rows {
-                    let is_kept = entry.sequence().map_err(sqlite)? > pruned || !messages.is_empty();
+                    let is_kept =
+                        entry.sequence().map_err(sqlite)? > pruned || !messages.is_empty();
                     take(&mut walk, &entry, is_kept.then_some(&messages))?;
                 }
             }
@@ -66,11 +76,21 @@ pub(super) fn all(connection: &Connection, file: &Path, told: &mut dyn FnMut(u64
     let now = checkpoint::sequences(connection).map_err(sqlite)?;
     // The worker has removed the others.
     if let Some(at) = checkpoints.intersection(&now).next() {
-        return Err(Error::damaged(file, format!("row {at}: there is a checkpoint of it, and no such row")));
+        return Err(Error::damaged(
+            file,
+            format!("row {at}: there is a checkpoint of it, and no such row"),
+        ));
     }
     walk.check_outbox(connection, &rest)?;
     let account = &walk.state.account;
-    same_as_spent(file, rest.live, account.live.iter().map(|(block, price)| (*block, price_as_json(*price))))?;
+    same_as_spent(
+        file,
+        rest.live,
+        account
+            .live
+            .iter()
+            .map(|(block, price)| (*block, price_as_json(*price))),
+    )?;
     check_states(&rest.states, file, account)?;
     walk.compare_closed_blocks(connection)?;
     walk.count_closed_blocks(connection)?;
@@ -106,7 +126,14 @@ impl<'a> Walk<'a> {
     fn begin(connection: &Connection, file: &'a Path) -> Result<Self, Error> {
         let state = replay::first(connection, file)?;
         let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
-        Ok(Walk { file, state, first, spent: BTreeMap::new(), compared: 0, unpublished: BTreeSet::new() })
+        Ok(Walk {
+            file,
+            state,
+            first,
+            spent: BTreeMap::new(),
+            compared: 0,
+            unpublished: BTreeSet::new(),
+        })
     }
 
     fn last(&self) -> i64 {
@@ -116,7 +143,11 @@ impl<'a> Walk<'a> {
     /// How many rows there are from the first to number `last`.
     fn count(&self, last: i64) -> u64 {
         // Of those before a gap only the first is there.
-        let gap = self.state.gap.as_ref().and_then(|gap| i64::try_from(gap.sequence).ok());
+        let gap = self
+            .state
+            .gap
+            .as_ref()
+            .and_then(|gap| i64::try_from(gap.sequence).ok());
         let first = gap.map_or(self.first, |gap| gap.saturating_sub(1));
         last.max(first).abs_diff(first).saturating_add(1)
     }
@@ -132,17 +163,27 @@ impl<'a> Walk<'a> {
         self.spent.extend(charged);
         let Some(stored) = stored else { return Ok(()) };
         let messages = match &row {
-            Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) => messages.as_slice(),
+            Row::Window(Closed {
+                outcome: Outcome::Released { messages, .. },
+                ..
+            }) => messages.as_slice(),
             _ => &[],
         };
         if stored.len() > messages.len() {
             return Err(damaged("the outbox holds messages that it did not pay for"));
         }
-        let sequence = entry.sequence().map_err(|error| Error::sqlite(self.file, error))?;
+        let sequence = entry
+            .sequence()
+            .map_err(|error| Error::sqlite(self.file, error))?;
         for (place, message) in (0..).zip(messages) {
-            let found = usize::try_from(place).ok().and_then(|place| stored.get(place));
-            let Some(found) = found.filter(|found| found.place == place && found.is_of(message)) else {
-                return Err(damaged(&format!("its message {place} was changed or is missing")));
+            let found = usize::try_from(place)
+                .ok()
+                .and_then(|place| stored.get(place));
+            let Some(found) = found.filter(|found| found.place == place && found.is_of(message))
+            else {
+                return Err(damaged(&format!(
+                    "its message {place} was changed or is missing"
+                )));
             };
             if !found.is_published {
                 self.unpublished.insert((sequence, place));
@@ -153,16 +194,31 @@ impl<'a> Walk<'a> {
 
     /// Checks that no message is without its row, and that the worker finds every message that is unpublished.
     fn check_outbox(&self, connection: &Connection, rest: &Rest) -> Result<(), Error> {
-        if rest.outbox.is_some_and(|(from, to)| from <= rest.pruned || to > self.last()) {
-            return Err(Error::damaged(self.file, "the outbox holds messages that no row paid for"));
+        if rest
+            .outbox
+            .is_some_and(|(from, to)| from <= rest.pruned || to > self.last())
+        {
+            return Err(Error::damaged(
+                self.file,
+                "the outbox holds messages that no row paid for",
+            ));
         }
         if rest.pruned < self.first || rest.pruned > self.last() {
-            return Err(Error::damaged(self.file, "it says that messages were dropped that were not"));
+            return Err(Error::damaged(
+                self.file,
+                "it says that messages were dropped that were not",
+            ));
         }
         let is_unpublished = |&(sequence, place): &(i64, i64)| {
-            let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
-            let stored = connection.query_row(stored, params![sequence, place], |row| row.get::<_, bool>(0));
-            stored.optional().map_err(|error| Error::sqlite(self.file, error)).map(|stored| stored == Some(true))
+            let stored =
+                "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
+            let stored = connection.query_row(stored, params![sequence, place], |row| {
+                row.get::<_, bool>(0)
+            });
+            stored
+                .optional()
+                .map_err(|error| Error::sqlite(self.file, error))
+                .map(|stored| stored == Some(true))
         };
         let mut is_whole = rest.unpublished.is_subset(&self.unpublished);
         // The others were published since their row was read.
@@ -172,43 +228,76 @@ impl<'a> Walk<'a> {
         if is_whole {
             return Ok(());
         }
-        Err(Error::damaged(self.file, "the index of the unpublished messages is not that of the outbox"))
+        Err(Error::damaged(
+            self.file,
+            "the index of the unpublished messages is not that of the outbox",
+        ))
     }
 
     /// Compares what the closed blocks have spent, and forgets them: no row can change it.
     fn compare_closed_blocks(&mut self, connection: &Connection) -> Result<(), Error> {
         let from = self.state.account.live_from;
-        let closed: BTreeMap<Span, Price> = self.spent.extract_if(.., |block, _| block.end <= from).collect();
+        let closed: BTreeMap<Span, Price> = self
+            .spent
+            .extract_if(.., |block, _| block.end <= from)
+            .collect();
         let stored = pages::at_once(connection, || {
             let stored = "SELECT price FROM spent WHERE block_start = ?1 AND block_end = ?2";
             let mut stored = connection.prepare(stored)?;
             let mut spent = |block: &Span| {
                 let at = [block.start.micros(), block.end.micros()];
-                stored.query_row(at, |row| Ok((*block, row.get(0)?))).optional()
+                stored
+                    .query_row(at, |row| Ok((*block, row.get(0)?)))
+                    .optional()
             };
-            closed.keys().filter_map(|block| spent(block).transpose()).collect::<rusqlite::Result<Vec<_>>>()
+            closed
+                .keys()
+                .filter_map(|block| spent(block).transpose())
+                .collect::<rusqlite::Result<Vec<_>>>()
         });
         self.compared += closed.len();
         let stored = stored.map_err(|error| Error::sqlite(self.file, error))?;
-        same_as_spent(self.file, stored, closed.into_iter().map(|(block, price)| (block, price_as_json(price))))
+        same_as_spent(
+            self.file,
+            stored,
+            closed
+                .into_iter()
+                .map(|(block, price)| (block, price_as_json(price))),
+        )
     }
 
     /// Checks that there is no closed block that no row has charged.
     fn count_closed_blocks(&self, connection: &Connection) -> Result<(), Error> {
         let count = "SELECT count(*) FROM spent WHERE block_end <= ?1";
-        let count = connection.query_row(count, [self.state.account.live_from.micros()], |row| row.get::<_, i64>(0));
-        if usize::try_from(count.map_err(|error| Error::sqlite(self.file, error))?) == Ok(self.compared) {
+        let count = connection.query_row(count, [self.state.account.live_from.micros()], |row| {
+            row.get::<_, i64>(0)
+        });
+        if usize::try_from(count.map_err(|error| Error::sqlite(self.file, error))?)
+            == Ok(self.compared)
+        {
             return Ok(());
         }
-        Err(Error::damaged(self.file, "it says of blocks that they have spent something, and no row says so"))
+        Err(Error::damaged(
+            self.file,
+            "it says of blocks that they have spent something, and no row says so",
+        ))
     }
 }
 
-fn check_checkpoint(connection: &Connection, file: &Path, state: &LedgerState) -> Result<(), Error> {
-    let contradicts = state.checkpoint(&state.account, state.head).contradicts(connection);
+fn check_checkpoint(
+    connection: &Connection,
+    file: &Path,
+    state: &LedgerState,
+) -> Result<(), Error> {
+    let contradicts = state
+        .checkpoint(&state.account, state.head)
+        .contradicts(connection);
     if !contradicts.map_err(|error| Error::sqlite(file, error))? {
         return Ok(());
     }
     let at = state.head.sequence;
-    Err(Error::damaged(file, format!("row {at}: its checkpoint is not what the rows add up to")))
+    Err(Error::damaged(
+        file,
+        format!("row {at}: its checkpoint is not what the rows add up to"),
+    ))
 }

@@ -58,7 +58,8 @@ impl Record {
         if let Some(claim) = Claim::decode(text) {
             return Record::Claim(claim);
         }
-        let fields: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(text).ok();
+        let fields: Option<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_slice(text).ok();
         match fields.is_some_and(|fields| FIELDS.iter().all(|field| fields.contains_key(*field))) {
             true => Record::OfAnotherVersion,
             false => Record::Stray,
@@ -80,7 +81,9 @@ pub struct Strays {
 pub fn fold(current: Option<Claim>, next: Claim) -> Option<Claim> {
     let is_accepted = match current {
         None => next.previous.is_none(),
-        Some(current) => next.previous == Some(current.head) && next.head.sequence > current.head.sequence,
+        Some(current) => {
+            next.previous == Some(current.head) && next.head.sequence > current.head.sequence
+        }
     };
     if is_accepted { Some(next) } else { current }
 }
@@ -135,7 +138,9 @@ pub enum Error {
     OfAnotherVersion { name: String },
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
-    #[error("the witness {name} is missing; it is never created anew for an existing ledger: restore it")]
+    #[error(
+        "the witness {name} is missing; it is never created anew for an existing ledger: restore it"
+    )]
     Missing { name: String },
     #[error(
         "the witness {name} has been changed: {what}; it must never be compacted, expired, edited or replaced. If it cannot be \
@@ -154,7 +159,13 @@ pub enum Error {
     #[error(
         "the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record, nor take another one for it: {remedy}"
     )]
-    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
+    Setting {
+        name: String,
+        setting: Box<str>,
+        found: Box<str>,
+        needed: Box<str>,
+        remedy: Box<str>,
+    },
 }
 
 impl Error {
@@ -169,7 +180,10 @@ impl Error {
 
     /// Whether it, or the budget topic, is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Missing { .. } | Error::Budget(BudgetError::Missing { .. }))
+        matches!(
+            self,
+            Error::Missing { .. } | Error::Budget(BudgetError::Missing { .. })
+        )
     }
 
     /// Whether no ledger can go on with this witness, unless it is restored.
@@ -184,7 +198,10 @@ mod tests {
     use crate::chain::Digest;
 
     fn head(sequence: u64) -> Head {
-        Head { sequence, digest: Digest::of(&sequence.to_be_bytes()) }
+        Head {
+            sequence,
+            digest: Digest::of(&sequence.to_be_bytes()),
+        }
     }
 
     fn claim(previous: Option<u64>, sequence: u64) -> Claim {
@@ -197,7 +214,11 @@ mod tests {
     }
 
     fn newest(claims: &[Claim]) -> Option<u64> {
-        claims.iter().copied().fold(None, fold).map(|claim| claim.head.sequence)
+        claims
+            .iter()
+            .copied()
+            .fold(None, fold)
+            .map(|claim| claim.head.sequence)
     }
 
     #[test]
@@ -209,19 +230,34 @@ mod tests {
 
     #[test]
     fn each_later_claim_names_the_head_and_has_a_higher_sequence() {
-        assert_eq!(newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(3), 4)]), Some(4));
-        assert_eq!(newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(0), 4)]), Some(3));
+        assert_eq!(
+            newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(3), 4)]),
+            Some(4)
+        );
+        assert_eq!(
+            newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(0), 4)]),
+            Some(3)
+        );
         assert_eq!(newest(&[claim(None, 0), claim(None, 3)]), Some(0));
         assert_eq!(newest(&[claim(None, 5), claim(Some(5), 5)]), Some(5));
         assert_eq!(newest(&[claim(None, 5), claim(Some(5), 4)]), Some(5));
-        let other = Claim { previous: Some(Head { sequence: 0, digest: Digest::of(b"other") }), ..claim(None, 3) };
+        let other = Claim {
+            previous: Some(Head {
+                sequence: 0,
+                digest: Digest::of(b"other"),
+            }),
+            ..claim(None, 3)
+        };
         assert_eq!(newest(&[claim(None, 0), other]), Some(0));
     }
 
     #[test]
     fn a_void_claim_stays_void() {
         // It names a head that comes later than it does.
-        assert_eq!(newest(&[claim(None, 0), claim(Some(3), 4), claim(Some(0), 3)]), Some(3));
+        assert_eq!(
+            newest(&[claim(None, 0), claim(Some(3), 4), claim(Some(0), 3)]),
+            Some(3)
+        );
     }
 
     #[test]
@@ -233,13 +269,36 @@ mod tests {
             with(r#""digest""#, r#""hash""#),
             with(r#""last_block_end":"#, r#""last_block_end":[1],"x":"#),
         ] {
-            assert_eq!(Record::decode(&newer), Record::OfAnotherVersion, "{}", String::from_utf8_lossy(&newer));
+            assert_eq!(
+                Record::decode(&newer),
+                Record::OfAnotherVersion,
+                "{}",
+                String::from_utf8_lossy(&newer)
+            );
         }
         let half = &whole.as_bytes()[..whole.len() / 2];
-        for stray in [b"".as_slice(), b"\x00", b"\xff\xfe", b"no claim", b"{}", b"null", b"[]", b"{\"head\":1}", half] {
-            assert_eq!(Record::decode(stray), Record::Stray, "{}", String::from_utf8_lossy(stray));
+        for stray in [
+            b"".as_slice(),
+            b"\x00",
+            b"\xff\xfe",
+            b"no claim",
+            b"{}",
+            b"null",
+            b"[]",
+            b"{\"head\":1}",
+            half,
+        ] {
+            assert_eq!(
+                Record::decode(stray),
+                Record::Stray,
+                "{}",
+                String::from_utf8_lossy(stray)
+            );
         }
-        assert_eq!(Record::decode(whole.as_bytes()), Record::Claim(claim(Some(3), 4)));
+        assert_eq!(
+            Record::decode(whole.as_bytes()),
+            Record::Claim(claim(Some(3), 4))
+        );
     }
 
     #[test]
@@ -251,10 +310,23 @@ mod tests {
         // An earlier version did not name the maker.
         assert!(!claim(None, 0).encode().contains("maker"));
         let maker = Instance::try_from("00000000000000ff".to_owned()).ok();
-        let named = Claim { maker, ..claim(Some(0), 1) };
-        assert!(named.encode().contains(r#""maker":"00000000000000ff""#), "{}", named.encode());
+        let named = Claim {
+            maker,
+            ..claim(Some(0), 1)
+        };
+        assert!(
+            named.encode().contains(r#""maker":"00000000000000ff""#),
+            "{}",
+            named.encode()
+        );
         assert_eq!(Claim::decode(named.encode().as_bytes()), Some(named));
-        for wrong in ["", "ff", "00000000000000FF", "+0000000000000ff", "000000000000000000ff"] {
+        for wrong in [
+            "",
+            "ff",
+            "00000000000000FF",
+            "+0000000000000ff",
+            "000000000000000000ff",
+        ] {
             assert!(Instance::try_from(wrong.to_owned()).is_err(), "{wrong}");
         }
     }

@@ -35,12 +35,18 @@ impl Mechanism {
         values: usize,
         price: Price,
     ) -> Result<Self, Error> {
-        Ok(Mechanism { distribution, scale: noise::scale(distribution, change, values, price)? })
+        Ok(Mechanism {
+            distribution,
+            scale: noise::scale(distribution, change, values, price)?,
+        })
     }
 
     /// Noise of a given scale, whatever it costs.
     pub fn with_scale(distribution: NoiseDistribution, scale: Scale) -> Self {
-        Mechanism { distribution, scale }
+        Mechanism {
+            distribution,
+            scale,
+        }
     }
 
     /// Discrete Laplace noise for a change in the 1-norm and a price of pure differential privacy.
@@ -49,7 +55,12 @@ impl Mechanism {
     ///
     /// As [`Mechanism::calibrated`].
     pub fn laplace(change: Sensitivity, price: Epsilon) -> Result<Self, Error> {
-        Mechanism::calibrated(NoiseDistribution::DiscreteLaplace, change, 1, Price::Pure(price))
+        Mechanism::calibrated(
+            NoiseDistribution::DiscreteLaplace,
+            change,
+            1,
+            Price::Pure(price),
+        )
     }
 
     /// The Laplace noise of `[AR17]` for a guarantee with a delta: for neighbours of whose `values` values none differs by more
@@ -58,9 +69,17 @@ impl Mechanism {
     /// # Errors
     ///
     /// As [`Mechanism::calibrated`].
-    pub fn advanced_laplace(sup: u64, values: usize, price: Epsilon, delta: Delta) -> Result<Self, Error> {
+    pub fn advanced_laplace(
+        sup: u64,
+        values: usize,
+        price: Epsilon,
+        delta: Delta,
+    ) -> Result<Self, Error> {
         let scale = laplace::advanced_scale(sup, values, price, delta)?;
-        Ok(Mechanism { distribution: NoiseDistribution::DiscreteLaplace, scale })
+        Ok(Mechanism {
+            distribution: NoiseDistribution::DiscreteLaplace,
+            scale,
+        })
     }
 
     pub fn distribution(&self) -> NoiseDistribution {

@@ -57,8 +57,11 @@ pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
 /// The largest epsilon such that the ball noise that is made for it ([`Scale::for_price`]) costs at most `rho`, by its own constant
 /// ([`rho_of_ball`]) or that of any mechanism of pure differential privacy. `values` are those of one key, as there.
 pub fn epsilon_of_ball(change: Sensitivity, values: usize, rho: Rho) -> Epsilon {
-    let costs = |epsilon| Scale::for_price(change, epsilon).map(|scale| rho_of_ball(change, values, scale));
-    most_paid(Price::Concentrated(rho).pure(), |epsilon| costs(epsilon).is_ok_and(|cost| cost <= rho))
+    let costs =
+        |epsilon| Scale::for_price(change, epsilon).map(|scale| rho_of_ball(change, values, scale));
+    most_paid(Price::Concentrated(rho).pure(), |epsilon| {
+        costs(epsilon).is_ok_and(|cost| cost <= rho)
+    })
 }
 
 const TRILLION: u128 = 1_000_000_000_000;
@@ -77,8 +80,8 @@ fn exp_of_minus(change: u128, scale: u128) -> u128 {
     // Beyond it the power is below one unit.
     let x = x.min(ONE >> 4);
     let square = x * x / ONE;
-    let root =
-        ONE - x + (x * x).div_ceil(2 * ONE) - square * x / (6 * ONE) + ((square + 1) * (square + 1)).div_ceil(24 * ONE);
+    let root = ONE - x + (x * x).div_ceil(2 * ONE) - square * x / (6 * ONE)
+        + ((square + 1) * (square + 1)).div_ceil(24 * ONE);
     (0..HALVINGS).fold(root, |y, _| (y * y).div_ceil(ONE))
 }
 
@@ -99,18 +102,36 @@ mod tests {
             .map(|z| order * log_mass(z) + (1.0 - order) * log_mass(z - change))
             .collect();
         let largest = terms.iter().copied().fold(f64::MIN, f64::max);
-        let log_sum = largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln();
+        let log_sum = largest
+            + terms
+                .iter()
+                .map(|term| (term - largest).exp())
+                .sum::<f64>()
+                .ln();
         log_sum / (order - 1.0) / order
     }
 
     #[test]
     fn no_order_loses_more_and_the_lowest_lose_all_of_it() {
-        for (change, scale) in
-            [(1, 16), (2, 16), (5, 16), (16, 16), (63, 16), (128, 16), (33, 32), (7, 160), (160, 160)]
-        {
+        for (change, scale) in [
+            (1, 16),
+            (2, 16),
+            (5, 16),
+            (16, 16),
+            (63, 16),
+            (128, 16),
+            (33, 32),
+            (7, 160),
+            (160, 160),
+        ] {
             let cost = rho(change, scale);
-            let worst = (0..60).map(|i| divergence(change, scale, 1.0 + 1e-3 * 1.27_f64.powi(i))).fold(0.0, f64::max);
-            println!("{change} / {scale}: {worst} of {cost}, {:.1e} below", 1.0 - worst / cost);
+            let worst = (0..60)
+                .map(|i| divergence(change, scale, 1.0 + 1e-3 * 1.27_f64.powi(i)))
+                .fold(0.0, f64::max);
+            println!(
+                "{change} / {scale}: {worst} of {cost}, {:.1e} below",
+                1.0 - worst / cost
+            );
             assert!(worst <= cost, "{change} {scale}: {worst} {cost}");
             // Tight: also the term for whole numbers is needed where the scale is small. 1 % less is found out.
             assert!(worst > 0.99 * cost, "{change} {scale}: {worst} {cost}");
@@ -135,7 +156,10 @@ mod tests {
             let scale = 1_u64 << 40;
             let found = rho((t * scale as f64).ceil() as u64, scale);
             // The part of the sampler and six units.
-            assert!((exact..exact * (1.0 + 2e-9) + 6e-12).contains(&found), "{t}: {found} {exact}");
+            assert!(
+                (exact..exact * (1.0 + 2e-9) + 6e-12).contains(&found),
+                "{t}: {found} {exact}"
+            );
             assert!(found < t * (t / 2.0).tanh() || t > 30.0, "{t}: {found}");
         }
         assert_eq!(rho(u64::MAX, 16), Rho::from_trillionths(u64::MAX).to_f64());
@@ -174,49 +198,84 @@ mod tests {
         for d in [2, 3, 5, 20] {
             for t in [0.05_f64, 0.5, 2.0, 8.0] {
                 let cost = ball((t * 65536.0).ceil() as u64, d as usize, 65536);
-                let at = [1.001, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0].map(|order| divergence_of_ball(t, d, order));
+                let at = [1.001, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0]
+                    .map(|order| divergence_of_ball(t, d, order));
                 let worst = at.into_iter().fold(0.0, f64::max);
-                println!("d = {d}, t = {t}: {worst:.6} of {cost:.6}; {:.4}; {at:.6?}", worst / cost);
+                println!(
+                    "d = {d}, t = {t}: {worst:.6} of {cost:.6}; {:.4}; {at:.6?}",
+                    worst / cost
+                );
                 assert!(worst <= cost * (1.0 + 1e-6), "{d} {t}: {worst} {cost}");
                 // The lowest order loses most of all, as a part of what it may.
                 assert!(at[0] >= worst * (1.0 - 1e-3), "{d} {t}: {at:?}");
                 // A tenth less is found out where moves are small beside the ball.
-                assert!(t / f64::from(d) > 0.3 || worst > 0.9 * cost, "{d} {t}: {worst} {cost}");
+                assert!(
+                    t / f64::from(d) > 0.3 || worst > 0.9 * cost,
+                    "{d} {t}: {worst} {cost}"
+                );
             }
         }
     }
 
     #[test]
     fn a_ball_costs_as_many_times_less_as_it_has_values() {
-        for (t, d, expected) in [(1.0, 40, 0.0125), (0.5, 1, 0.125), (2.0, 4, 0.5), (4.0, 4, 2.0), (9.0, 4, 7.0)] {
+        for (t, d, expected) in [
+            (1.0, 40, 0.0125),
+            (0.5, 1, 0.125),
+            (2.0, 4, 0.5),
+            (4.0, 4, 2.0),
+            (9.0, 4, 7.0),
+        ] {
             let found = ball((t * 65536.0) as u64, d, 65536);
-            assert!((expected..expected * (1.0 + 2e-9) + 3e-12).contains(&found), "{t} {d}: {found}");
+            assert!(
+                (expected..expected * (1.0 + 2e-9) + 3e-12).contains(&found),
+                "{t} {d}: {found}"
+            );
         }
-        assert_eq!(ball(u64::MAX, 1 << 20, 16), Rho::from_trillionths(u64::MAX).to_f64());
+        assert_eq!(
+            ball(u64::MAX, 1 << 20, 16),
+            Rho::from_trillionths(u64::MAX).to_f64()
+        );
         assert!(ball(1, 0, 16) > 0.0);
     }
 
     #[test]
     fn a_ball_for_a_rho_costs_no_more_and_a_little_more_epsilon_would() {
-        for (text, values) in [("0.0001", 3), ("0.01", 40), ("0.5", 1), ("0.5", 2), ("3", 5), ("40", 7)] {
+        for (text, values) in [
+            ("0.0001", 3),
+            ("0.01", 40),
+            ("0.5", 1),
+            ("0.5", 2),
+            ("3", 5),
+            ("40", 7),
+        ] {
             let rho: Rho = text.parse().unwrap();
             let change = Sensitivity(1 << 32);
             let epsilon = epsilon_of_ball(change, values, rho);
-            let cost = |epsilon| rho_of_ball(change, values, Scale::for_price(change, epsilon).unwrap());
+            let cost =
+                |epsilon| rho_of_ball(change, values, Scale::for_price(change, epsilon).unwrap());
             let of_any = Price::Concentrated(rho).pure();
             if values == 1 {
                 // Its own constant is no less there than that of any mechanism.
                 assert_eq!(epsilon, of_any);
                 continue;
             }
-            let more = Epsilon::from_trillionths(epsilon.trillionths() + epsilon.trillionths() / 100_000);
+            let more =
+                Epsilon::from_trillionths(epsilon.trillionths() + epsilon.trillionths() / 100_000);
             assert!(cost(epsilon) <= rho && cost(more) > rho, "{text} {values}");
             let known = (2.0 * values as f64 * rho.to_f64()).sqrt();
-            let known = if known <= values as f64 { known } else { rho.to_f64() + values as f64 / 2.0 };
+            let known = if known <= values as f64 {
+                known
+            } else {
+                rho.to_f64() + values as f64 / 2.0
+            };
             let found = epsilon.to_f64() / known;
             println!("rho {text}, {values} values: epsilon {epsilon}, of any mechanism {of_any}");
             // Scales are rounded up, so that a little more epsilon makes the same noise.
-            assert!((0.999_99..1.000_01).contains(&found) && epsilon > of_any, "{text} {values}: {found}");
+            assert!(
+                (0.999_99..1.000_01).contains(&found) && epsilon > of_any,
+                "{text} {values}: {found}"
+            );
         }
     }
 
@@ -228,11 +287,18 @@ mod tests {
             let rho: Rho = text.parse().unwrap();
             for change in [1_000, 1 << 20, 1 << 32] {
                 let scale = scale_for_rho(Sensitivity(change), rho).unwrap();
-                assert!(rho_of_laplace(Sensitivity(change), scale) <= rho, "{text} {change}");
+                assert!(
+                    rho_of_laplace(Sensitivity(change), scale) <= rho,
+                    "{text} {change}"
+                );
                 if let Some(smaller) = Scale::new(scale.units() - 16) {
-                    assert!(rho_of_laplace(Sensitivity(change), smaller) > rho, "{text} {change}");
+                    assert!(
+                        rho_of_laplace(Sensitivity(change), smaller) > rho,
+                        "{text} {change}"
+                    );
                 }
-                let of_any = Scale::for_price(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap();
+                let of_any =
+                    Scale::for_price(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap();
                 assert!(scale <= of_any, "{text} {change}: {scale:?} {of_any:?}");
             }
         }

@@ -31,7 +31,9 @@ pub enum Error {
          such as 2^24 units per change"
     )]
     NoSlack { change: u64, error: f64 },
-    #[error("a point has {axes} coordinates, each from 0 to 1, and the function has one value there")]
+    #[error(
+        "a point has {axes} coordinates, each from 0 to 1, and the function has one value there"
+    )]
     Point { axes: usize },
     #[error(transparent)]
     Kernel(#[from] ShapeError),

@@ -49,7 +49,12 @@ impl Exact {
     /// Each value moved into `[low, high]`.
     #[must_use]
     pub fn clamped(self, low: i128, high: i128) -> Self {
-        Exact(self.0.into_iter().map(|value| value.clamp(low, high)).collect())
+        Exact(
+            self.0
+                .into_iter()
+                .map(|value| value.clamp(low, high))
+                .collect(),
+        )
     }
 
     /// The distance in the sup norm: for records that are drawn from a public prior. Of real records it is as secret as they are.
@@ -63,7 +68,10 @@ impl Exact {
     }
 
     fn changes<'a>(&'a self, other: &'a Exact) -> impl Iterator<Item = u128> + 'a {
-        self.0.iter().zip(&other.0).map(|(one, other)| one.abs_diff(*other))
+        self.0
+            .iter()
+            .zip(&other.0)
+            .map(|(one, other)| one.abs_diff(*other))
     }
 
     pub(super) fn reveal(&self) -> &[i128] {

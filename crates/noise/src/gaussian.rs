@@ -13,7 +13,9 @@ use bernstream_synopsis::price::Price;
 pub(super) fn scale(change: Sensitivity, values: usize, price: Price) -> Result<Scale, Error> {
     match price {
         Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
-        Price::Approximate { epsilon, delta } => scale_for_epsilon_delta(change.0, values, epsilon, delta),
+        Price::Approximate { epsilon, delta } => {
+            scale_for_epsilon_delta(change.0, values, epsilon, delta)
+        }
         Price::Concentrated(rho) => scale_for_rho(change.0, rho),
     }
 }
@@ -30,14 +32,19 @@ pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, Error> {
         return Err(Error::NoSensitivity);
     }
     let price = rho.trillionths();
-    let noise_alone = price.checked_sub(price.div_ceil(1 << 30) + 1).filter(|rest| *rest > 0).ok_or(Error::NoPrice)?;
+    let noise_alone = price
+        .checked_sub(price.div_ceil(1 << 30) + 1)
+        .filter(|rest| *rest > 0)
+        .ok_or(Error::NoPrice)?;
     // (16 b)^2 is at least D2^2 / 2 rho.
     let square = BigUint::from(euclidean).pow(2) * 1_000_000_000_000_u64;
     let least = (square - 1_u32) / (BigUint::from(512_u32) * noise_alone);
     // The smallest b whose square is above a whole number.
     let sixteenths = least.sqrt() + 1_u32;
     let units = u64::try_from(sixteenths * 16_u32).ok();
-    units.and_then(Scale::new).ok_or(Error::TooMuchNoiseForRho { rho })
+    units
+        .and_then(Scale::new)
+        .ok_or(Error::TooMuchNoiseForRho { rho })
 }
 
 /// The smallest `sigma` whose noise on `values` values is (`price`, `delta`)-differentially private, for neighbours at
@@ -65,7 +72,8 @@ pub(super) fn scale_for_epsilon_delta(
     if delta == Delta::ZERO || delta >= of_one {
         return Err(Error::NoPromise { delta });
     }
-    let is_enough = |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
+    let is_enough =
+        |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
     if !is_enough(enough) {
@@ -83,7 +91,10 @@ pub(super) fn scale_for_epsilon_delta(
 }
 
 /// No less than the delta that noise of this `sigma` needs at `price`.
-#[expect(clippy::cast_precision_loss, reason = "far below the margin of the curve")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "far below the margin of the curve"
+)]
 fn needed_delta(euclidean: u64, values: usize, price: Epsilon, sigma: u64) -> f64 {
     // A promise for less than the price is one for the price. Beyond 24 the slack for whole numbers would outgrow the rest.
     let epsilon = (price.trillionths() as f64 / 1e12).min(24.0) - 1e-15;
@@ -166,7 +177,13 @@ mod tests {
     ];
 
     fn sigma(price: &str, delta: &str) -> f64 {
-        let found = scale_for_epsilon_delta(DISTANCE, 100, price.parse().unwrap(), delta.parse().unwrap()).unwrap();
+        let found = scale_for_epsilon_delta(
+            DISTANCE,
+            100,
+            price.parse().unwrap(),
+            delta.parse().unwrap(),
+        )
+        .unwrap();
         found.units() as f64 / DISTANCE as f64
     }
 
@@ -174,8 +191,14 @@ mod tests {
     fn the_analytic_calibration_is_that_of_the_paper_and_never_below_it() {
         for (price, delta, least) in REFERENCE {
             let found = sigma(price, delta);
-            println!("({price}, {delta}): {:.1e} above {least}", found / least - 1.0);
-            assert!((1.0..1.0 + 1e-6).contains(&(found / least)), "({price}, {delta}): {found} {least}");
+            println!(
+                "({price}, {delta}): {:.1e} above {least}",
+                found / least - 1.0
+            );
+            assert!(
+                (1.0..1.0 + 1e-6).contains(&(found / least)),
+                "({price}, {delta}): {found} {least}"
+            );
         }
     }
 
@@ -185,7 +208,10 @@ mod tests {
     fn the_analytic_calibration_lies_where_it_must() {
         for (price, delta) in [(0.01, 1e-6), (0.1, 1e-9), (1.0, 1e-12)] {
             let found = sigma(&price.to_string(), &format!("{delta:.15}"));
-            assert!(found < (2.0 * (1.25_f64 / delta).ln()).sqrt() / price, "{price} {delta}: {found}");
+            assert!(
+                found < (2.0 * (1.25_f64 / delta).ln()).sqrt() / price,
+                "{price} {delta}: {found}"
+            );
         }
         assert!(sigma("24", "0.001") > 0.95 * sigma("30", "0.001"));
         assert_eq!(sigma("25", "0.001"), sigma("30", "0.001"));
@@ -201,11 +227,15 @@ mod tests {
                     continue;
                 };
                 let costs_at_most = |sigma: u64, rho: u64| {
-                    BigUint::from(distance).pow(2) * 10_u64.pow(12) <= BigUint::from(sigma).pow(2) * 2_u32 * rho
+                    BigUint::from(distance).pow(2) * 10_u64.pow(12)
+                        <= BigUint::from(sigma).pow(2) * 2_u32 * rho
                 };
                 let sigma = found.units();
                 let price = rho.trillionths();
-                assert!(costs_at_most(sigma, price - price / (1 << 30) - 1), "{rho} {distance}");
+                assert!(
+                    costs_at_most(sigma, price - price / (1 << 30) - 1),
+                    "{rho} {distance}"
+                );
                 assert!(
                     sigma == 16 || !costs_at_most(sigma - 16, price - price.div_ceil(1 << 30) - 1),
                     "{rho} {distance}"
@@ -221,15 +251,30 @@ mod tests {
         for (found, words) in [
             (scale_for_rho(0, "1".parse().unwrap()), "sensitivity of 0"),
             (scale_for_rho(1, Rho::ZERO), "price of 0"),
-            (scale_for_rho(u64::MAX, "0.1".parse().unwrap()), "rho of 0.1 is so low"),
-            (scale_for_epsilon_delta(0, 1, price("1"), delta("0.1")), "sensitivity of 0"),
-            (scale_for_epsilon_delta(1, 1, price("0"), delta("0.1")), "price of 0"),
+            (
+                scale_for_rho(u64::MAX, "0.1".parse().unwrap()),
+                "rho of 0.1 is so low",
+            ),
+            (
+                scale_for_epsilon_delta(0, 1, price("1"), delta("0.1")),
+                "sensitivity of 0",
+            ),
+            (
+                scale_for_epsilon_delta(1, 1, price("0"), delta("0.1")),
+                "price of 0",
+            ),
             (
                 scale_for_epsilon_delta(1, 1, price("1"), delta("0")),
                 "delta above 0 and below 1, such as 0.000001, not 0",
             ),
-            (scale_for_epsilon_delta(1, 1, price("1"), delta("1")), "not 1"),
-            (scale_for_epsilon_delta(u64::MAX, 1, price("0.1"), delta("0.1")), "price of 0.1 is so low"),
+            (
+                scale_for_epsilon_delta(1, 1, price("1"), delta("1")),
+                "not 1",
+            ),
+            (
+                scale_for_epsilon_delta(u64::MAX, 1, price("0.1"), delta("0.1")),
+                "price of 0.1 is so low",
+            ),
         ] {
             let message = found.unwrap_err().to_string();
             assert!(message.contains(words), "{message}");

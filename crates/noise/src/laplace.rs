@@ -11,7 +11,9 @@ use bernstream_synopsis::price::Price;
 pub(super) fn scale(change: Sensitivity, _: usize, price: Price) -> Result<Scale, Error> {
     match price {
         Price::Concentrated(rho) => scale_for_rho(change, rho),
-        Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => Scale::for_price(change, price.pure()),
+        Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => {
+            Scale::for_price(change, price.pure())
+        }
     }
 }
 
@@ -22,7 +24,9 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
         return Err(Error::NoSensitivity);
     }
     let scale = |sixteenths: u64| Scale::new(16 * sixteenths);
-    let is_paid = |sixteenths| scale(sixteenths).is_some_and(|s| concentrated::rho_of_laplace(change, s) <= rho);
+    let is_paid = |sixteenths| {
+        scale(sixteenths).is_some_and(|s| concentrated::rho_of_laplace(change, s) <= rho)
+    };
     let mut too_few = 0;
     let mut enough = Scale::LARGEST / 16;
     if !is_paid(enough) {
@@ -30,7 +34,11 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
     }
     while enough - too_few > 1 {
         let between = too_few.midpoint(enough);
-        (too_few, enough) = if is_paid(between) { (too_few, between) } else { (between, enough) };
+        (too_few, enough) = if is_paid(between) {
+            (too_few, between)
+        } else {
+            (between, enough)
+        };
     }
     scale(enough).ok_or(Error::TooMuchNoiseForRho { rho })
 }
@@ -43,10 +51,19 @@ pub(super) fn scale_for_rho(change: Sensitivity, rho: Rho) -> Result<Scale, Erro
 /// `e0 = price / (2 sqrt(2 N ln(1/delta)))` each. Departure from the paper, which leaves it out: that holds while
 /// `N e0 (exp(e0) - 1) <= price / 2`, and elsewhere the pure scale is taken. It is the smaller one up to
 /// `N = 8 ln(1/delta)` too. Gaussian noise is three to four times smaller at the same guarantee.
-pub(super) fn advanced_scale(sup: u64, values: usize, price: Epsilon, delta: Delta) -> Result<Scale, Error> {
-    let all = sup.checked_mul(values as u64).ok_or(Error::TooMuchNoise { price });
+pub(super) fn advanced_scale(
+    sup: u64,
+    values: usize,
+    price: Epsilon,
+    delta: Delta,
+) -> Result<Scale, Error> {
+    let all = sup
+        .checked_mul(values as u64)
+        .ok_or(Error::TooMuchNoise { price });
     let pure = all.and_then(|all| Scale::for_price(Sensitivity(all), price));
-    match price_of_a_value(values, price, delta).map(|part| Scale::for_price(Sensitivity(sup), part)) {
+    match price_of_a_value(values, price, delta)
+        .map(|part| Scale::for_price(Sensitivity(sup), part))
+    {
         Some(Ok(advanced)) if pure.as_ref().map_or(true, |pure| advanced < *pure) => Ok(advanced),
         _ => pure,
     }
@@ -80,18 +97,24 @@ mod tests {
     const SUP: u64 = 1 << 32;
 
     fn scale(values: usize, price: &str, delta: &str) -> f64 {
-        let scale = advanced_scale(SUP, values, price.parse().unwrap(), delta.parse().unwrap()).unwrap();
+        let scale =
+            advanced_scale(SUP, values, price.parse().unwrap(), delta.parse().unwrap()).unwrap();
         scale.units() as f64 / SUP as f64
     }
 
     #[test]
     fn many_values_get_the_scale_of_the_theorem() {
-        for (values, price, delta, per_point) in
-            [(121, "1", "0.000001", 163.5), (121, "4", "0.000001", 40.9), (1024, "1", "0.000000001", 582.7)]
-        {
+        for (values, price, delta, per_point) in [
+            (121, "1", "0.000001", 163.5),
+            (121, "4", "0.000001", 40.9),
+            (1024, "1", "0.000000001", 582.7),
+        ] {
             // Published as standard deviations.
             let found = scale(values, price, delta) * 2.0_f64.sqrt();
-            assert!((found / per_point - 1.0).abs() < 1e-3, "{values} {price} {delta}: {found}");
+            assert!(
+                (found / per_point - 1.0).abs() < 1e-3,
+                "{values} {price} {delta}: {found}"
+            );
         }
     }
 
@@ -101,7 +124,10 @@ mod tests {
         assert!((scale(110, "0.5", "0.000001") / 220.0 - 1.0).abs() < 1e-9);
         assert!(scale(112, "0.5", "0.000001") < 0.999 * 224.0);
         for delta in ["0", "1"] {
-            assert!((scale(500, "0.5", delta) / 1000.0 - 1.0).abs() < 1e-9, "delta {delta}");
+            assert!(
+                (scale(500, "0.5", delta) / 1000.0 - 1.0).abs() < 1e-9,
+                "delta {delta}"
+            );
         }
     }
 
@@ -109,7 +135,10 @@ mod tests {
     #[test]
     fn a_sum_of_changes_that_does_not_fit_is_refused() {
         let found = advanced_scale(1 << 50, 1 << 20, "500".parse().unwrap(), Delta::ZERO);
-        assert!(matches!(found, Err(Error::TooMuchNoise { .. })), "{found:?}");
+        assert!(
+            matches!(found, Err(Error::TooMuchNoise { .. })),
+            "{found:?}"
+        );
     }
 
     /// At 121 values and 10^-6 the condition ends at `2 c ln(1 + c/N) = 45.2`, `c = sqrt(2 N ln(1/delta))`.
@@ -121,6 +150,8 @@ mod tests {
         let before = end - 0.01;
         assert!(scale(121, &format!("{before:.6}"), "0.000001") < 0.99 * 121.0 / before);
         let after = end + 0.01;
-        assert!((scale(121, &format!("{after:.6}"), "0.000001") / (121.0 / after) - 1.0).abs() < 1e-6);
+        assert!(
+            (scale(121, &format!("{after:.6}"), "0.000001") / (121.0 / after) - 1.0).abs() < 1e-6
+        );
     }
 }

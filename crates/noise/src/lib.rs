@@ -12,7 +12,6 @@
     )
 )]
 
-mod laplace;
 pub mod accountant;
 pub mod calibrate;
 mod calibrated;
@@ -21,6 +20,7 @@ pub mod continual;
 mod error;
 pub mod exact;
 pub mod gaussian;
+mod laplace;
 pub mod noise;
 mod noisy;
 pub mod online;

@@ -69,7 +69,10 @@ impl Remainder {
     pub fn new(noise: f64, rows: &[f64]) -> Self {
         // A cast from a float saturates, and takes NaN to 0.
         let whole = |entry: &f64| (entry * f64::from(1 << TABLE_BITS)).round() as i64;
-        Remainder { noise: noise as i64 as i128, rows: rows.iter().map(whole).collect() }
+        Remainder {
+            noise: noise as i64 as i128,
+            rows: rows.iter().map(whole).collect(),
+        }
     }
 
     /// What is left undone, rounded down to whole grid units.
@@ -79,23 +82,48 @@ impl Remainder {
 
     /// `max_i |sum_j T[i][j] v[j]|`, not negative.
     fn largest(&self, values: &[i128]) -> i128 {
-        let term = |(t, v): (&i64, &i128)| i128::from(*t).saturating_mul((*v).clamp(-LARGEST_VALUE, LARGEST_VALUE));
-        let product = |row: &[i64]| row.iter().zip(values).map(term).fold(0, i128::saturating_add).saturating_abs();
-        self.rows.chunks_exact(values.len().max(1)).map(product).max().unwrap_or(0)
+        let term = |(t, v): (&i64, &i128)| {
+            i128::from(*t).saturating_mul((*v).clamp(-LARGEST_VALUE, LARGEST_VALUE))
+        };
+        let product = |row: &[i64]| {
+            row.iter()
+                .zip(values)
+                .map(term)
+                .fold(0, i128::saturating_add)
+                .saturating_abs()
+        };
+        self.rows
+            .chunks_exact(values.len().max(1))
+            .map(product)
+            .max()
+            .unwrap_or(0)
     }
 
     /// How much a unit can change [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
     pub fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
-        let norm = |row: &[i64]| row.iter().map(|t| u128::from(t.unsigned_abs())).sum::<u128>();
-        let norm = self.rows.chunks_exact(change.values.max(1)).map(norm).max().unwrap_or(0);
+        let norm = |row: &[i64]| {
+            row.iter()
+                .map(|t| u128::from(t.unsigned_abs()))
+                .sum::<u128>()
+        };
+        let norm = self
+            .rows
+            .chunks_exact(change.values.max(1))
+            .map(norm)
+            .max()
+            .unwrap_or(0);
         let in_general = norm.saturating_mul(u128::from(change.sup));
         let moves = match change.adjacency {
             Adjacency::AddRemove => 1,
             Adjacency::ReplaceOne => 2,
         };
         let of_effects = change.effects.as_ref().map_or(u128::MAX, |effects| {
-            let most = effects.iter().map(|effect| self.largest(effect).unsigned_abs()).max().unwrap_or(0);
+            let most = effects
+                .iter()
+                .map(|effect| self.largest(effect).unsigned_abs())
+                .max()
+                .unwrap_or(0);
             most.saturating_mul(moves).saturating_add(norm)
         });
         let of_one = in_general.min(of_effects).div_ceil(1 << TABLE_BITS);
@@ -107,20 +135,42 @@ impl Order {
     /// # Errors
     ///
     /// If a table is larger than that of any operator, or as with [`Mechanism::laplace`].
-    pub fn new(remainders: Vec<Remainder>, change: &TargetChange, price: Epsilon) -> Result<Self, Error> {
-        let changes = remainders.iter().map(|order| order.sensitivity(change)).collect::<Option<Vec<u128>>>();
+    pub fn new(
+        remainders: Vec<Remainder>,
+        change: &TargetChange,
+        price: Epsilon,
+    ) -> Result<Self, Error> {
+        let changes = remainders
+            .iter()
+            .map(|order| order.sensitivity(change))
+            .collect::<Option<Vec<u128>>>();
         let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;
         changes.sort_unstable();
-        let both = changes.iter().rev().take(2).fold(0, |sum: u128, change| sum.saturating_add(*change));
-        let sensitivity = Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
-        Ok(Order { remainders, noise: Mechanism::laplace(sensitivity, price)?, change: sensitivity })
+        let both = changes
+            .iter()
+            .rev()
+            .take(2)
+            .fold(0, |sum: u128, change| sum.saturating_add(*change));
+        let sensitivity =
+            Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
+        Ok(Order {
+            remainders,
+            noise: Mechanism::laplace(sensitivity, price)?,
+            change: sensitivity,
+        })
     }
 
     /// The same where the noise on the values has `factor` times the scale: public, and as private.
     #[must_use]
     pub fn at_scale(&self, factor: f64) -> Self {
-        let louder = |one: &Remainder| Remainder { noise: (one.noise as f64 * factor) as i64 as i128, ..one.clone() };
-        Order { remainders: self.remainders.iter().map(louder).collect(), ..self.clone() }
+        let louder = |one: &Remainder| Remainder {
+            noise: (one.noise as f64 * factor) as i64 as i128,
+            ..one.clone()
+        };
+        Order {
+            remainders: self.remainders.iter().map(louder).collect(),
+            ..self.clone()
+        }
     }
 
     /// The scale of the noise on a score, in grid units.
@@ -137,7 +187,13 @@ impl Order {
     pub fn choose(&self, exact: &Exact, generator: &mut Generator) -> usize {
         let noisy = self.noise.release(&self.scores(exact), generator);
         // The last of equals is what `max_by_key` takes: so from the back.
-        noisy.values().iter().enumerate().rev().max_by_key(|(_, score)| **score).map_or(0, |(index, _)| index)
+        noisy
+            .values()
+            .iter()
+            .enumerate()
+            .rev()
+            .max_by_key(|(_, score)| **score)
+            .map_or(0, |(index, _)| index)
     }
 
     /// How much a unit can change the two scores that it changes most, together: what their noise is made for.
@@ -163,11 +219,21 @@ mod tests {
 
     /// One record, of whose effects nothing is known but `sup`.
     fn any(values: usize, sup: u64) -> TargetChange {
-        TargetChange { values, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 }
+        TargetChange {
+            values,
+            sup,
+            effects: None,
+            adjacency: Adjacency::AddRemove,
+            contributions: 1,
+        }
     }
 
     fn tables(dimensions: usize, degree: u32, orders: &[u32]) -> Vec<Remainder> {
-        Operator::new(dimensions, degree).remainders(orders).iter().map(|rows| Remainder::new(0.0, rows)).collect()
+        Operator::new(dimensions, degree)
+            .remainders(orders)
+            .iter()
+            .map(|rows| Remainder::new(0.0, rows))
+            .collect()
     }
 
     #[test]
@@ -175,7 +241,9 @@ mod tests {
         use bernstream_synopsis::bernstein::{basis, evaluate};
         let degree = 9;
         let orders = [1, 2, 5];
-        let values: Vec<i128> = (0..=degree).map(|j| i128::from(7919 * j % 1009) << 32).collect();
+        let values: Vec<i128> = (0..=degree)
+            .map(|j| i128::from(7919 * j % 1009) << 32)
+            .collect();
         let floats: Vec<f64> = values.iter().map(|v| *v as f64).collect();
         for (order, table) in orders.into_iter().zip(tables(1, degree, &orders)) {
             let coefficients = Operator::new(1, degree).coefficients(&floats, order);
@@ -200,14 +268,32 @@ mod tests {
                 let count = (degree as usize + 1).pow(dimensions as u32);
                 let claimed = table.sensitivity(&any(count, sup)).unwrap();
                 let mut found = 0;
-                for (signs, base) in (0..1_u32 << count).flat_map(|signs| [(signs, 0), (signs, 1 << 40)]) {
+                for (signs, base) in
+                    (0..1_u32 << count).flat_map(|signs| [(signs, 0), (signs, 1 << 40)])
+                {
                     let before: Vec<i128> = (0..count).map(|j| base * (j as i128 % 3)).collect();
-                    let change = |j: usize| if signs >> j & 1 == 1 { i128::from(sup) } else { -i128::from(sup) };
-                    let after: Vec<i128> = before.iter().enumerate().map(|(j, v)| v + change(j)).collect();
+                    let change = |j: usize| {
+                        if signs >> j & 1 == 1 {
+                            i128::from(sup)
+                        } else {
+                            -i128::from(sup)
+                        }
+                    };
+                    let after: Vec<i128> = before
+                        .iter()
+                        .enumerate()
+                        .map(|(j, v)| v + change(j))
+                        .collect();
                     found = table.left(&before).abs_diff(table.left(&after)).max(found);
                 }
-                assert!(found <= claimed, "{dimensions} {degree} {order}: {found} {claimed}");
-                assert!(found as f64 > 0.999 * claimed as f64, "{dimensions} {degree} {order}: {found} {claimed}");
+                assert!(
+                    found <= claimed,
+                    "{dimensions} {degree} {order}: {found} {claimed}"
+                );
+                assert!(
+                    found as f64 > 0.999 * claimed as f64,
+                    "{dimensions} {degree} {order}: {found} {claimed}"
+                );
             }
         }
     }
@@ -215,17 +301,24 @@ mod tests {
     #[test]
     fn values_of_any_size_do_not_wrap() {
         for table in tables(1, 12, &[1, 64, 200]) {
-            let values: Vec<i128> = (0..13).map(|j| if j % 2 == 0 { i128::MAX } else { i128::MIN }).collect();
+            let values: Vec<i128> = (0..13)
+                .map(|j| if j % 2 == 0 { i128::MAX } else { i128::MIN })
+                .collect();
             assert!(table.left(&values) > LARGEST_VALUE / 2);
         }
         // What no operator has is refused, and does not wrap either.
-        let wild = Remainder::new(f64::INFINITY, &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0]);
+        let wild = Remainder::new(
+            f64::INFINITY,
+            &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0],
+        );
         assert!(wild.left(&[i128::MAX, i128::MIN]) > 0 && wild.sensitivity(&any(2, 1)).is_none());
     }
 
     #[test]
     fn a_price_too_low_is_refused_in_words() {
-        let error = Order::new(tables(1, 5, &[1, 2]), &any(6, u64::MAX), price("0.1")).unwrap_err().to_string();
+        let error = Order::new(tables(1, 5, &[1, 2]), &any(6, u64::MAX), price("0.1"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("is so low"), "{error}");
     }
 }

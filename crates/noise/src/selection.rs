@@ -60,7 +60,10 @@ impl Candidates {
     ///
     /// If the sensitivity or the price is 0, or the scale would be too large.
     pub fn calibrated(functions: Vec<Vec<i128>>, sup: u64, price: Epsilon) -> Result<Self, Error> {
-        Ok(Candidates { functions, selection: Selection::calibrated(sup, price)? })
+        Ok(Candidates {
+            functions,
+            selection: Selection::calibrated(sup, price)?,
+        })
     }
 
     /// Draws. The number of a candidate, 0 where there is none; each call costs the price once more.
@@ -71,9 +74,19 @@ impl Candidates {
     /// In grid units, one a candidate. Secret.
     pub fn utilities(&self, exact: &Exact) -> Exact {
         let farthest = |function: &Vec<i128>| {
-            function.iter().zip(exact.reveal()).map(|(at, exact)| at.abs_diff(*exact)).max().unwrap_or_default()
+            function
+                .iter()
+                .zip(exact.reveal())
+                .map(|(at, exact)| at.abs_diff(*exact))
+                .max()
+                .unwrap_or_default()
         };
         let less = |farthest: u128| -i128::try_from(farthest).unwrap_or(i128::MAX);
-        Exact::new(self.functions.iter().map(|function| less(farthest(function))).collect())
+        Exact::new(
+            self.functions
+                .iter()
+                .map(|function| less(farthest(function)))
+                .collect(),
+        )
     }
 }

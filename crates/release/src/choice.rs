@@ -30,7 +30,10 @@ impl<T> Candidates<T> {
     /// `None` where there are none.
     pub fn from_vec(candidates: Vec<T>) -> Option<Self> {
         let mut candidates = candidates.into_iter();
-        candidates.next().map(|first| Candidates { first, others: candidates.collect() })
+        candidates.next().map(|first| Candidates {
+            first,
+            others: candidates.collect(),
+        })
     }
 
     pub fn first(&self) -> &T {
@@ -46,7 +49,10 @@ impl<T> Candidates<T> {
     /// The first error of `map`.
     pub fn try_map<U, E>(&self, mut f: impl FnMut(&T) -> Result<U, E>) -> Result<Candidates<U>, E> {
         let first = f(&self.first)?;
-        Ok(Candidates { first, others: self.others.iter().map(f).collect::<Result<_, E>>()? })
+        Ok(Candidates {
+            first,
+            others: self.others.iter().map(f).collect::<Result<_, E>>()?,
+        })
     }
 
     /// The candidate at `index`, from 0; past the end the first.
@@ -88,7 +94,12 @@ impl Bandwidth {
         sensitivity: Sensitivity,
         price: Epsilon,
     ) -> Result<Self, Error> {
-        Ok(Bandwidth { marginals, noise: Mechanism::laplace(sensitivity, price)?, change: sensitivity, candidates })
+        Ok(Bandwidth {
+            marginals,
+            noise: Mechanism::laplace(sensitivity, price)?,
+            change: sensitivity,
+            candidates,
+        })
     }
 
     /// Standard deviations of the noise in a count, in records.
@@ -119,18 +130,30 @@ impl Bandwidth {
 
     /// From noisy counts on: nothing here sees a record.
     fn nearest(&self, counts: &Noisy) -> usize {
-        let wanted: Vec<f64> =
-            counts.values().chunks_exact(BINS).map(|axis| rule(axis, self.marginals.axes())).collect();
+        let wanted: Vec<f64> = counts
+            .values()
+            .chunks_exact(BINS)
+            .map(|axis| rule(axis, self.marginals.axes()))
+            .collect();
         let distance = |candidate: &Vec<f64>| -> f64 {
-            candidate.iter().zip(&wanted).map(|(b, wanted)| (b / wanted).ln().powi(2)).sum()
+            candidate
+                .iter()
+                .zip(&wanted)
+                .map(|(b, wanted)| (b / wanted).ln().powi(2))
+                .sum()
         };
         let distances = self.candidates.iter().map(distance).enumerate();
-        distances.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(0, |(index, _)| index)
+        distances
+            .min_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map_or(0, |(index, _)| index)
     }
 }
 
 /// Grains as records.
-#[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "already private: rounding is post-processing"
+)]
 fn records(grains: i128) -> f64 {
     grains as f64 / bernstream_synopsis::histogram::GRAINS as f64
 }
@@ -140,7 +163,11 @@ fn rule(counts: &[i128], axes: usize) -> f64 {
     let counts: Vec<f64> = counts.iter().map(|grains| records(*grains)).collect();
     let total = counts.iter().sum::<f64>();
     // Where nothing can be told from nothing: records that lie evenly.
-    let spread = if total < 1.0 { 0.5 } else { quartiles(&counts, total) };
+    let spread = if total < 1.0 {
+        0.5
+    } else {
+        quartiles(&counts, total)
+    };
     0.9 * (spread / 1.34) * total.max(1.0).powf(-1.0 / (axes as f64 + 4.0))
 }
 
@@ -172,7 +199,11 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
         let wanted = part * total;
         for (bin, sum) in sums.iter().enumerate() {
             if *sum >= wanted {
-                let within = if *sum > before { (wanted - before) / (sum - before) } else { 0.0 };
+                let within = if *sum > before {
+                    (wanted - before) / (sum - before)
+                } else {
+                    0.0
+                };
                 return (bin as f64 + within.clamp(0.0, 1.0)) / BINS as f64;
             }
             before = *sum;

@@ -22,14 +22,26 @@ pub struct Dequantized(Vec<f64>);
 
 impl Dequantized {
     /// What `target` publishes of noisy values.
-    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "already private: rounding is post-processing"
+    )]
     pub fn of(noisy: &Noisy, target: &dyn Target, scaling: ValueScaling) -> Self {
-        let scaled = noisy.values().iter().map(|value| *value as f64 * scaling.unit()).collect();
+        let scaled = noisy
+            .values()
+            .iter()
+            .map(|value| *value as f64 * scaling.unit())
+            .collect();
         let published = target.publish(scaled);
         match target.shape().basis {
             // No combination of kernel functions is a constant: the description carries the offset.
             Basis::Kernel(_) => Dequantized(published),
-            _ => Dequantized(published.into_iter().map(|value| scaling.offset() + value).collect()),
+            _ => Dequantized(
+                published
+                    .into_iter()
+                    .map(|value| scaling.offset() + value)
+                    .collect(),
+            ),
         }
     }
 

@@ -15,11 +15,22 @@ pub enum Error {
         "the smallest standard deviation of axis {axis} is {deviation} of its domain's width: it must be at least \
          {least} and at most 1; change the deviation or the domain"
     )]
-    Deviation { axis: usize, deviation: f64, least: f64 },
+    Deviation {
+        axis: usize,
+        deviation: f64,
+        least: f64,
+    },
     #[error("degree {degree} is out of range: it must lie between 1 and {most}")]
     Degree { degree: u32, most: u32 },
-    #[error("degree {degree} on {axes} axes makes {points} lattice points, more than {most}: lower the degree")]
-    Points { degree: u32, axes: usize, points: u64, most: usize },
+    #[error(
+        "degree {degree} on {axes} axes makes {points} lattice points, more than {most}: lower the degree"
+    )]
+    Points {
+        degree: u32,
+        axes: usize,
+        points: u64,
+        most: usize,
+    },
     #[error(
         "bandwidths this small need a histogram of {cells} cells for every window and key, more than {MOST_CELLS}: \
          widen the bandwidths or narrow the domain"
@@ -28,7 +39,11 @@ pub enum Error {
     #[error(
         "{frequencies} frequencies on {axes} axes are not from 1 to {most}: more frequencies mean more noise on each"
     )]
-    Frequencies { frequencies: u32, axes: usize, most: u32 },
+    Frequencies {
+        frequencies: u32,
+        axes: usize,
+        most: u32,
+    },
     #[error(
         "one window and key would take {work} products at its cutoff, more than {most}: lower the degree, or choose a \
          matrix whose axes are less correlated"
@@ -58,7 +73,11 @@ pub enum Error {
         "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
          points, or widen the bandwidths"
     )]
-    Table { points: usize, cells: usize, most: usize },
+    Table {
+        points: usize,
+        cells: usize,
+        most: usize,
+    },
     #[error("a window must keep at least one record: raise the number of records")]
     NoRecords,
     #[error(
@@ -70,7 +89,11 @@ pub enum Error {
         "{records} records of {width} features each are more than {most} numbers for every window and key: keep fewer \
          records, or take fewer landmarks"
     )]
-    Features { records: u32, width: usize, most: u64 },
+    Features {
+        records: u32,
+        width: usize,
+        most: u64,
+    },
     #[error(
         "the squared loss has no proved sensitivity under add_remove: use the huber loss, or the adjacency replace_one"
     )]

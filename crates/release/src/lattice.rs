@@ -23,11 +23,19 @@ pub fn points(axes: usize, degree: u32) -> Result<usize, Error> {
         return Err(ShapeError::Axes(axes).into());
     }
     if !(1..=HIGHEST_DEGREE).contains(&degree) {
-        return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
+        return Err(Error::Degree {
+            degree,
+            most: HIGHEST_DEGREE,
+        });
     }
     let points = (u64::from(degree) + 1).pow(axes as u32);
     if points > MOST_POINTS as u64 {
-        return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
+        return Err(Error::Points {
+            degree,
+            axes,
+            points,
+            most: MOST_POINTS,
+        });
     }
     Ok(points as usize)
 }
@@ -60,7 +68,10 @@ pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
     let axes = covariance.len();
     let k = f64::from(degree);
     let scaled = |matrix: &[Vec<f64>], factor: f64| -> Vec<Vec<f64>> {
-        matrix.iter().map(|row| row.iter().map(|entry| entry * factor).collect()).collect()
+        matrix
+            .iter()
+            .map(|row| row.iter().map(|entry| entry * factor).collect())
+            .collect()
     };
     let density = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
     let volume = k.powi(axes as i32);
@@ -74,8 +85,16 @@ pub fn gaussian_sum(covariance: &[Vec<f64>], degree: u32) -> Option<f64> {
         (-0.5 * form.at(&z)).exp()
     };
     let runs = form.runs(&vec![0.0; axes], SQUARED, &vec![i32::MAX; axes]);
-    let sum: f64 = runs.iter().flat_map(|run| (run.first..=run.last).map(|last| term(&run.lead, last))).sum();
-    let trace: f64 = form.inverse().iter().enumerate().map(|(i, row)| row[i]).sum();
+    let sum: f64 = runs
+        .iter()
+        .flat_map(|run| (run.first..=run.last).map(|last| term(&run.lead, last)))
+        .sum();
+    let trace: f64 = form
+        .inverse()
+        .iter()
+        .enumerate()
+        .map(|(i, row)| row[i])
+        .sum();
     let tail = (-SQUARED / 4.0).exp() * (1.0 + 2.0 * (PI * trace).sqrt()).powi(axes as i32);
     Some(factor * (sum + tail) * (1.0 + 1e-12))
 }
@@ -86,7 +105,10 @@ mod tests {
 
     #[test]
     fn halves_are_rounded_up_so_that_whole_differences_stay_whole() {
-        assert_eq!([1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)), [0, 1, 1, 1, 2, 3]);
+        assert_eq!(
+            [1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)),
+            [0, 1, 1, 1, 2, 3]
+        );
         for sum in 0..64 {
             assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
         }

@@ -36,9 +36,16 @@ impl Marginals {
     /// else counts as empty.
     pub fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let mut counts = vec![0_i128; BINS * self.axes()];
-        let Some(histogram) = accumulator.histogram() else { return Exact::new(counts) };
+        let Some(histogram) = accumulator.histogram() else {
+            return Exact::new(counts);
+        };
         let mut inner = histogram.cells.len();
-        for ((width, m), counts) in self.nodes.widths().zip(self.nodes.per_axis()).zip(counts.chunks_exact_mut(BINS)) {
+        for ((width, m), counts) in self
+            .nodes
+            .widths()
+            .zip(self.nodes.per_axis())
+            .zip(counts.chunks_exact_mut(BINS))
+        {
             inner /= width;
             for (at, grains) in histogram.cells.iter().enumerate() {
                 if let Some(count) = counts.get_mut(bin(at / inner % width, *m)) {
@@ -54,12 +61,20 @@ impl Marginals {
     /// # Errors
     ///
     /// If it exceeds `2^64` grid units.
-    pub fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    pub fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         let moves = match adjacency {
             Adjacency::AddRemove => 1,
             Adjacency::ReplaceOne => 2,
         };
-        lattice::times(moves * self.axes() as u128 * u128::from(GRAINS), contributions).map(Sensitivity)
+        lattice::times(
+            moves * self.axes() as u128 * u128::from(GRAINS),
+            contributions,
+        )
+        .map(Sensitivity)
     }
 }
 

@@ -48,7 +48,9 @@ impl Sealed {
     ///
     /// As for [`Synopsis::new`] and [`Synopsis::encode`].
     pub fn new(description: Description, values: Dequantized) -> Result<Self, Error> {
-        Synopsis::new(description, values.into_values())?.encode().map(Sealed)
+        Synopsis::new(description, values.into_values())?
+            .encode()
+            .map(Sealed)
     }
 
     pub fn encoded(&self) -> &Encoded {

@@ -94,7 +94,11 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`Target::sensitivity`].
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         interpolated(self, adjacency, contributions)
     }
 
@@ -103,11 +107,20 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`Target::sensitivity`].
-    fn sensitivity_in(&self, norm: Norm, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn sensitivity_in(
+        &self,
+        norm: Norm,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         match norm {
             Norm::One => self.sensitivity(adjacency, contributions),
-            Norm::Two => self.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
-            Norm::Sup => self.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            Norm::Two => self
+                .euclidean_sensitivity(adjacency, contributions)
+                .map(Sensitivity),
+            Norm::Sup => self
+                .sup_sensitivity(adjacency, contributions)
+                .map(Sensitivity),
         }
     }
 
@@ -142,7 +155,11 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
 /// # Errors
 ///
 /// If a sensitivity of the target is larger than a number can say.
-pub fn interpolated<T: Target + ?Sized>(target: &T, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+pub fn interpolated<T: Target + ?Sized>(
+    target: &T,
+    adjacency: Adjacency,
+    contributions: u32,
+) -> Result<u64, Error> {
     let one = target.sensitivity(adjacency, contributions)?.0;
     let sup = target.sup_sensitivity(adjacency, contributions)?;
     Ok(root(u128::from(one) * u128::from(sup)))
@@ -160,9 +177,15 @@ pub fn root(square: u128) -> u64 {
 /// # Errors
 ///
 /// If it is larger than a number can say.
-pub fn every_value(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+pub fn every_value(
+    target: &dyn Target,
+    adjacency: Adjacency,
+    contributions: u32,
+) -> Result<Sensitivity, Error> {
     let sup = target.sup_sensitivity(adjacency, contributions)?;
-    sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })
+    sup.checked_mul(target.shape().values() as u64)
+        .map(Sensitivity)
+        .ok_or(Error::Contributions { contributions })
 }
 
 /// What the evaluation of a full window and key can take; public. Zero where it is negligible.

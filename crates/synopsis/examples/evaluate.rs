@@ -11,8 +11,9 @@ use bernstream_synopsis::Synopsis;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let file =
-        arguments.next().ok_or("name a file, then points: numbers, for several axes with commas between them")?;
+    let file = arguments
+        .next()
+        .ok_or("name a file, then points: numbers, for several axes with commas between them")?;
     let bytes = fs::read(file)?;
     let synopsis = match str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text)?,
@@ -24,10 +25,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     // One evaluator for all points.
     let evaluator = synopsis.evaluator(about.order)?;
     for argument in arguments {
-        let point: Vec<f64> = argument.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let point: Vec<f64> = argument
+            .split(',')
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
         let value = evaluator.evaluate(&point)?;
         let noise = synopsis.half_width(&point)?;
-        println!("{argument}: {value:.4}, from {:.4} to {:.4}", value - noise, value + noise);
+        println!(
+            "{argument}: {value:.4}, from {:.4} to {:.4}",
+            value - noise,
+            value + noise
+        );
     }
     println!("over the whole domain: {:.1}", evaluator.mass());
     Ok(())

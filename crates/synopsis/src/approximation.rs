@@ -47,16 +47,32 @@ impl Synopsis {
         let width = |axis: &Axis| axis.max - axis.min;
         let (shares, power): (Vec<f64>, f64) = match (about.smoothness.as_ref()?, &about.basis) {
             (Smoothness::Norm(norm), Basis::Kernel(basis)) => {
-                let bound = Bound::Power { norm: *norm, newton: Newton::on(basis) };
-                return Some(ApproximationBand { axes: about.domain.clone(), bound });
+                let bound = Bound::Power {
+                    norm: *norm,
+                    newton: Newton::on(basis),
+                };
+                return Some(ApproximationBand {
+                    axes: about.domain.clone(),
+                    bound,
+                });
             }
             (Smoothness::Norm(_), _) => return None,
-            (Smoothness::Lipschitz(bounds), _) => {
-                (bounds.iter().zip(&about.domain).map(|(l, axis)| l * width(axis) / (2.0 * k.sqrt())).collect(), 0.5)
-            }
-            (Smoothness::Curvature(bounds), _) => {
-                (bounds.iter().zip(&about.domain).map(|(h, axis)| h * width(axis).powi(2) / (8.0 * k)).collect(), 1.0)
-            }
+            (Smoothness::Lipschitz(bounds), _) => (
+                bounds
+                    .iter()
+                    .zip(&about.domain)
+                    .map(|(l, axis)| l * width(axis) / (2.0 * k.sqrt()))
+                    .collect(),
+                0.5,
+            ),
+            (Smoothness::Curvature(bounds), _) => (
+                bounds
+                    .iter()
+                    .zip(&about.domain)
+                    .map(|(h, axis)| h * width(axis).powi(2) / (8.0 * k))
+                    .collect(),
+                1.0,
+            ),
         };
         let norm = || match shape.values() <= MOST_MEASURED {
             true => Operator::new(shape.dimensions, shape.degree).norm(about.order - 1),
@@ -66,7 +82,10 @@ impl Synopsis {
             1 => Bound::Order1 { shares, power },
             _ => Bound::Everywhere((1.0 + norm()) * shares.iter().sum::<f64>()),
         };
-        Some(ApproximationBand { axes: about.domain.clone(), bound })
+        Some(ApproximationBand {
+            axes: about.domain.clone(),
+            bound,
+        })
     }
 }
 
@@ -79,13 +98,17 @@ impl ApproximationBand {
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.bound {
-            Bound::Order1 { shares, power } => {
-                shares.iter().zip(&point).map(|(share, y)| share * (4.0 * y * (1.0 - y)).powf(*power)).sum()
-            }
+            Bound::Order1 { shares, power } => shares
+                .iter()
+                .zip(&point)
+                .map(|(share, y)| share * (4.0 * y * (1.0 - y)).powf(*power))
+                .sum(),
             Bound::Everywhere(bound) => *bound,
             Bound::Power { norm, newton } => {
                 let n = newton.at(&point);
-                norm * (newton.basis.kernel.value(&point, &point) - dot(&n, &n)).max(0.0).sqrt()
+                norm * (newton.basis.kernel.value(&point, &point) - dot(&n, &n))
+                    .max(0.0)
+                    .sqrt()
             }
         })
     }

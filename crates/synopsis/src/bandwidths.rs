@@ -10,7 +10,10 @@ use super::shape_error::ShapeError;
 /// If one is not in (0, 1].
 pub fn check_bandwidths(bandwidths: &[f64]) -> Result<(), ShapeError> {
     match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-        Some(index) => Err(ShapeError::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        Some(index) => Err(ShapeError::Bandwidth {
+            axis: index + 1,
+            bandwidth: bandwidths[index],
+        }),
         None => Ok(()),
     }
 }
@@ -28,9 +31,18 @@ pub fn check_covariance(covariance: &[Vec<f64>]) -> Result<Form, ShapeError> {
         return Err(ShapeError::Matrix);
     }
     if let Some(i) = (0..axes).find(|i| covariance[*i][*i] > 1.0) {
-        return Err(ShapeError::Bandwidth { axis: i + 1, bandwidth: covariance[i][i].sqrt() });
+        return Err(ShapeError::Bandwidth {
+            axis: i + 1,
+            bandwidth: covariance[i][i].sqrt(),
+        });
     }
     let form = Form::new(covariance).ok_or(ShapeError::NotPositiveDefinite)?;
-    let proper = form.inverse().iter().enumerate().all(|(i, row)| row[i] > 0.0 && row[i].is_finite());
-    proper.then_some(form).ok_or(ShapeError::NotPositiveDefinite)
+    let proper = form
+        .inverse()
+        .iter()
+        .enumerate()
+        .all(|(i, row)| row[i] > 0.0 && row[i].is_finite());
+    proper
+        .then_some(form)
+        .ok_or(ShapeError::NotPositiveDefinite)
 }

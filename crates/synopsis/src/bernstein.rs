@@ -32,7 +32,11 @@ pub fn basis(degree: u32, x: f64) -> Vec<f64> {
     basis
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "x in [0, 1]; the cast saturates")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "x in [0, 1]; the cast saturates"
+)]
 fn mode(degree: u32, x: f64) -> usize {
     ((f64::from(degree) + 1.0) * x).min(f64::from(degree)) as usize
 }
@@ -42,7 +46,10 @@ fn mode(degree: u32, x: f64) -> usize {
 pub fn evaluate(coefficients: &[f64], bases: &[Vec<f64>]) -> f64 {
     let mut values = coefficients.to_vec();
     for basis in bases.iter().rev() {
-        values = values.chunks(basis.len()).map(|row| dot(row, basis)).collect();
+        values = values
+            .chunks(basis.len())
+            .map(|row| dot(row, basis))
+            .collect();
     }
     values.first().copied().unwrap_or(f64::NAN)
 }
@@ -65,8 +72,13 @@ pub struct Operator {
 impl Operator {
     /// `O((degree + 1)^2)` memory, whatever the dimension.
     pub fn new(dimensions: usize, degree: u32) -> Self {
-        let lattice: Vec<f64> = (0..=degree).map(|i| f64::from(i) / f64::from(degree.max(1))).collect();
-        Operator { dimensions, on_lattice: Bases::at(degree, &lattice) }
+        let lattice: Vec<f64> = (0..=degree)
+            .map(|i| f64::from(i) / f64::from(degree.max(1)))
+            .collect();
+        Operator {
+            dimensions,
+            on_lattice: Bases::at(degree, &lattice),
+        }
     }
 
     /// Coefficients `c_h` of the order-`h` approximation, given the lattice values. `O(h l N k)`.
@@ -95,18 +107,29 @@ impl Operator {
     /// `(I - A)^h` for each of `orders`, which must ascend, row by row: what order `h` leaves undone at the lattice.
     /// `O(h l N^2 k)`.
     pub fn remainders(&self, orders: &[u32]) -> Vec<Vec<f64>> {
-        let points = (0..self.dimensions).map(|_| self.on_lattice.columns).product();
+        let points = (0..self.dimensions)
+            .map(|_| self.on_lattice.columns)
+            .product();
         let mut tables = vec![vec![0.0; points * points]; orders.len()];
         for column in 0..points {
-            let mut left: Vec<f64> = (0..points).map(|row| if row == column { 1.0 } else { 0.0 }).collect();
+            let mut left: Vec<f64> = (0..points)
+                .map(|row| if row == column { 1.0 } else { 0.0 })
+                .collect();
             let mut reached = 0;
             for (order, table) in orders.iter().zip(&mut tables) {
                 for _ in reached..*order {
                     let smoothed = self.on_lattice.evaluate(&left, self.dimensions);
-                    left.iter_mut().zip(smoothed).for_each(|(left, smoothed)| *left -= smoothed);
+                    left.iter_mut()
+                        .zip(smoothed)
+                        .for_each(|(left, smoothed)| *left -= smoothed);
                 }
                 reached = *order;
-                table.iter_mut().skip(column).step_by(points).zip(&left).for_each(|(entry, left)| *entry = *left);
+                table
+                    .iter_mut()
+                    .skip(column)
+                    .step_by(points)
+                    .zip(&left)
+                    .for_each(|(entry, left)| *entry = *left);
             }
         }
         tables
@@ -123,9 +146,12 @@ impl Operator {
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
     /// the adjoint of [`Operator::coefficients`] on the basis at `y`.
     pub(super) fn influence(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
-        let direct = bases
-            .iter()
-            .fold(vec![1.0], |product, basis| product.iter().flat_map(|p| basis.iter().map(move |b| p * b)).collect());
+        let direct = bases.iter().fold(vec![1.0], |product, basis| {
+            product
+                .iter()
+                .flat_map(|p| basis.iter().map(move |b| p * b))
+                .collect()
+        });
         let transposed = self.on_lattice.transposed();
         let mut influence = direct.clone();
         for _ in 1..order {
@@ -155,7 +181,11 @@ impl Operator {
     pub fn norm(&self, order: u32) -> f64 {
         let (nodes, correction) = nodes(self.degree(), 6);
         // Both the operator and the nodes are symmetric in every axis and under exchange of axes.
-        let half: Vec<Vec<f64>> = nodes.iter().filter(|y| **y <= 0.5).map(|&y| basis(self.degree(), y)).collect();
+        let half: Vec<Vec<f64>> = nodes
+            .iter()
+            .filter(|y| **y <= 0.5)
+            .map(|&y| basis(self.degree(), y))
+            .collect();
         let mut largest = 0.0_f64;
         for point in ascending_tuples(half.len(), self.dimensions) {
             let bases: Vec<Vec<f64>> = point.iter().filter_map(|&i| half.get(i).cloned()).collect();
@@ -185,7 +215,10 @@ pub(super) fn nodes(degree: u32, density: u32) -> (Vec<f64>, f64) {
     let count = degree.max(1) * density;
     let angle = |j: u32| std::f64::consts::PI * (f64::from(j) + 0.5) / f64::from(count);
     let nodes = (0..count).map(|j| (1.0 - angle(j).cos()) / 2.0).collect();
-    (nodes, 1.0 / (std::f64::consts::FRAC_PI_2 / f64::from(density)).cos())
+    (
+        nodes,
+        1.0 / (std::f64::consts::FRAC_PI_2 / f64::from(density)).cos(),
+    )
 }
 
 /// The bases at several points of one axis: a matrix with a column a point, stored by rows.
@@ -197,15 +230,20 @@ pub(super) struct Bases {
 
 impl Bases {
     pub(super) fn at(degree: u32, points: &[f64]) -> Self {
-        let by_point =
-            Bases { columns: degree as usize + 1, entries: points.iter().flat_map(|&x| basis(degree, x)).collect() };
+        let by_point = Bases {
+            columns: degree as usize + 1,
+            entries: points.iter().flat_map(|&x| basis(degree, x)).collect(),
+        };
         by_point.transposed()
     }
 
     fn transposed(&self) -> Self {
         let columns = self.entries.len() / self.columns;
         let column = |j| self.entries.iter().skip(j).step_by(self.columns);
-        Bases { columns, entries: (0..self.columns).flat_map(column).copied().collect() }
+        Bases {
+            columns,
+            entries: (0..self.columns).flat_map(column).copied().collect(),
+        }
     }
 
     /// How many points there are.
@@ -250,7 +288,9 @@ mod tests {
     use super::*;
 
     fn on_lattice(degree: u32, f: impl Fn(f64) -> f64) -> Vec<f64> {
-        (0..=degree).map(|i| f(f64::from(i) / f64::from(degree))).collect()
+        (0..=degree)
+            .map(|i| f(f64::from(i) / f64::from(degree)))
+            .collect()
     }
 
     /// The order-`h` approximation in one dimension.
@@ -262,7 +302,10 @@ mod tests {
 
     fn sup_error(degree: u32, order: u32, f: impl Fn(f64) -> f64 + Copy) -> f64 {
         let approximation = approximate(&on_lattice(degree, f), order);
-        (0..=1000).map(|i| f64::from(i) / 1000.0).map(|y| (approximation(y) - f(y)).abs()).fold(0.0, f64::max)
+        (0..=1000)
+            .map(|i| f64::from(i) / 1000.0)
+            .map(|y| (approximation(y) - f(y)).abs())
+            .fold(0.0, f64::max)
     }
 
     #[test]
@@ -271,12 +314,19 @@ mod tests {
             for y in [0.0, 1e-300, 1e-9, 0.1, 0.5, 0.77, 1.0 - 1e-9, 1.0] {
                 let basis = basis(degree, y);
                 let k = f64::from(degree);
-                let moment =
-                    |f: &dyn Fn(f64) -> f64| -> f64 { basis.iter().enumerate().map(|(j, b)| b * f(j as f64)).sum() };
-                assert!(basis.iter().all(|b| (0.0..=1.0 + 1e-15).contains(b)), "{degree} {y}");
+                let moment = |f: &dyn Fn(f64) -> f64| -> f64 {
+                    basis.iter().enumerate().map(|(j, b)| b * f(j as f64)).sum()
+                };
+                assert!(
+                    basis.iter().all(|b| (0.0..=1.0 + 1e-15).contains(b)),
+                    "{degree} {y}"
+                );
                 assert!((moment(&|_| 1.0) - 1.0).abs() < 1e-14, "{degree} {y}");
                 assert!((moment(&|j| j) - k * y).abs() < 1e-13 * k, "{degree} {y}");
-                assert!((moment(&|j| (j - k * y).powi(2)) - k * y * (1.0 - y)).abs() < 1e-12 * k, "{degree} {y}");
+                assert!(
+                    (moment(&|j| (j - k * y).powi(2)) - k * y * (1.0 - y)).abs() < 1e-12 * k,
+                    "{degree} {y}"
+                );
             }
         }
     }
@@ -286,16 +336,34 @@ mod tests {
         for dimensions in 1..=3_usize {
             let degree = 7;
             let point = [0.13, 0.5, 0.92];
-            let f = |x: &[f64]| 3.0 + x.iter().enumerate().map(|(i, x)| (i as f64 - 4.0) * x).sum::<f64>();
+            let f = |x: &[f64]| {
+                3.0 + x
+                    .iter()
+                    .enumerate()
+                    .map(|(i, x)| (i as f64 - 4.0) * x)
+                    .sum::<f64>()
+            };
             let lattice = (0..dimensions).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-                let longer = |p: Vec<f64>| (0..=degree).map(move |i| [p.clone(), vec![f64::from(i) / 7.0]].concat());
+                let longer = |p: Vec<f64>| {
+                    (0..=degree).map(move |i| [p.clone(), vec![f64::from(i) / 7.0]].concat())
+                };
                 points.into_iter().flat_map(longer).collect()
             });
             let values: Vec<f64> = lattice.iter().map(|x| f(x)).collect();
-            let bases: Vec<_> = point.iter().take(dimensions).map(|y| basis(degree, *y)).collect();
+            let bases: Vec<_> = point
+                .iter()
+                .take(dimensions)
+                .map(|y| basis(degree, *y))
+                .collect();
             for order in [1, 2, 9, 200] {
-                let value = evaluate(&Operator::new(dimensions, degree).coefficients(&values, order), &bases);
-                assert!((value - f(&point[..dimensions])).abs() < 1e-12, "{dimensions} {order} {value}");
+                let value = evaluate(
+                    &Operator::new(dimensions, degree).coefficients(&values, order),
+                    &bases,
+                );
+                assert!(
+                    (value - f(&point[..dimensions])).abs() < 1e-12,
+                    "{dimensions} {order} {value}"
+                );
             }
         }
     }
@@ -333,7 +401,12 @@ mod tests {
         ];
         let values = on_lattice(25, |x| x * (10.0 * x).sin());
         assert_eq!(values.len(), vignette.len());
-        assert!(values.iter().zip(vignette).all(|(a, b)| (a - b).abs() < 6e-9));
+        assert!(
+            values
+                .iter()
+                .zip(vignette)
+                .all(|(a, b)| (a - b).abs() < 6e-9)
+        );
         assert!((approximate(&values, 1)(0.2) - 0.1101786).abs() < 5e-8);
     }
 
@@ -342,14 +415,22 @@ mod tests {
     fn order_200_agrees_with_exact_arithmetic_to_5e_14() {
         let mut cases = 0;
         for line in include_str!("../../../tests/data/bernstein.txt").lines() {
-            let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
+            let fields: Vec<f64> = line
+                .split(' ')
+                .map(|field| field.parse().unwrap())
+                .collect();
             let degree = fields[0] as u32;
             let order = fields[1] as u32;
             let y = fields[2];
             let exact = fields[3];
-            let values: Vec<f64> = (0..=degree).map(|j| f64::from(7919 * j % 1009) / 512.0 - 1.0).collect();
+            let values: Vec<f64> = (0..=degree)
+                .map(|j| f64::from(7919 * j % 1009) / 512.0 - 1.0)
+                .collect();
             let error = (approximate(&values, order)(y) - exact).abs();
-            assert!(error < 5e-14, "degree {degree} order {order} at {y}: {error:e}");
+            assert!(
+                error < 5e-14,
+                "degree {degree} order {order} at {y}: {error:e}"
+            );
             cases += 1;
         }
         assert_eq!(cases, 64);
@@ -370,7 +451,10 @@ mod tests {
         ] {
             let norm = Operator::new(dimensions, degree).norm(order);
             let bound = measured * tolerance.powi(dimensions as i32);
-            assert!(norm > 0.97 * measured && norm < 1.05 * bound, "l {dimensions} h {order}: {norm}, not {measured}");
+            assert!(
+                norm > 0.97 * measured && norm < 1.05 * bound,
+                "l {dimensions} h {order}: {norm}, not {measured}"
+            );
         }
     }
 
@@ -384,7 +468,10 @@ mod tests {
         for (nu, influence) in operator.influence(&bases, order).into_iter().enumerate() {
             let mut indicator = vec![0.0; 49];
             indicator[nu] = 1.0;
-            assert!((evaluate(&operator.coefficients(&indicator, order), &bases) - influence).abs() < 1e-13);
+            assert!(
+                (evaluate(&operator.coefficients(&indicator, order), &bases) - influence).abs()
+                    < 1e-13
+            );
         }
     }
 
@@ -393,7 +480,10 @@ mod tests {
         for order in 1..=4 {
             let error = |degree| sup_error(degree, order, |x| (3.0 * x).sin());
             let rate = (error(80) / error(160)).log2();
-            assert!(rate > f64::from(order) - 0.35, "order {order}: k^-{rate:.2}");
+            assert!(
+                rate > f64::from(order) - 0.35,
+                "order {order}: k^-{rate:.2}"
+            );
         }
     }
 
@@ -404,7 +494,10 @@ mod tests {
             for gamma in [0.5, 1.0] {
                 let error = sup_error(degree, 1, |x| (x - 0.5).abs().powf(gamma));
                 let bound = (4.0 * f64::from(degree)).powf(-gamma / 2.0);
-                assert!(error <= bound && error > 0.65 * bound, "k {degree} gamma {gamma}: {error} of {bound}");
+                assert!(
+                    error <= bound && error > 0.65 * bound,
+                    "k {degree} gamma {gamma}: {error} of {bound}"
+                );
             }
         }
     }
@@ -415,6 +508,9 @@ mod tests {
         // A Chebyshev polynomial of the same degree has as many extremes as possible; turned, they miss the nodes.
         let p = |y: f64, turn: f64| (11.0 * (1.0 - 2.0 * y).clamp(-1.0, 1.0).acos() + turn).cos();
         let at_nodes = nodes.iter().map(|y| p(*y, 0.0).abs()).fold(0.0, f64::max);
-        assert!(at_nodes <= 1.0 && at_nodes * factor >= 1.0 && at_nodes * factor < 1.04, "{at_nodes} {factor}");
+        assert!(
+            at_nodes <= 1.0 && at_nodes * factor >= 1.0 && at_nodes * factor < 1.04,
+            "{at_nodes} {factor}"
+        );
     }
 }

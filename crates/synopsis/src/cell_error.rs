@@ -34,7 +34,12 @@ pub struct CellError {
 impl CellError {
     /// For noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
     /// count times `a_record`, the value that one record adds to its cell.
-    pub fn expected(basis: &CellBasis, law: NoiseDistribution, scale: f64, (records, a_record): (f64, f64)) -> Self {
+    pub fn expected(
+        basis: &CellBasis,
+        law: NoiseDistribution,
+        scale: f64,
+        (records, a_record): (f64, f64),
+    ) -> Self {
         let noise = CellNoise::new(basis, law);
         CellError {
             noise: scale * noise.exceeded_by(ABOVE_THE_MEAN),
@@ -54,7 +59,10 @@ impl CellError {
     /// In simulations of six laws of labels a sixth of that for densities made the mean regret small.
     #[must_use]
     pub fn of_a_ratio(self) -> Self {
-        CellError { typical: self.typical / 6.0, ..self }
+        CellError {
+            typical: self.typical / 6.0,
+            ..self
+        }
     }
 
     /// What a grid is chosen by: the smallest is best.
@@ -67,10 +75,22 @@ impl CellError {
 
     /// The same of a density in other units, so many for one of these.
     pub fn density(&self, unit: f64) -> Expected {
-        let Expected { noise, approximation, error, within, spread } = self.told();
+        let Expected {
+            noise,
+            approximation,
+            error,
+            within,
+            spread,
+        } = self.told();
         let [noise, approximation, error, within, spread] =
             [noise, approximation, error, within, spread].map(|error| error * unit);
-        Expected { noise, approximation, error, within, spread }
+        Expected {
+            noise,
+            approximation,
+            error,
+            within,
+            spread,
+        }
     }
 
     /// Of a label that is read off two tables or more, where `records` are spread evenly, `reach` of them under the kernel at a point, and
@@ -98,7 +118,13 @@ impl CellError {
         let error = self.noise.hypot(approximation);
         // Where the form is off the noise is that of a few places, elsewhere it is alone.
         let within = self.within.max(approximation + self.pointwise);
-        Expected { noise: self.noise, approximation, error, within, spread: self.of_choice() }
+        Expected {
+            noise: self.noise,
+            approximation,
+            error,
+            within,
+            spread: self.of_choice(),
+        }
     }
 }
 
@@ -121,25 +147,46 @@ impl CellNoise {
     fn new(basis: &CellBasis, law: NoiseDistribution) -> Self {
         let axes = basis.nodes();
         let of_axis = |(axis, nodes): (usize, &Vec<f64>)| {
-            let precision = basis.precision.get(axis).and_then(|row| row.get(axis)).copied().unwrap_or(1.0);
-            Along::new(nodes, basis.steps.get(axis).copied().unwrap_or(1), precision.powf(-0.5))
+            let precision = basis
+                .precision
+                .get(axis)
+                .and_then(|row| row.get(axis))
+                .copied()
+                .unwrap_or(1.0);
+            Along::new(
+                nodes,
+                basis.steps.get(axis).copied().unwrap_or(1),
+                precision.powf(-0.5),
+            )
         };
         let along: Vec<Along> = axes.iter().enumerate().map(of_axis).collect();
         let (variance, kurtosis) = if basis.is_diagonal() {
-            along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| (variance * a.variance, kurtosis * a.kurtosis))
+            along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| {
+                (variance * a.variance, kurtosis * a.kurtosis)
+            })
         } else {
             // Where the axes are correlated the sum of squares is no product.
-            let middle: Vec<f64> = axes.iter().filter_map(|nodes| nodes.get(nodes.len() / 2).copied()).collect();
+            let middle: Vec<f64> = axes
+                .iter()
+                .filter_map(|nodes| nodes.get(nodes.len() / 2).copied())
+                .collect();
             let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
             let variance = squares.iter().sum::<f64>();
-            (variance, squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2))
+            (
+                variance,
+                squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2),
+            )
         };
         let (unit, excess) = match law {
             NoiseDistribution::DiscreteLaplace => (2.0, 3.0 * kurtosis),
             _ => (1.0, 0.0),
         };
         let length = |a: &Along| a.as_noisy / (a.width * std::f64::consts::SQRT_2);
-        CellNoise { deviation: (unit * variance).sqrt(), excess, lengths: along.iter().map(length).collect() }
+        CellNoise {
+            deviation: (unit * variance).sqrt(),
+            excess,
+            lengths: along.iter().map(length).collect(),
+        }
     }
 
     /// What so many places of either sign exceed where the noise is largest. That of the Gaussian process is found by bisection;
@@ -149,7 +196,11 @@ impl CellNoise {
         let mut high = 40.0;
         for _ in 0..60 {
             let middle = (low + high) / 2.0;
-            if self.peaks_above(middle) > count { low = middle } else { high = middle }
+            if self.peaks_above(middle) > count {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         self.deviation * (high + self.excess / 24.0 * (high.powi(3) - 3.0 * high))
     }
@@ -160,13 +211,21 @@ impl CellNoise {
         let [first, second, third] = self.volumes();
         let density = (-z * z / 2.0).exp();
         libm::erfc(z * FRAC_1_SQRT_2)
-            + 2.0 * density * (first / TAU + second * z / TAU.powf(1.5) + third * (z * z - 1.0).max(0.0) / TAU.powi(2))
+            + 2.0
+                * density
+                * (first / TAU
+                    + second * z / TAU.powf(1.5)
+                    + third * (z * z - 1.0).max(0.0) / TAU.powi(2))
     }
 
     /// The intrinsic volumes of the box: the sums of its lengths, of the products of two, and of three.
     fn volumes(&self) -> [f64; 3] {
         let longer = |[first, second, third]: [f64; 3], length: &f64| {
-            [first + length, second + first * length, third + second * length]
+            [
+                first + length,
+                second + first * length,
+                third + second * length,
+            ]
         };
         self.lengths.iter().fold([0.0; 3], longer)
     }
@@ -187,18 +246,42 @@ impl Along {
     fn new(nodes: &[f64], steps: u32, width: f64) -> Self {
         let at = |y: f64| -> (f64, f64) {
             // Further away the square of the kernel is below 2^-51.
-            let near =
-                nodes.partition_point(|p| *p < y - 6.0 * width)..nodes.partition_point(|p| *p <= y + 6.0 * width);
-            let squares = nodes.get(near).unwrap_or_default().iter().map(|p| (-((y - p) / width).powi(2)).exp());
-            squares.fold((0.0, 0.0), |(sum, fourth), square| (sum + square, fourth + square * square))
+            let near = nodes.partition_point(|p| *p < y - 6.0 * width)
+                ..nodes.partition_point(|p| *p <= y + 6.0 * width);
+            let squares = nodes
+                .get(near)
+                .unwrap_or_default()
+                .iter()
+                .map(|p| (-((y - p) / width).powi(2)).exp());
+            squares.fold((0.0, 0.0), |(sum, fourth), square| {
+                (sum + square, fourth + square * square)
+            })
         };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast from a float saturates"
+        )]
         let places = (8.0 * (1.0 / width).max(f64::from(steps))).ceil() as u32;
-        let found: Vec<(f64, f64)> = (0..=places).map(|i| at(f64::from(i) / f64::from(places))).collect();
+        let found: Vec<(f64, f64)> = (0..=places)
+            .map(|i| at(f64::from(i) / f64::from(places)))
+            .collect();
         let (variance, fourth) =
-            found.iter().copied().fold((0.0, 0.0), |best, one| if one.0 > best.0 { one } else { best });
-        let as_noisy = found.iter().map(|(v, _)| (v / variance).powi(2)).sum::<f64>() / found.len() as f64;
-        Along { variance, kurtosis: fourth / variance.powi(2), as_noisy, width }
+            found.iter().copied().fold(
+                (0.0, 0.0),
+                |best, one| if one.0 > best.0 { one } else { best },
+            );
+        let as_noisy = found
+            .iter()
+            .map(|(v, _)| (v / variance).powi(2))
+            .sum::<f64>()
+            / found.len() as f64;
+        Along {
+            variance,
+            kurtosis: fourth / variance.powi(2),
+            as_noisy,
+            width,
+        }
     }
 }
 
@@ -212,17 +295,32 @@ impl Along {
 /// Of a full covariance it is an estimate: axes and steps are those of [`steps_in_widths`].
 pub fn form_of_a_record(basis: &CellBasis) -> f64 {
     let spline = basis.spline;
-    let of_axes = steps_in_widths(basis).into_iter().map(|step| form_on_an_axis(spline, step));
+    let of_axes = steps_in_widths(basis)
+        .into_iter()
+        .map(|step| form_on_an_axis(spline, step));
     match spline {
-        Spline::Box => of_axes.map(|error| error.powf(1.7)).sum::<f64>().powf(1.0 / 1.7),
-        Spline::Linear | Spline::Quadratic => of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0,
+        Spline::Box => of_axes
+            .map(|error| error.powf(1.7))
+            .sum::<f64>()
+            .powf(1.0 / 1.7),
+        Spline::Linear | Spline::Quadratic => {
+            of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0
+        }
     }
 }
 
 /// The same in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
 pub(super) fn form_of_a_count(basis: &CellBasis) -> f64 {
-    let lower = |step: f64| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt();
-    steps_in_widths(basis).into_iter().map(lower).product::<f64>() * form_of_a_record(basis)
+    let lower = |step: f64| {
+        (1.0 - basis.spline.variance() * step * step)
+            .max(0.0)
+            .sqrt()
+    };
+    steps_in_widths(basis)
+        .into_iter()
+        .map(lower)
+        .product::<f64>()
+        * form_of_a_record(basis)
 }
 
 /// The steps in widths of the kernel that is asked for. Where that is no product over the axes: along the directions in which the variance
@@ -230,10 +328,18 @@ pub(super) fn form_of_a_count(basis: &CellBasis) -> f64 {
 /// steps. With `H = S + v D` these follow from those of the kernel `S` that reads the cells.
 fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
     let step = |axis: usize| basis.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
-    let entry = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().map(|(j, p)| step(i) * p * step(j)).collect();
+    let entry = |(i, row): (usize, &Vec<f64>)| {
+        row.iter()
+            .enumerate()
+            .map(|(j, p)| step(i) * p * step(j))
+            .collect()
+    };
     let of_reader = symmetric(basis.precision.iter().enumerate().map(entry).collect()).values;
     let v = basis.spline.variance();
-    of_reader.into_iter().map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt()).collect()
+    of_reader
+        .into_iter()
+        .map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt())
+        .collect()
 }
 
 /// The same on one axis, whose steps are so many widths of the kernel.
@@ -247,17 +353,25 @@ pub(super) fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
         let shares: &[(f64, f64)] = match spline {
             Spline::Box => &[(0.0, 1.0)],
             Spline::Linear => &[(0.0, 1.0 - f), (1.0, f)],
-            Spline::Quadratic => {
-                &[(-1.0, (0.5 - f).powi(2) / 2.0), (0.0, 0.75 - f * f), (1.0, (0.5 + f).powi(2) / 2.0)]
-            }
+            Spline::Quadratic => &[
+                (-1.0, (0.5 - f).powi(2) / 2.0),
+                (0.0, 0.75 - f * f),
+                (1.0, (0.5 + f).powi(2) / 2.0),
+            ],
         };
-        let read: f64 = shares.iter().map(|(j, w)| w * (-((y - j * step) / s).powi(2) / 2.0).exp() / s).sum();
+        let read: f64 = shares
+            .iter()
+            .map(|(j, w)| w * (-((y - j * step) / s).powi(2) / 2.0).exp() / s)
+            .sum();
         (read - (-(y - f * step).powi(2) / 2.0).exp()).abs()
     };
     // Records in the upper half of a cell are mirror images.
     let places = (0..=12).map(|i| f64::from(i) / 24.0);
     let along = |f: f64| (-60..=60).map(move |i| (f, f64::from(i) / 16.0));
-    places.flat_map(along).map(|(f, y)| error(f, y)).fold(0.0, f64::max)
+    places
+        .flat_map(along)
+        .map(|(f, y)| error(f, y))
+        .fold(0.0, f64::max)
 }
 
 /// The steps of each axis to try: cells of equal size in widths of the kernel, from a tenth of one to where the spline has a third of

@@ -36,7 +36,11 @@ impl CellKernel {
             return Err(ShapeError::Axes(bandwidths.len()));
         }
         check_bandwidths(bandwidths)?;
-        let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 }).collect();
+        let row = |i: usize| {
+            (0..bandwidths.len())
+                .map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 })
+                .collect()
+        };
         CellKernel::of((0..bandwidths.len()).map(row).collect(), spline, steps)
     }
 
@@ -45,7 +49,11 @@ impl CellKernel {
     /// # Errors
     ///
     /// If the matrix is not one, or as [`CellKernel::diagonal`].
-    pub fn covariance(matrix: &[Vec<f64>], spline: Spline, steps: &[u32]) -> Result<Self, ShapeError> {
+    pub fn covariance(
+        matrix: &[Vec<f64>],
+        spline: Spline,
+        steps: &[u32],
+    ) -> Result<Self, ShapeError> {
         check_covariance(matrix)?;
         CellKernel::of(matrix.to_vec(), spline, steps)
     }
@@ -55,7 +63,10 @@ impl CellKernel {
         let cells = steps.iter().map(|m| spline.nodes(*m) as u128).product();
         let nodes = Nodes::shared_by(spline, steps)
             .filter(|nodes| nodes.per_axis().len() == axes && nodes.cells() <= MOST_CELLS)
-            .ok_or(ShapeError::CellGrid { cells, most: MOST_CELLS })?;
+            .ok_or(ShapeError::CellGrid {
+                cells,
+                most: MOST_CELLS,
+            })?;
         let mut narrower = matrix.clone();
         for (i, m) in steps.iter().enumerate() {
             let variance = spline.variance() / f64::from(*m).powi(2);
@@ -65,7 +76,11 @@ impl CellKernel {
         let form = Form::new(&matrix).filter(|_| Form::new(&narrower).is_some());
         let form = form.ok_or(ShapeError::WideSteps { spline })?;
         let peak = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
-        let basis = CellBasis { precision: form.inverse(), spline, steps: steps.to_vec() };
+        let basis = CellBasis {
+            precision: form.inverse(),
+            spline,
+            steps: steps.to_vec(),
+        };
         Ok(CellKernel { nodes, basis, peak })
     }
 

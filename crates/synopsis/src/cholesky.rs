@@ -15,12 +15,17 @@ impl Pivoted {
     /// At most `most` of `places` places, chosen while the largest rest is more than `rest` of the largest `K(y, y)`.
     pub fn new(places: usize, value: impl Fn(usize, usize) -> f64, most: usize, rest: f64) -> Self {
         let mut rests: Vec<f64> = (0..places).map(|y| value(y, y)).collect();
-        let mut chosen = Pivoted { order: Vec::new(), rows: vec![Vec::new(); places], rests: Vec::new() };
+        let mut chosen = Pivoted {
+            order: Vec::new(),
+            rows: vec![Vec::new(); places],
+            rests: Vec::new(),
+        };
         let least = rest * rests.iter().copied().fold(0.0, f64::max);
         loop {
             // The first of equals.
-            let larger =
-                |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
+            let larger = |best: (usize, f64), (at, rest): (usize, &f64)| {
+                if *rest > best.1 { (at, *rest) } else { best }
+            };
             let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), larger);
             chosen.rests.push(rest);
             if chosen.order.len() == most || rest <= least {
@@ -39,7 +44,10 @@ impl Pivoted {
 
     /// The rows of `L`.
     pub fn factor(&self) -> impl Iterator<Item = &[f64]> {
-        self.order.iter().enumerate().map(|(i, at)| &self.rows[*at][..=i])
+        self.order
+            .iter()
+            .enumerate()
+            .map(|(i, at)| &self.rows[*at][..=i])
     }
 }
 
@@ -79,7 +87,10 @@ pub fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
         let (before, from) = solved.split_at_mut(i);
         if let (Some(value), Some(pivot)) = (from.first_mut(), row.last()) {
             *value /= pivot;
-            before.iter_mut().zip(row).for_each(|(x, l)| *x -= l * *value);
+            before
+                .iter_mut()
+                .zip(row)
+                .for_each(|(x, l)| *x -= l * *value);
         }
     }
     solved
@@ -92,7 +103,9 @@ pub(crate) fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f6
         let mut row = vec![0.0; i + 1];
         row[i] = 1.0;
         for (weight, other) in of_factor.iter().zip(&rows) {
-            row.iter_mut().zip(other).for_each(|(entry, m)| *entry -= weight * m);
+            row.iter_mut()
+                .zip(other)
+                .for_each(|(entry, m)| *entry -= weight * m);
         }
         row.iter_mut().for_each(|entry| *entry /= of_factor[i]);
         rows.push(row);
@@ -107,7 +120,10 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (b, b_rest) = b[..both].as_chunks::<4>();
     let mut lanes = [0.0; 4];
     for (a, b) in a.iter().zip(b) {
-        lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);
+        lanes
+            .iter_mut()
+            .zip(a.iter().zip(b))
+            .for_each(|(lane, (a, b))| *lane += a * b);
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     lanes.iter().sum::<f64>() + rest
@@ -121,7 +137,17 @@ mod tests {
     fn the_factor_of_a_matrix_solves_it() {
         let factor = factor(vec![vec![4.0], vec![2.0, 5.0], vec![1.0, -1.0, 3.0]], 1e-10);
         let x = backward(&factor, &forward(&factor, &[7.0, 6.0, 3.0]));
-        let product = [4.0 * x[0] + 2.0 * x[1] + x[2], 2.0 * x[0] + 5.0 * x[1] - x[2], x[0] - x[1] + 3.0 * x[2]];
-        assert!(product.iter().zip([7.0, 6.0, 3.0]).all(|(a, b)| (a - b).abs() < 1e-12), "{product:?}");
+        let product = [
+            4.0 * x[0] + 2.0 * x[1] + x[2],
+            2.0 * x[0] + 5.0 * x[1] - x[2],
+            x[0] - x[1] + 3.0 * x[2],
+        ];
+        assert!(
+            product
+                .iter()
+                .zip([7.0, 6.0, 3.0])
+                .all(|(a, b)| (a - b).abs() < 1e-12),
+            "{product:?}"
+        );
     }
 }

@@ -28,7 +28,9 @@ impl Timestamp {
     /// Reads the wall clock. Only the pipeline, the feed, the server and the command line call it; everything else gets the time
     /// as an argument.
     pub fn now() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp(micros(since))
     }
 
@@ -55,7 +57,9 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Self> {
         // The library also takes a minus sign that is not ASCII, and a second 60 in every minute.
         let is_leap = text.get(17..19) == Some("60");
-        let time = DateTime::parse_from_rfc3339(text).ok().filter(|_| text.is_ascii() && !is_leap)?;
+        let time = DateTime::parse_from_rfc3339(text)
+            .ok()
+            .filter(|_| text.is_ascii() && !is_leap)?;
         Some(Timestamp(time.timestamp_micros()))
     }
 }
@@ -84,7 +88,10 @@ pub struct ScheduleClock {
 impl ScheduleClock {
     /// The worker's clock, until the brokers tell their time.
     pub fn new(worker: fn() -> Timestamp) -> Self {
-        ScheduleClock { worker, brokers: Arc::default() }
+        ScheduleClock {
+            worker,
+            brokers: Arc::default(),
+        }
     }
 
     /// The brokers' clock has reached `time`, as was told at `answered`.
@@ -100,7 +107,9 @@ impl ScheduleClock {
     /// The brokers' clock; the worker's where they have not told theirs.
     pub fn brokers(&self) -> Timestamp {
         let told = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
-        told.map_or_else(self.worker, |(time, answered)| time.plus(answered.elapsed()))
+        told.map_or_else(self.worker, |(time, answered)| {
+            time.plus(answered.elapsed())
+        })
     }
 
     /// How far the worker's clock is behind the brokers'.
@@ -118,7 +127,9 @@ impl Reminder {
 
     /// Whether to tell it now.
     pub fn is_due(&mut self, now: Instant) -> bool {
-        let is_due = self.0.is_none_or(|told| now.saturating_duration_since(told) >= Self::PAUSE);
+        let is_due = self
+            .0
+            .is_none_or(|told| now.saturating_duration_since(told) >= Self::PAUSE);
         if is_due {
             self.0 = Some(now);
         }
@@ -135,15 +146,24 @@ impl Reminder {
 pub fn show(span: Duration) -> String {
     let mut left = span.as_micros();
     let mut parts = Vec::new();
-    for (unit, micros) in
-        [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)]
-    {
+    for (unit, micros) in [
+        ("d", 86_400_000_000),
+        ("h", 3_600_000_000),
+        ("m", 60_000_000),
+        ("s", 1_000_000),
+        ("ms", 1000),
+        ("us", 1),
+    ] {
         if left >= micros {
             parts.push(format!("{}{unit}", left / micros));
             left %= micros;
         }
     }
-    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+    if parts.is_empty() {
+        "0s".to_owned()
+    } else {
+        parts.join(" ")
+    }
 }
 
 /// The microseconds of a duration, saturating.
@@ -169,7 +189,8 @@ impl From<Timestamp> for String {
 impl TryFrom<String> for Timestamp {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        Timestamp::parse(&text).ok_or_else(|| format!("'{text}' is not a time such as 2013-01-01T00:00:00Z"))
+        Timestamp::parse(&text)
+            .ok_or_else(|| format!("'{text}' is not a time such as 2013-01-01T00:00:00Z"))
     }
 }
 
@@ -180,9 +201,18 @@ mod tests {
     #[test]
     fn the_earliest_and_the_latest_time_are_written_and_read_again() {
         let written = [Timestamp::EARLIEST, Timestamp::LATEST].map(|time| time.to_string());
-        assert_eq!(written, ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]);
-        assert_eq!(written.map(|text| Timestamp::parse(&text)), [Some(Timestamp::EARLIEST), Some(Timestamp::LATEST)]);
-        assert_eq!(Timestamp::parse(&Timestamp::LATEST.plus(Duration::from_micros(1)).to_string()), None);
+        assert_eq!(
+            written,
+            ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]
+        );
+        assert_eq!(
+            written.map(|text| Timestamp::parse(&text)),
+            [Some(Timestamp::EARLIEST), Some(Timestamp::LATEST)]
+        );
+        assert_eq!(
+            Timestamp::parse(&Timestamp::LATEST.plus(Duration::from_micros(1)).to_string()),
+            None
+        );
     }
 
     #[test]
@@ -232,7 +262,9 @@ mod tests {
     fn what_lasts_is_told_at_once_and_once_a_minute() {
         let mut reminder = Reminder::default();
         let start = Instant::now();
-        let told = (0..180).filter(|second| reminder.is_due(start + Duration::from_secs(*second))).collect::<Vec<_>>();
+        let told = (0..180)
+            .filter(|second| reminder.is_due(start + Duration::from_secs(*second)))
+            .collect::<Vec<_>>();
         assert_eq!(told, [0, 60, 120]);
         reminder.end();
         assert!(reminder.is_due(start + Duration::from_secs(180)));
@@ -240,7 +272,8 @@ mod tests {
 
     #[test]
     fn spans_are_shown_as_they_are_written() {
-        let shown = [0, 1, 90_000_000, 31 * 86_400_000_000, 93_600_500_000].map(|us| show(Duration::from_micros(us)));
+        let shown = [0, 1, 90_000_000, 31 * 86_400_000_000, 93_600_500_000]
+            .map(|us| show(Duration::from_micros(us)));
         assert_eq!(shown, ["0s", "1us", "1m 30s", "31d", "1d 2h 500ms"]);
     }
 }

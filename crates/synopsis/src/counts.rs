@@ -67,23 +67,39 @@ impl Counts {
             return None;
         }
         let noise = about.noise.law.variance(values.len()) * about.noise.scale.powi(2);
-        let mut priors: Vec<Prior> =
-            LENGTHS.iter().map(|length| Prior::new(basis, &nodes, *length, values, noise)).collect();
+        let mut priors: Vec<Prior> = LENGTHS
+            .iter()
+            .map(|length| Prior::new(basis, &nodes, *length, values, noise))
+            .collect();
         let fits = || priors.iter().flat_map(|prior| &prior.fits);
         let best = fits().fold(f64::NEG_INFINITY, |best, fit| best.max(fit.evidence));
         let whole: f64 = fits().map(|fit| (fit.evidence - best).exp()).sum();
         let mut counts = vec![0.0; values.len()];
         for prior in &mut priors {
-            prior.fits.iter_mut().for_each(|fit| fit.weight = (fit.evidence - best).exp() / whole);
+            prior
+                .fits
+                .iter_mut()
+                .for_each(|fit| fit.weight = (fit.evidence - best).exp() / whole);
             prior.fits.retain(|fit| fit.weight > NEGLIGIBLE);
             let mut turned = vec![0.0; values.len()];
             for fit in &prior.fits {
-                turned.iter_mut().zip(&fit.turned).for_each(|(sum, value)| *sum += fit.weight * value);
+                turned
+                    .iter_mut()
+                    .zip(&fit.turned)
+                    .for_each(|(sum, value)| *sum += fit.weight * value);
             }
-            counts.iter_mut().zip(prior.back(turned)).for_each(|(count, part)| *count += part);
+            counts
+                .iter_mut()
+                .zip(prior.back(turned))
+                .for_each(|(count, part)| *count += part);
         }
         priors.retain(|prior| !prior.fits.is_empty());
-        Some(Counts { basis: basis.clone(), counts, noise, priors })
+        Some(Counts {
+            basis: basis.clone(),
+            counts,
+            noise,
+            priors,
+        })
     }
 
     /// The posterior standard deviation of the function at a point of the unit cube: of what the kernel makes of the exact
@@ -106,7 +122,8 @@ impl Counts {
                     of_mean += t * mean * kept;
                 }
                 value += fit.weight * at;
-                square += fit.weight * (at * at + self.noise * (variance + of_mean * of_mean / fit.left));
+                square +=
+                    fit.weight * (at * at + self.noise * (variance + of_mean * of_mean / fit.left));
             }
         }
         (square - value * value).max(0.0).sqrt()
@@ -116,9 +133,14 @@ impl Counts {
 impl Prior {
     fn new(basis: &CellBasis, nodes: &[Vec<f64>], length: f64, values: &[f64], noise: f64) -> Self {
         let spline = basis.spline;
-        let shares: Vec<Vec<f64>> = basis.steps.iter().map(|steps| inside(spline, *steps)).collect();
-        let spread =
-            |(b, steps): (f64, &u32)| (length * b).powi(2) + 2.0 * spline.variance() / f64::from(*steps).powi(2);
+        let shares: Vec<Vec<f64>> = basis
+            .steps
+            .iter()
+            .map(|steps| inside(spline, *steps))
+            .collect();
+        let spread = |(b, steps): (f64, &u32)| {
+            (length * b).powi(2) + 2.0 * spline.variance() / f64::from(*steps).powi(2)
+        };
         let variances = basis.bandwidths().into_iter().zip(&basis.steps).map(spread);
         let eigen: Vec<Eigen> = nodes
             .iter()
@@ -133,7 +155,13 @@ impl Prior {
                 symmetric((0..p.len()).map(row).collect())
             })
             .collect();
-        let values_of = |eigen: &Eigen| eigen.values.iter().map(|value| value.max(0.0)).collect::<Vec<f64>>();
+        let values_of = |eigen: &Eigen| {
+            eigen
+                .values
+                .iter()
+                .map(|value| value.max(0.0))
+                .collect::<Vec<f64>>()
+        };
         let mut prior = Prior {
             values: product(&eigen.iter().map(values_of).collect::<Vec<_>>()),
             axes: eigen.into_iter().map(|eigen| eigen.vectors).collect(),
@@ -142,20 +170,47 @@ impl Prior {
         };
         prior.mean = prior.turn(product(&shares));
         let turned = prior.turn(values.to_vec());
-        prior.fits = RATIOS.map(|power| prior.fit(4.0_f64.powi(power), &turned, noise)).collect();
+        prior.fits = RATIOS
+            .map(|power| prior.fit(4.0_f64.powi(power), &turned, noise))
+            .collect();
         prior
     }
 
     fn fit(&self, ratio: f64, values: &[f64], noise: f64) -> Fit {
-        let kept: Vec<f64> = self.values.iter().map(|eigenvalue| 1.0 / (ratio * eigenvalue + 1.0)).collect();
-        let sum = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(&kept).map(|((a, b), kept)| a * b * kept).sum() };
+        let kept: Vec<f64> = self
+            .values
+            .iter()
+            .map(|eigenvalue| 1.0 / (ratio * eigenvalue + 1.0))
+            .collect();
+        let sum = |a: &[f64], b: &[f64]| -> f64 {
+            a.iter()
+                .zip(b)
+                .zip(&kept)
+                .map(|((a, b), kept)| a * b * kept)
+                .sum()
+        };
         let left = sum(&self.mean, &self.mean);
         let mu = sum(&self.mean, values) / left;
-        let rest: Vec<f64> = values.iter().zip(&self.mean).map(|(value, mean)| value - mu * mean).collect();
+        let rest: Vec<f64> = values
+            .iter()
+            .zip(&self.mean)
+            .map(|(value, mean)| value - mu * mean)
+            .collect();
         let volume: f64 = kept.iter().map(|kept| -kept.ln()).sum();
         let evidence = -(sum(&rest, &rest) / noise + volume + left.ln()) / 2.0;
-        let turned = values.iter().zip(&rest).zip(&kept).map(|((value, rest), kept)| value - rest * kept).collect();
-        Fit { ratio, evidence, weight: 0.0, left, turned }
+        let turned = values
+            .iter()
+            .zip(&rest)
+            .zip(&kept)
+            .map(|((value, rest), kept)| value - rest * kept)
+            .collect();
+        Fit {
+            ratio,
+            evidence,
+            weight: 0.0,
+            left,
+            turned,
+        }
     }
 
     /// `Q'x`, one axis after the other.
@@ -167,7 +222,12 @@ impl Prior {
             for (k, vector) in vectors.iter().enumerate() {
                 for (entry, some) in vector.iter().zip(x.chunks_exact(inner)) {
                     // The axis becomes the last one, so that after all of them the order is what it was.
-                    turned.iter_mut().skip(k).step_by(count).zip(some).for_each(|(to, from)| *to += entry * from);
+                    turned
+                        .iter_mut()
+                        .skip(k)
+                        .step_by(count)
+                        .zip(some)
+                        .for_each(|(to, from)| *to += entry * from);
                 }
             }
             turned
@@ -182,7 +242,11 @@ impl Prior {
             let mut back = vec![0.0; x.len()];
             for (vector, some) in vectors.iter().zip(x.chunks_exact(inner)) {
                 for (i, entry) in vector.iter().enumerate() {
-                    back.iter_mut().skip(i).step_by(count).zip(some).for_each(|(to, from)| *to += entry * from);
+                    back.iter_mut()
+                        .skip(i)
+                        .step_by(count)
+                        .zip(some)
+                        .for_each(|(to, from)| *to += entry * from);
                 }
             }
             back
@@ -198,15 +262,25 @@ fn inside(spline: Spline, steps: u32) -> Vec<f64> {
         Spline::Quadratic => &[47.0 / 48.0, 1.0 / 2.0, 1.0 / 48.0],
     };
     let mut shares = vec![1.0; spline.nodes(steps)];
-    shares.iter_mut().zip(outside).for_each(|(share, out)| *share -= out);
-    shares.iter_mut().rev().zip(outside).for_each(|(share, out)| *share -= out);
+    shares
+        .iter_mut()
+        .zip(outside)
+        .for_each(|(share, out)| *share -= out);
+    shares
+        .iter_mut()
+        .rev()
+        .zip(outside)
+        .for_each(|(share, out)| *share -= out);
     shares
 }
 
 /// The products of one number of each list, the last list fastest.
 fn product(lists: &[Vec<f64>]) -> Vec<f64> {
     lists.iter().fold(vec![1.0], |products, list| {
-        products.iter().flat_map(|product| list.iter().map(move |x| product * x)).collect()
+        products
+            .iter()
+            .flat_map(|product| list.iter().map(move |x| product * x))
+            .collect()
     })
 }
 
@@ -218,7 +292,11 @@ mod tests {
 
     fn about(scale: f64, basis: &CellBasis) -> Description {
         let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-        let axis = Axis { column: "x".to_owned(), min: 0.0, max: 1.0 };
+        let axis = Axis {
+            column: "x".to_owned(),
+            min: 0.0,
+            max: 1.0,
+        };
         about.domain = vec![axis; basis.steps.len()];
         about.basis = crate::Basis::Cells(basis.clone());
         about.noise.scale = scale;
@@ -227,8 +305,22 @@ mod tests {
 
     fn basis(spline: Spline, steps: &[u32], bandwidth: f64) -> CellBasis {
         let variance = |m: u32| bandwidth.powi(2) - spline.variance() / f64::from(m).powi(2);
-        let row = |i: usize| (0..steps.len()).map(|j| if i == j { 1.0 / variance(steps[i]) } else { 0.0 }).collect();
-        CellBasis { precision: (0..steps.len()).map(row).collect(), spline, steps: steps.to_vec() }
+        let row = |i: usize| {
+            (0..steps.len())
+                .map(|j| {
+                    if i == j {
+                        1.0 / variance(steps[i])
+                    } else {
+                        0.0
+                    }
+                })
+                .collect()
+        };
+        CellBasis {
+            precision: (0..steps.len()).map(row).collect(),
+            spline,
+            steps: steps.to_vec(),
+        }
     }
 
     /// By a prototype in Python, with another way to find eigenvectors; counts below 0 are 0 in it.
@@ -240,8 +332,8 @@ mod tests {
                 11,
                 0.1,
                 vec![
-                    20.484, -6.996, 105.355, -1.663, -4.143, 42.942, 4.189, 10.728, 33.159, 40.962, 26.8, 5.473,
-                    27.634, -7.181,
+                    20.484, -6.996, 105.355, -1.663, -4.143, 42.942, 4.189, 10.728, 33.159, 40.962,
+                    26.8, 5.473, 27.634, -7.181,
                 ],
                 vec![
                     0.5204266203078006,
@@ -260,35 +352,66 @@ mod tests {
                     0.5573746381394358,
                 ],
             ),
-            (Spline::Linear, 1, 0.5, vec![171.295, 12.779], vec![169.98683279630743, 14.087167203692585]),
+            (
+                Spline::Linear,
+                1,
+                0.5,
+                vec![171.295, 12.779],
+                vec![169.98683279630743, 14.087167203692585],
+            ),
             (
                 Spline::Quadratic,
                 1,
                 0.95,
                 vec![5.55, 15.206, 4.278, 39.33],
-                vec![1.0470295013177124, 11.709436572552539, 9.604000458332003, 1.7559187883376557],
+                vec![
+                    1.0470295013177124,
+                    11.709436572552539,
+                    9.604000458332003,
+                    1.7559187883376557,
+                ],
             ),
             (
                 Spline::Quadratic,
                 2,
                 0.5,
                 vec![23.079, -0.868, 22.32, 27.895, 19.117],
-                vec![0.4554718160935658, 9.687451772026705, 23.819066814169787, 16.17423890716393, 0.7508784315208626],
+                vec![
+                    0.4554718160935658,
+                    9.687451772026705,
+                    23.819066814169787,
+                    16.17423890716393,
+                    0.7508784315208626,
+                ],
             ),
             (
                 Spline::Box,
                 4,
                 0.2,
                 vec![15.373, 19.715, 16.488, -0.049],
-                vec![13.706904193112347, 13.983681710388181, 12.96205130527381, 10.874362791225677],
+                vec![
+                    13.706904193112347,
+                    13.983681710388181,
+                    12.96205130527381,
+                    10.874362791225677,
+                ],
             ),
         ];
         for (spline, steps, bandwidth, counts, expected) in cases {
             let basis = basis(spline, &[steps], bandwidth);
-            let found = Counts::new(&about(10.0, &basis), &basis, &counts).unwrap().counts;
-            let misled = Counts::new(&about(11.0, &basis), &basis, &counts).unwrap().counts;
-            let apart =
-                |found: &[f64]| found.iter().zip(&expected).map(|(x, y)| (x.max(0.0) - y).abs()).fold(0.0, f64::max);
+            let found = Counts::new(&about(10.0, &basis), &basis, &counts)
+                .unwrap()
+                .counts;
+            let misled = Counts::new(&about(11.0, &basis), &basis, &counts)
+                .unwrap()
+                .counts;
+            let apart = |found: &[f64]| {
+                found
+                    .iter()
+                    .zip(&expected)
+                    .map(|(x, y)| (x.max(0.0) - y).abs())
+                    .fold(0.0, f64::max)
+            };
             assert!(apart(&found) < 1e-9 * 200.0, "{spline} {steps}: {found:?}");
             assert!(apart(&misled) > 1e-3, "another noise is another posterior");
         }
@@ -304,14 +427,21 @@ mod tests {
         let prior = Prior::new(&basis, &basis.nodes(), 1.0, &values, noise);
         let fit = prior.fits.iter().find(|fit| fit.ratio == ratio).unwrap();
         let nodes = basis.nodes();
-        let places: Vec<[f64; 2]> = nodes[0].iter().flat_map(|x| nodes[1].iter().map(move |y| [*x, *y])).collect();
+        let places: Vec<[f64; 2]> = nodes[0]
+            .iter()
+            .flat_map(|x| nodes[1].iter().map(move |y| [*x, *y]))
+            .collect();
         let share = product(&[inside(Spline::Linear, 2), inside(Spline::Linear, 3)]);
         let variance = |m: f64| 0.45_f64.powi(2) + 2.0 / 6.0 / m.powi(2);
         let kernel = |i: usize, j: usize| {
             let [dx, dy] = [0, 1].map(|axis| places[i][axis] - places[j][axis]);
             (-(dx * dx / variance(2.0) + dy * dy / variance(3.0)) / 2.0).exp() * share[i] * share[j]
         };
-        let system = |i: usize| (0..=i).map(|j| ratio * kernel(i, j) + f64::from(u8::from(i == j))).collect();
+        let system = |i: usize| {
+            (0..=i)
+                .map(|j| ratio * kernel(i, j) + f64::from(u8::from(i == j)))
+                .collect()
+        };
         let factor = cholesky::factor((0..12).map(system).collect(), 1e-12);
         let solve = |x: &[f64]| cholesky::backward(&factor, &cholesky::forward(&factor, x));
         let left = dot(&share, &solve(&share));
@@ -320,7 +450,10 @@ mod tests {
         let solved = solve(&rest);
         let found = prior.back(fit.turned.clone());
         for i in 0..12 {
-            assert!((found[i] - (values[i] - solved[i])).abs() < 1e-12, "{found:?}");
+            assert!(
+                (found[i] - (values[i] - solved[i])).abs() < 1e-12,
+                "{found:?}"
+            );
         }
         let volume: f64 = factor.iter().map(|row| row.last().unwrap().ln()).sum();
         let evidence = -(dot(&rest, &solved) / noise + left.ln()) / 2.0 - volume;
@@ -345,7 +478,10 @@ mod tests {
                         }
                     };
                     let sum = (0..cells).map(at).sum::<f64>() * f64::from(steps) / f64::from(cells);
-                    assert!((sum - share).abs() < 1e-3, "{spline} {steps} {j}: {share}, not {sum}");
+                    assert!(
+                        (sum - share).abs() < 1e-3,
+                        "{spline} {steps} {j}: {share}, not {sum}"
+                    );
                 }
             }
         }

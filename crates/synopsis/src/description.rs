@@ -17,7 +17,8 @@ pub use self::recommended::Recommended;
 pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
 pub use self::smoothness::Smoothness;
 pub use self::target::{
-    CellLabel, Cells, Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target,
+    CellLabel, Cells, Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum,
+    Target,
 };
 use crate::MOST_CLASSES;
 pub use crate::NoiseDistribution;
@@ -184,16 +185,28 @@ impl Calibrated {
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// The kernel's standard deviation on each axis.
-    Bandwidths { taken: Vec<f64>, candidates: Vec<Vec<f64>>, price: Epsilon },
+    Bandwidths {
+        taken: Vec<f64>,
+        candidates: Vec<Vec<f64>>,
+        price: Epsilon,
+    },
     /// The order `h`.
-    Order { taken: u32, candidates: Vec<u32>, price: Epsilon },
+    Order {
+        taken: u32,
+        candidates: Vec<u32>,
+        price: Epsilon,
+    },
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Bandwidths { taken, candidates, .. } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
-            Choice::Order { taken, candidates, .. } => write!(f, "order {taken} of {candidates:?}"),
+            Choice::Bandwidths {
+                taken, candidates, ..
+            } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
+            Choice::Order {
+                taken, candidates, ..
+            } => write!(f, "order {taken} of {candidates:?}"),
         }
     }
 }
@@ -251,7 +264,11 @@ impl Description {
 
     /// What the released values are.
     pub fn shape(&self) -> Shape {
-        Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis.clone() }
+        Shape {
+            dimensions: self.domain.len(),
+            degree: self.degree,
+            basis: self.basis.clone(),
+        }
     }
 
     /// Volume of the domain in natural units.
@@ -264,8 +281,9 @@ impl Description {
         let steps = an_axis.max(2) - 1;
         self.domain.iter().fold(vec![vec![]], |points, axis| {
             let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
-            let longer =
-                |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
+            let longer = |p: Vec<f64>| {
+                (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect())
+            };
             points.into_iter().flat_map(longer).collect()
         })
     }
@@ -274,7 +292,10 @@ impl Description {
     pub(super) fn check(&self) -> Result<(), String> {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         if self.format != FORMAT {
-            return Err(format!("it has format {}, this program reads format {FORMAT}", self.format));
+            return Err(format!(
+                "it has format {}, this program reads format {FORMAT}",
+                self.format
+            ));
         }
         if !(1..=3).contains(&self.domain.len()) {
             return Err(format!("it has {} axes, not 1 to 3", self.domain.len()));
@@ -282,7 +303,9 @@ impl Description {
         if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
             let k = self.degree;
             let h = self.order;
-            return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
+            return Err(format!(
+                "degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"
+            ));
         }
         if self.basis != Basis::Bernstein && (self.degree, self.order) != (1, 1) {
             return Err("what has no lattice has degree 1 and order 1".to_owned());
@@ -300,23 +323,39 @@ impl Description {
         if !positive(self.noise.scale) || !positive(self.noise.grid) {
             return Err("its noise has no positive scale and grid".to_owned());
         }
-        if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
+        if (self.noise.calibrated == Calibrated::Sampled)
+            != matches!(self.privacy.definition, Definition::Random(_))
+        {
             return Err("its noise and its definition of privacy do not fit".to_owned());
         }
         self.privacy.check()?;
-        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
+        if self
+            .smoothness
+            .as_ref()
+            .is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis))
+        {
             return Err("the smoothness that it declares does not fit its form".to_owned());
         }
-        let of_density =
-            matches!(self.target, Target::Density(_)) && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
-        if self.form_error.is_some_and(|error| !positive(error) || !of_density || self.band.pointwise.is_none()) {
-            return Err("the error of its form is not positive, or does not fit its form".to_owned());
+        let of_density = matches!(self.target, Target::Density(_))
+            && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
+        if self
+            .form_error
+            .is_some_and(|error| !positive(error) || !of_density || self.band.pointwise.is_none())
+        {
+            return Err(
+                "the error of its form is not positive, or does not fit its form".to_owned(),
+            );
         }
         if self.reading.is_some() && !matches!(self.basis, Basis::Cells(_)) {
-            return Err("the reading that it recommends is one of cells, which it has none of".to_owned());
+            return Err(
+                "the reading that it recommends is one of cells, which it has none of".to_owned(),
+            );
         }
         let band = &self.band;
-        if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {
+        if !positive(band.half_width)
+            || band.weights.is_empty()
+            || !band.weights.iter().all(|w| positive(*w))
+        {
             return Err("its band is not positive".to_owned());
         }
         if band.pointwise.is_some_and(|pointwise| !positive(pointwise)) {
@@ -338,23 +377,32 @@ fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
     match (basis, target) {
         (Basis::Tables(basis), Target::Cells(Cells { label })) => {
             match label {
-                Some(CellLabel::Number { min, max, .. }) if !(min.is_finite() && max.is_finite() && min < max) => {
+                Some(CellLabel::Number { min, max, .. })
+                    if !(min.is_finite() && max.is_finite() && min < max) =>
+                {
                     return Err("the bounds of its label are no range".to_owned());
                 }
-                Some(CellLabel::Classes { values, .. }) if !(2..=MOST_CLASSES).contains(&values.len()) => {
-                    return Err(format!("its label does not have 2 to {MOST_CLASSES} classes"));
+                Some(CellLabel::Classes { values, .. })
+                    if !(2..=MOST_CLASSES).contains(&values.len()) =>
+                {
+                    return Err(format!(
+                        "its label does not have 2 to {MOST_CLASSES} classes"
+                    ));
                 }
                 _ => {}
             }
             let tables = label.as_ref().map_or(1, CellLabel::tables);
             match tables == basis.tables as usize {
                 true => Ok(()),
-                false => Err(format!("it has {} tables, its label asks for {tables}", basis.tables)),
+                false => Err(format!(
+                    "it has {} tables, its label asks for {tables}",
+                    basis.tables
+                )),
             }
         }
-        (Basis::Tables(_), _) | (_, Target::Cells(_)) => {
-            Err("tables of cells and the function that it describes do not belong together".to_owned())
-        }
+        (Basis::Tables(_), _) | (_, Target::Cells(_)) => Err(
+            "tables of cells and the function that it describes do not belong together".to_owned(),
+        ),
         _ => Ok(()),
     }
 }
@@ -364,7 +412,8 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
     match basis {
         Basis::Bernstein | Basis::Affine => Ok(()),
         Basis::Kernel(KernelBasis { kernel, points }) => {
-            let is_inside = |p: &Vec<f64>| p.len() == axes && p.iter().all(|x| (0.0..=1.0).contains(x));
+            let is_inside =
+                |p: &Vec<f64>| p.len() == axes && p.iter().all(|x| (0.0..=1.0).contains(x));
             if points.is_empty() || !points.iter().all(is_inside) {
                 return Err("its kernel points do not lie in the domain".to_owned());
             }
@@ -372,7 +421,9 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 PointKernel::Gaussian { precision }
                     if precision.len() != axes || precision.iter().any(|row| row.len() != axes) =>
                 {
-                    Err(format!("the matrix of its kernel does not have {axes} rows and columns"))
+                    Err(format!(
+                        "the matrix of its kernel does not have {axes} rows and columns"
+                    ))
                 }
                 _ => Ok(()),
             }
@@ -384,26 +435,37 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                     "its cells do not have {axes} axes, each with a step, and at most {MOST_CELLS} in all"
                 ));
             }
-            basis.is_proper().then_some(()).ok_or_else(|| "the kernel that reads its cells is none".to_owned())
+            basis
+                .is_proper()
+                .then_some(())
+                .ok_or_else(|| "the kernel that reads its cells is none".to_owned())
         }
         Basis::Tables(basis) => {
-            let TableBasis { steps, bandwidths, .. } = basis;
-            if steps.len() != axes || steps.contains(&0) || !(1..=MOST_CELLS).contains(&basis.values()) {
+            let TableBasis {
+                steps, bandwidths, ..
+            } = basis;
+            if steps.len() != axes
+                || steps.contains(&0)
+                || !(1..=MOST_CELLS).contains(&basis.values())
+            {
                 return Err(format!(
                     "its tables do not have {axes} axes, each with a step, and at most {MOST_CELLS} values in all"
                 ));
             }
-            let are_parts = bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
+            let are_parts =
+                bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
             let can_be_read = are_parts && basis.at(bandwidths).is_some();
-            can_be_read
-                .then_some(())
-                .ok_or_else(|| "the bandwidths of its tables cannot be read off its cells".to_owned())
+            can_be_read.then_some(()).ok_or_else(|| {
+                "the bandwidths of its tables cannot be read off its cells".to_owned()
+            })
         }
         Basis::Cosine { frequencies } => {
             let most = most_frequencies(axes);
             match (1..=most).contains(frequencies) {
                 true => Ok(()),
-                false => Err(format!("{frequencies} frequencies are not within 1..={most}")),
+                false => Err(format!(
+                    "{frequencies} frequencies are not within 1..={most}"
+                )),
             }
         }
     }

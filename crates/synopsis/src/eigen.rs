@@ -19,11 +19,18 @@ pub(super) fn symmetric(mut a: Vec<Vec<f64>>) -> Eigen {
     let n = a.len();
     let mut vectors = tridiagonal(&mut a);
     let mut d: Vec<f64> = (0..n).map(|i| a[i][i]).collect();
-    let mut e: Vec<f64> = (0..n).map(|i| if i + 1 < n { a[i][i + 1] } else { 0.0 }).collect();
-    let size = d.iter().chain(&e).fold(0.0_f64, |most, x| most.max(x.abs()));
+    let mut e: Vec<f64> = (0..n)
+        .map(|i| if i + 1 < n { a[i][i + 1] } else { 0.0 })
+        .collect();
+    let size = d
+        .iter()
+        .chain(&e)
+        .fold(0.0_f64, |most, x| most.max(x.abs()));
     for l in 0..n {
         for _ in 0..MOST_STEPS {
-            let m = (l..n - 1).find(|m| e[*m].abs() <= f64::EPSILON * size).unwrap_or(n - 1);
+            let m = (l..n - 1)
+                .find(|m| e[*m].abs() <= f64::EPSILON * size)
+                .unwrap_or(n - 1);
             if m == l {
                 break;
             }
@@ -36,7 +43,9 @@ pub(super) fn symmetric(mut a: Vec<Vec<f64>>) -> Eigen {
 /// Leaves the tridiagonal `T` of `A = Q T Q'` in place of the diagonal and the entries beside it, and returns the columns of `Q`.
 fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
     let n = a.len();
-    let mut q: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+    let mut q: Vec<Vec<f64>> = (0..n)
+        .map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect())
+        .collect();
     for k in 0..n.saturating_sub(2) {
         let mut v = a[k][k + 1..].to_vec();
         let length = dot(&v, &v).sqrt();
@@ -47,18 +56,29 @@ fn tridiagonal(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
         v[0] += length.copysign(v[0]);
         let beta = 2.0 / dot(&v, &v);
         // `H A H = A - v w' - w v'`, `H = I - beta v v'`.
-        let mut w: Vec<f64> = a[k + 1..].iter().map(|row| beta * dot(&row[k + 1..], &v)).collect();
+        let mut w: Vec<f64> = a[k + 1..]
+            .iter()
+            .map(|row| beta * dot(&row[k + 1..], &v))
+            .collect();
         let half = beta / 2.0 * dot(&w, &v);
         w.iter_mut().zip(&v).for_each(|(w, v)| *w -= half * v);
         for (i, row) in a[k + 1..].iter_mut().enumerate() {
-            row[k + 1..].iter_mut().zip(v.iter().zip(&w)).for_each(|(entry, (x, y))| *entry -= v[i] * y + w[i] * x);
+            row[k + 1..]
+                .iter_mut()
+                .zip(v.iter().zip(&w))
+                .for_each(|(entry, (x, y))| *entry -= v[i] * y + w[i] * x);
         }
         for row in &mut q {
             let along = beta * dot(&row[k + 1..], &v);
-            row[k + 1..].iter_mut().zip(&v).for_each(|(entry, v)| *entry -= along * v);
+            row[k + 1..]
+                .iter_mut()
+                .zip(&v)
+                .for_each(|(entry, v)| *entry -= along * v);
         }
     }
-    (0..n).map(|j| q.iter().map(|row| row[j]).collect()).collect()
+    (0..n)
+        .map(|j| q.iter().map(|row| row[j]).collect())
+        .collect()
 }
 
 /// One QL step with Wilkinson's shift on the block from `l` to `m`.
@@ -105,9 +125,14 @@ mod tests {
         let mut turned = 0.0_f64;
         for i in 0..n {
             for j in 0..n {
-                let sum: f64 = values.iter().zip(vectors).map(|(value, v)| value * v[i] * v[j]).sum();
+                let sum: f64 = values
+                    .iter()
+                    .zip(vectors)
+                    .map(|(value, v)| value * v[i] * v[j])
+                    .sum();
                 apart = apart.max((a[i][j] - sum).abs());
-                turned = turned.max((dot(&vectors[i], &vectors[j]) - f64::from(u8::from(i == j))).abs());
+                turned =
+                    turned.max((dot(&vectors[i], &vectors[j]) - f64::from(u8::from(i == j))).abs());
             }
         }
         (apart, turned)
@@ -117,17 +142,28 @@ mod tests {
     fn eigenvectors_are_orthonormal_and_give_the_matrix_back() {
         let kernel = |n: usize, width: f64| -> Vec<Vec<f64>> {
             let entry = |i: usize, j: usize| (-((i as f64 - j as f64) / width).powi(2) / 2.0).exp();
-            (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect()
+            (0..n)
+                .map(|i| (0..n).map(|j| entry(i, j)).collect())
+                .collect()
         };
         // Nearly singular, nearly diagonal, diagonal, a block of zeros, and small ones.
         let zeros = vec![vec![0.0; 5]; 5];
         let slanted = vec![vec![2.0, -1.0], vec![-1.0, 3.0]];
-        for matrix in
-            [kernel(60, 9.0), kernel(33, 0.4), kernel(7, 1e-9), zeros, slanted, kernel(3, 1.0), kernel(1, 1.0)]
-        {
+        for matrix in [
+            kernel(60, 9.0),
+            kernel(33, 0.4),
+            kernel(7, 1e-9),
+            zeros,
+            slanted,
+            kernel(3, 1.0),
+            kernel(1, 1.0),
+        ] {
             let eigen = symmetric(matrix.clone());
             let (apart, turned) = errors(&matrix, &eigen);
-            assert!(apart < 1e-13 * matrix.len() as f64 && turned < 1e-13, "{apart} {turned}");
+            assert!(
+                apart < 1e-13 * matrix.len() as f64 && turned < 1e-13,
+                "{apart} {turned}"
+            );
             let mut wrong = eigen;
             wrong.values[0] += 1e-3;
             assert!(errors(&matrix, &wrong).0 > 1e-6);
@@ -146,7 +182,12 @@ mod tests {
                 0.0
             }
         };
-        let mut values = symmetric((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect()).values;
+        let mut values = symmetric(
+            (0..n)
+                .map(|i| (0..n).map(|j| entry(i, j)).collect())
+                .collect(),
+        )
+        .values;
         values.sort_by(f64::total_cmp);
         for (k, value) in values.iter().enumerate() {
             let known = 2.0 - 2.0 * (std::f64::consts::PI * (k + 1) as f64 / (n + 1) as f64).cos();

@@ -16,21 +16,34 @@ pub enum Error {
     #[error("a point of this synopsis has {expected} coordinates, not {given}")]
     Dimensions { given: usize, expected: usize },
     #[error("{column} = {value} is outside the domain {min} to {max}")]
-    OutsideDomain { column: String, value: f64, min: f64, max: f64 },
-    #[error("it holds moments of the records, not a function of a point: query it with `bernstream query`")]
+    OutsideDomain {
+        column: String,
+        value: f64,
+        min: f64,
+        max: f64,
+    },
+    #[error(
+        "it holds moments of the records, not a function of a point: query it with `bernstream query`"
+    )]
     NoFunction,
-    #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
+    #[error(
+        "it holds a function of a point, not moments of the records: use `bernstream evaluate`"
+    )]
     NoMoments,
     #[error(
         "it holds no tables of cells, which only [release.cells] makes, whatever the noise of another release is: densities, shares and quantiles \
          at other bandwidths are read from those"
     )]
     NoTables,
-    #[error("it holds tables of cells: ask for the count of a range with `range` instead of an integral")]
+    #[error(
+        "it holds tables of cells: ask for the count of a range with `range` instead of an integral"
+    )]
     AskTables,
     #[error("its label is not a number: ask for the probability of a class")]
     NoNumber,
-    #[error("its label has no classes: naive Bayes and ratios of densities need `above` or `values`")]
+    #[error(
+        "its label has no classes: naive Bayes and ratios of densities need `above` or `values`"
+    )]
     NoClasses,
     #[error("it has no label to fit: its function is the density of the records")]
     NoLabel,
@@ -42,7 +55,9 @@ pub enum Error {
     EmptyRange,
     #[error("a quantile is that of a part from 0 to 1, not {part}")]
     Part { part: f64 },
-    #[error("the question has no finite answer at {at:?}: it must be a number everywhere in the domain")]
+    #[error(
+        "the question has no finite answer at {at:?}: it must be a number everywhere in the domain"
+    )]
     NotANumber { at: Vec<f64> },
     #[error(transparent)]
     Expression(#[from] ExpressionError),
@@ -50,9 +65,13 @@ pub enum Error {
     Order { order: u32 },
     #[error("the values of this synopsis cannot be read by {by}")]
     Reading { by: By },
-    #[error("the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show")]
+    #[error(
+        "the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show"
+    )]
     NoMass { mass: f64 },
-    #[error("only counts of cells, with a bandwidth for each axis, can be read with other bandwidths")]
+    #[error(
+        "only counts of cells, with a bandwidth for each axis, can be read with other bandwidths"
+    )]
     NoOtherBandwidths,
     #[error(
         "other bandwidths are one for each axis, none smaller than the released {least:?}, and at most as wide as the domain"

@@ -3,7 +3,9 @@
 use super::bernstein::{MAX_ORDER, Operator, basis};
 use super::by::By;
 use super::counts::Counts;
-use super::description::{Axis, Basis, CellBasis, CellLabel, Cells, Description, KernelBasis, Target};
+use super::description::{
+    Axis, Basis, CellBasis, CellLabel, Cells, Description, KernelBasis, Target,
+};
 use super::domain::unit_point;
 use super::error::Error;
 use super::posterior::Smooth;
@@ -23,13 +25,30 @@ pub struct Evaluator {
 
 #[derive(Clone, Debug)]
 enum Form {
-    Bernstein { degree: u32, coefficients: Vec<f64> },
-    Nearest { degree: u32, values: Vec<f64> },
+    Bernstein {
+        degree: u32,
+        coefficients: Vec<f64>,
+    },
+    Nearest {
+        degree: u32,
+        values: Vec<f64>,
+    },
     Affine(Vec<f64>),
-    Kernel { basis: KernelBasis, coefficients: Vec<f64>, offset: f64 },
-    Cells { basis: CellBasis, counts: Vec<f64>, posterior: Option<Box<Counts>> },
+    Kernel {
+        basis: KernelBasis,
+        coefficients: Vec<f64>,
+        offset: f64,
+    },
+    Cells {
+        basis: CellBasis,
+        counts: Vec<f64>,
+        posterior: Option<Box<Counts>>,
+    },
     Tables(Box<Function>),
-    Smooth { function: Box<Smooth>, uncertain: bool },
+    Smooth {
+        function: Box<Smooth>,
+        uncertain: bool,
+    },
 }
 
 impl Synopsis {
@@ -44,47 +63,81 @@ impl Synopsis {
         let by = by.into();
         let no = || Error::Reading { by };
         let form = match (by, &shape.basis) {
-            (By::Bernstein(order), _) if !(1..=MAX_ORDER).contains(&order) => return Err(Error::Order { order }),
+            (By::Bernstein(order), _) if !(1..=MAX_ORDER).contains(&order) => {
+                return Err(Error::Order { order });
+            }
             (_, Basis::Cosine { .. }) => return Err(Error::NoFunction),
             (By::Bernstein(order), Basis::Bernstein) => {
                 let coefficients = match order {
                     1 => self.values.clone(),
-                    _ => Operator::new(shape.dimensions, shape.degree).coefficients(&self.values, order),
+                    _ => Operator::new(shape.dimensions, shape.degree)
+                        .coefficients(&self.values, order),
                 };
-                Form::Bernstein { degree: shape.degree, coefficients }
+                Form::Bernstein {
+                    degree: shape.degree,
+                    coefficients,
+                }
             }
             (By::Bernstein(_), Basis::Affine) => Form::Affine(self.values.clone()),
-            (By::Bernstein(_) | By::Kernel, Basis::Kernel(basis)) => {
-                Form::Kernel { basis: basis.clone(), coefficients: self.values.clone(), offset: about.offset }
+            (By::Bernstein(_) | By::Kernel, Basis::Kernel(basis)) => Form::Kernel {
+                basis: basis.clone(),
+                coefficients: self.values.clone(),
+                offset: about.offset,
+            },
+            (By::Bernstein(_), Basis::Tables(_)) => {
+                Form::Tables(Box::new(self.tables()?.function()))
             }
-            (By::Bernstein(_), Basis::Tables(_)) => Form::Tables(Box::new(self.tables()?.function())),
-            (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => {
-                Form::Cells { basis: basis.clone(), counts: self.values.clone(), posterior: None }
-            }
+            (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => Form::Cells {
+                basis: basis.clone(),
+                counts: self.values.clone(),
+                posterior: None,
+            },
             (By::Posterior | By::Nonnegative, Basis::Cells(basis)) => {
                 let posterior = Counts::new(about, basis, &self.values).ok_or_else(no)?;
                 let basis = basis.clone();
                 let counts = posterior.counts.clone();
                 match by {
-                    By::Posterior => Form::Cells { basis, counts, posterior: Some(Box::new(posterior)) },
+                    By::Posterior => Form::Cells {
+                        basis,
+                        counts,
+                        posterior: Some(Box::new(posterior)),
+                    },
                     _ => {
                         let counts = counts.into_iter().map(|count| count.max(0.0)).collect();
-                        Form::Cells { basis, counts, posterior: None }
+                        Form::Cells {
+                            basis,
+                            counts,
+                            posterior: None,
+                        }
                     }
                 }
             }
-            (By::Nearest, Basis::Bernstein) => Form::Nearest { degree: shape.degree, values: self.values.clone() },
+            (By::Nearest, Basis::Bernstein) => Form::Nearest {
+                degree: shape.degree,
+                values: self.values.clone(),
+            },
             (By::Kernel, Basis::Bernstein) => {
                 let function = Smooth::interpolation(about, &self.values).ok_or_else(no)?;
-                Form::Smooth { function: Box::new(function), uncertain: false }
+                Form::Smooth {
+                    function: Box::new(function),
+                    uncertain: false,
+                }
             }
             (By::Posterior, Basis::Bernstein | Basis::Kernel(_)) => {
                 let function = Smooth::posterior(about, &self.values).ok_or_else(no)?;
-                Form::Smooth { function: Box::new(function), uncertain: true }
+                Form::Smooth {
+                    function: Box::new(function),
+                    uncertain: true,
+                }
             }
             (By::Nearest | By::Kernel | By::Posterior | By::Nonnegative, _) => return Err(no()),
         };
-        Ok(Evaluator { axes: about.domain.clone(), volume: about.volume(), form, possible: possible(about) })
+        Ok(Evaluator {
+            axes: about.domain.clone(),
+            volume: about.volume(),
+            form,
+            possible: possible(about),
+        })
     }
 
     /// The function at one point, in natural units, at the recommended order. For many points use an [`Evaluator`].
@@ -152,8 +205,14 @@ impl Evaluator {
     pub fn deviation(&self, point: &[f64]) -> Result<Option<f64>, Error> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.form {
-            Form::Smooth { function, uncertain: true } => Some(function.deviation(&point)),
-            Form::Cells { posterior: Some(posterior), .. } => Some(posterior.deviation(&point)),
+            Form::Smooth {
+                function,
+                uncertain: true,
+            } => Some(function.deviation(&point)),
+            Form::Cells {
+                posterior: Some(posterior),
+                ..
+            } => Some(posterior.deviation(&point)),
             _ => None,
         })
     }
@@ -162,9 +221,15 @@ impl Evaluator {
     /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
     pub fn mass(&self) -> f64 {
         let mean = match &self.form {
-            Form::Bernstein { coefficients, .. } => coefficients.iter().sum::<f64>() / coefficients.len() as f64,
+            Form::Bernstein { coefficients, .. } => {
+                coefficients.iter().sum::<f64>() / coefficients.len() as f64
+            }
             Form::Affine(coefficients) => coefficients.first().copied().unwrap_or(0.0),
-            Form::Nearest { .. } | Form::Kernel { .. } | Form::Cells { .. } | Form::Tables(_) | Form::Smooth { .. } => {
+            Form::Nearest { .. }
+            | Form::Kernel { .. }
+            | Form::Cells { .. }
+            | Form::Tables(_)
+            | Form::Smooth { .. } => {
                 let points = midpoints(self.axes.len());
                 points.iter().map(|y| self.at(y)).sum::<f64>() / points.len() as f64
             }
@@ -182,24 +247,40 @@ impl Evaluator {
     }
 
     fn clipped(&self, value: f64) -> f64 {
-        self.possible.map_or(value, |[least, most]| value.clamp(least, most))
+        self.possible
+            .map_or(value, |[least, most]| value.clamp(least, most))
     }
 
     /// At a point of the unit cube, as the noise left it.
     pub(super) fn at(&self, point: &[f64]) -> f64 {
         match &self.form {
-            Form::Bernstein { degree, coefficients } => {
+            Form::Bernstein {
+                degree,
+                coefficients,
+            } => {
                 let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
                 bernstein::evaluate(coefficients, &bases)
             }
-            Form::Nearest { degree, values } => values.get(nearest(*degree, point)).copied().unwrap_or(f64::NAN),
+            Form::Nearest { degree, values } => values
+                .get(nearest(*degree, point))
+                .copied()
+                .unwrap_or(f64::NAN),
             Form::Affine(coefficients) => {
-                let terms = coefficients.iter().zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
+                let terms = coefficients
+                    .iter()
+                    .zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
                 terms.map(|(c, t)| c * t).sum()
             }
-            Form::Kernel { basis, coefficients, offset } => {
+            Form::Kernel {
+                basis,
+                coefficients,
+                offset,
+            } => {
                 let terms = basis.points.iter().zip(coefficients);
-                offset + terms.map(|(p, c)| c * basis.kernel.value(point, p)).sum::<f64>()
+                offset
+                    + terms
+                        .map(|(p, c)| c * basis.kernel.value(point, p))
+                        .sum::<f64>()
             }
             Form::Cells { basis, counts, .. } => dot(&basis.at(point), counts),
             Form::Tables(function) => function.at(point).value,
@@ -212,15 +293,23 @@ impl Evaluator {
 fn possible(about: &Description) -> Option<[f64; 2]> {
     match about.target {
         Target::Probability(_)
-        | Target::Cells(Cells { label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) }) => Some([0.0, 1.0]),
+        | Target::Cells(Cells {
+            label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }),
+        }) => Some([0.0, 1.0]),
         _ => None,
     }
 }
 
 /// The index of the lattice point nearest to one of the unit cube.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the degree")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 0 to the degree"
+)]
 fn nearest(degree: u32, point: &[f64]) -> usize {
-    point.iter().fold(0, |index, x| index * (degree as usize + 1) + (x * f64::from(degree)).round() as usize)
+    point.iter().fold(0, |index, x| {
+        index * (degree as usize + 1) + (x * f64::from(degree)).round() as usize
+    })
 }
 
 /// The midpoints of equal cells of the unit cube.
@@ -230,8 +319,13 @@ pub(super) fn midpoints(dimensions: usize) -> Vec<Vec<f64>> {
         2 => 80,
         _ => 30,
     };
-    let axis: Vec<f64> = (0..side).map(|j| (f64::from(j) + 0.5) / f64::from(side)).collect();
+    let axis: Vec<f64> = (0..side)
+        .map(|j| (f64::from(j) + 0.5) / f64::from(side))
+        .collect();
     (0..dimensions).fold(vec![vec![]], |points, _| {
-        points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+        points
+            .iter()
+            .flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
+            .collect()
     })
 }

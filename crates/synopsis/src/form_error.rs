@@ -31,18 +31,31 @@ pub(super) const ROUNDED: f64 = 1e-4;
 /// The error of the form of a density, as a part of the sum of its exact values; `None` of everything else, of cells whose kernel is
 /// correlated over the axes, and of lattices on several axes or too large to be looked at.
 pub fn of_form(target: &Target, shape: &Shape, order: u32, domain: &[Axis]) -> Option<f64> {
-    let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = target else { return None };
+    let Target::Density(Density {
+        kernel: Smoothing::Bandwidths(bandwidths),
+        ..
+    }) = target
+    else {
+        return None;
+    };
     let error = match (&shape.basis, bandwidths.as_slice(), domain) {
         (Basis::Cells(basis), ..) => of_cells(basis),
-        (Basis::Bernstein, [bandwidth], [axis]) => on_lattice(shape.degree, order, bandwidth / (axis.max - axis.min))?,
+        (Basis::Bernstein, [bandwidth], [axis]) => {
+            on_lattice(shape.degree, order, bandwidth / (axis.max - axis.min))?
+        }
         _ => return None,
     };
-    Some(error).filter(|error| error.is_finite() && *error > 0.0).and_then(rounded_up)
+    Some(error)
+        .filter(|error| error.is_finite() && *error > 0.0)
+        .and_then(rounded_up)
 }
 
 /// To four digits, so that replicas agree whose exponentials differ in the last one.
 fn rounded_up(error: f64) -> Option<f64> {
-    #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast from a float saturates"
+    )]
     let exponent = error.log10().floor() as i32 - 3;
     let digits = (error / 10.0_f64.powi(exponent)).ceil();
     format!("{digits}e{exponent}").parse().ok()
@@ -51,35 +64,55 @@ fn rounded_up(error: f64) -> Option<f64> {
 /// The values of a record add up to the peak of the kernel that reads them, wherever it lies.
 fn of_cells(basis: &CellBasis) -> f64 {
     // On several axes the errors of boxes are joined by a norm that comes within a few per cent of what is found.
-    let joined = if basis.spline == Spline::Box && basis.steps.len() > 1 { 1.1 } else { BETWEEN_PLACES };
+    let joined = if basis.spline == Spline::Box && basis.steps.len() > 1 {
+        1.1
+    } else {
+        BETWEEN_PLACES
+    };
     joined * cell_error::form_of_a_count(basis) + ROUNDED
 }
 
 /// The largest over records at the points of the lattice and half way between them, or closer where the kernel is narrower.
 fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from a float saturates"
+    )]
     let cells = (8.0 / width).ceil() as u32;
     let cells = cells.div_ceil(4 * degree).max(1).checked_mul(4 * degree)?;
     let nodes = degree as usize + 1;
     let count = cells as usize + 1;
-    let work = nodes.checked_mul(nodes)?.checked_mul(order as usize)?.checked_add(nodes.checked_mul(count)?)?;
+    let work = nodes
+        .checked_mul(nodes)?
+        .checked_mul(order as usize)?
+        .checked_add(nodes.checked_mul(count)?)?;
     if work.checked_mul(count / 4)? > WORK {
         return None;
     }
-    let along = |count: u32| -> Vec<f64> { (0..=count).map(|j| f64::from(j) / f64::from(count)).collect() };
+    let along = |count: u32| -> Vec<f64> {
+        (0..=count)
+            .map(|j| f64::from(j) / f64::from(count))
+            .collect()
+    };
     let points = along(cells);
     let lattice = along(degree);
     let at_points = Bases::at(degree, &points);
     let operator = Operator::new(1, degree);
     // Each value of the lattice is off by what the cells of its histogram do to the record.
-    let of_values = operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
-    let bump = |on: &[f64], x: f64| -> Vec<f64> { on.iter().map(|y| gaussian((y - x) / width)).collect() };
+    let of_values =
+        operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
+    let bump =
+        |on: &[f64], x: f64| -> Vec<f64> { on.iter().map(|y| gaussian((y - x) / width)).collect() };
     // The operator is symmetric, so half of the places are enough; every other point is one.
     let places = points.iter().step_by(2).filter(|x| **x <= 0.5);
     let of_a_record = |x: &f64| {
         let values = bump(&lattice, *x);
         let polynomial = at_points.evaluate(&operator.coefficients(&values, order), 1);
-        let off = polynomial.iter().zip(bump(&points, *x)).map(|(read, exact)| (read - exact).abs());
+        let off = polynomial
+            .iter()
+            .zip(bump(&points, *x))
+            .map(|(read, exact)| (read - exact).abs());
         (off.fold(0.0, f64::max) + of_values) / values.iter().sum::<f64>()
     };
     Some(BETWEEN_PLACES * places.map(of_a_record).fold(0.0, f64::max))

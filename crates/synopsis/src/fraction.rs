@@ -43,7 +43,8 @@ impl Fraction {
     pub fn of(self, price: Price) -> Price {
         // A part of a count that fits is one that fits.
         price.map(|count| {
-            u64::try_from(u128::from(count) * u128::from(self.0) / u128::from(Self::WHOLE)).unwrap_or(u64::MAX)
+            u64::try_from(u128::from(count) * u128::from(self.0) / u128::from(Self::WHOLE))
+                .unwrap_or(u64::MAX)
         })
     }
 }
@@ -64,7 +65,9 @@ impl TryFrom<String> for Fraction {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         let decimal: Option<Epsilon> = text.parse().ok();
-        let whole = decimal.map(Epsilon::trillionths).filter(|count| count.is_multiple_of(MILLIONTH));
+        let whole = decimal
+            .map(Epsilon::trillionths)
+            .filter(|count| count.is_multiple_of(MILLIONTH));
         let count = whole.and_then(|count| u32::try_from(count / MILLIONTH).ok());
         count
             .and_then(Fraction::from_millionths)

@@ -31,7 +31,10 @@ pub enum Blocks {
 
 impl Span {
     /// All of time, from the earliest to the latest time that is ever written.
-    pub const ALL: Span = Span { start: Timestamp::EARLIEST, end: Timestamp::LATEST };
+    pub const ALL: Span = Span {
+        start: Timestamp::EARLIEST,
+        end: Timestamp::LATEST,
+    };
 
     #[inline]
     pub fn contains(&self, time: Timestamp) -> bool {
@@ -56,14 +59,23 @@ impl Grid {
     /// The span that `time` lies in. At the ends of the representable range, 290,000 years away, spans are cut short.
     pub fn span_of(&self, time: Timestamp) -> Span {
         // `rem_euclid`: times before the origin belong to the span that starts before them.
-        let into = time.micros().saturating_sub(self.origin.micros()).rem_euclid(micros(self.length));
+        let into = time
+            .micros()
+            .saturating_sub(self.origin.micros())
+            .rem_euclid(micros(self.length));
         let start = Timestamp::from_micros(time.micros().saturating_sub(into));
-        Span { start, end: start.plus(self.length) }
+        Span {
+            start,
+            end: start.plus(self.length),
+        }
     }
 
     /// The span after `span`.
     pub fn after(&self, span: Span) -> Span {
-        Span { start: span.end, end: span.end.plus(self.length) }
+        Span {
+            start: span.end,
+            end: span.end.plus(self.length),
+        }
     }
 
     /// The start of the span that lies `count` spans before `span`.
@@ -79,14 +91,20 @@ impl Grid {
     /// Every span that meets `span`, in order.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let grid = *self;
-        std::iter::successors(Some(grid.span_of(span.start)), move |s| Some(grid.after(*s)))
-            .take_while(move |s| s.start < span.end)
+        std::iter::successors(Some(grid.span_of(span.start)), move |s| {
+            Some(grid.after(*s))
+        })
+        .take_while(move |s| s.start < span.end)
     }
 
     /// The first span that starts at or after `time`.
     pub fn first_from(&self, time: Timestamp) -> Span {
         let span = self.span_of(time);
-        if span.start == time { span } else { self.after(span) }
+        if span.start == time {
+            span
+        } else {
+            self.after(span)
+        }
     }
 }
 
@@ -110,8 +128,10 @@ impl Blocks {
     /// Every block that meets `span`, in order. At least one, as long as `span` is not empty.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let blocks = *self;
-        std::iter::successors(Some(blocks.span_of(span.start)), move |block| blocks.after(*block))
-            .take_while(move |block| block.start < span.end)
+        std::iter::successors(Some(blocks.span_of(span.start)), move |block| {
+            blocks.after(*block)
+        })
+        .take_while(move |block| block.start < span.end)
     }
 
     /// The first block that starts at or after `time`. There is none where all of time is one block: that has begun.
@@ -155,7 +175,10 @@ mod tests {
         for seconds in -50..50 {
             let span = grid.span_of(at(seconds));
             assert!(span.contains(at(seconds)));
-            assert_eq!((span.start.micros() - at(3).micros()).rem_euclid(10_000_000), 0);
+            assert_eq!(
+                (span.start.micros() - at(3).micros()).rem_euclid(10_000_000),
+                0
+            );
             assert_eq!(span.end.since(span.start), Duration::from_secs(10));
         }
         assert_eq!(grid.span_of(at(2)).end, at(3));
@@ -165,11 +188,21 @@ mod tests {
     #[test]
     fn a_window_that_straddles_midnight_meets_both_days() {
         let days = grid(0, 86_400);
-        let straddling = Span { start: at(86_000), end: at(87_000) };
+        let straddling = Span {
+            start: at(86_000),
+            end: at(87_000),
+        };
         let met: Vec<Span> = days.spans_meeting(straddling).collect();
         assert_eq!(met.len(), 2);
         assert_eq!(met[1].start, at(86_400));
-        assert_eq!(days.spans_meeting(Span { start: at(0), end: at(86_400) }).count(), 1);
+        assert_eq!(
+            days.spans_meeting(Span {
+                start: at(0),
+                end: at(86_400)
+            })
+            .count(),
+            1
+        );
     }
 
     #[test]
@@ -185,9 +218,15 @@ mod tests {
         let days = grid(3, 86_400);
         let blocks = Blocks::from(days);
         for start in [-200_000, 0, 86_000] {
-            let span = Span { start: at(start), end: at(start + 100_000) };
+            let span = Span {
+                start: at(start),
+                end: at(start + 100_000),
+            };
             assert!(blocks.spans_meeting(span).eq(days.spans_meeting(span)));
-            assert_eq!(blocks.first_from(span.start), Some(days.first_from(span.start)));
+            assert_eq!(
+                blocks.first_from(span.start),
+                Some(days.first_from(span.start))
+            );
             assert_eq!(blocks.span_of(span.start), days.span_of(span.start));
         }
         assert_eq!(blocks.length(), Some(days.length()));
@@ -196,20 +235,39 @@ mod tests {
     #[test]
     fn a_unit_for_ever_has_one_block_that_every_window_meets_and_none_after_it() {
         let hours = grid(0, 3600);
-        for time in [Timestamp::EARLIEST, at(0), at(1_767_225_600), Timestamp::LATEST.minus(Duration::from_secs(7200))]
-        {
+        for time in [
+            Timestamp::EARLIEST,
+            at(0),
+            at(1_767_225_600),
+            Timestamp::LATEST.minus(Duration::from_secs(7200)),
+        ] {
             let window = hours.first_from(time);
-            assert_eq!(Blocks::Forever.spans_meeting(window).collect::<Vec<_>>(), [Span::ALL]);
+            assert_eq!(
+                Blocks::Forever.spans_meeting(window).collect::<Vec<_>>(),
+                [Span::ALL]
+            );
             assert!(Span::ALL.start <= window.start && window.end <= Span::ALL.end);
-            assert_eq!((Blocks::Forever.span_of(time), Blocks::Forever.first_from(time)), (Span::ALL, None));
+            assert_eq!(
+                (
+                    Blocks::Forever.span_of(time),
+                    Blocks::Forever.first_from(time)
+                ),
+                (Span::ALL, None)
+            );
         }
-        assert_eq!((Blocks::Forever.after(Span::ALL), Blocks::Forever.length()), (None, None));
+        assert_eq!(
+            (Blocks::Forever.after(Span::ALL), Blocks::Forever.length()),
+            (None, None)
+        );
     }
 
     #[test]
     fn all_of_time_is_written_and_read_again() {
         let text = serde_json::to_string(&Span::ALL).unwrap();
-        assert_eq!(text, r#"{"start":"0001-01-01T00:00:00Z","end":"9999-12-31T23:59:59.999999Z"}"#);
+        assert_eq!(
+            text,
+            r#"{"start":"0001-01-01T00:00:00Z","end":"9999-12-31T23:59:59.999999Z"}"#
+        );
         assert_eq!(serde_json::from_str::<Span>(&text).unwrap(), Span::ALL);
     }
 

@@ -37,7 +37,9 @@ impl Place {
         let x = x * f64::from(Self::FINE);
         // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
         let whole = x as u32;
-        whole.saturating_add(u32::from(x - f64::from(whole) >= 0.5)).min(Self::FINE)
+        whole
+            .saturating_add(u32::from(x - f64::from(whole) >= 0.5))
+            .min(Self::FINE)
     }
 
     /// What a record here deposits on a grid of one axis: the cell of the lowest node, and the grains of it and the next
@@ -131,16 +133,26 @@ impl Nodes {
 
     /// The same with another spline.
     pub fn shared_by(spline: Spline, per_axis: &[u32]) -> Option<Self> {
-        let possible = (1..=3).contains(&per_axis.len()) && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
-        let cells = per_axis.iter().try_fold(1_usize, |product, m| product.checked_mul(spline.nodes(*m)))?;
-        let nodes = || Nodes { per_axis: per_axis.to_vec(), measure: Measure::Length, spline };
+        let possible = (1..=3).contains(&per_axis.len())
+            && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
+        let cells = per_axis
+            .iter()
+            .try_fold(1_usize, |product, m| product.checked_mul(spline.nodes(*m)))?;
+        let nodes = || Nodes {
+            per_axis: per_axis.to_vec(),
+            measure: Measure::Length,
+            spline,
+        };
         (possible && cells <= MOST_CELLS).then(nodes)
     }
 
     /// The same, but evenly spaced in the angle of each coordinate: node `j` is where `arccos(2 x - 1)` is `pi j / M`. Those
     /// outside of the cube are the mirror images of their neighbours inside.
     pub fn of_angles(per_axis: &[u32]) -> Option<Self> {
-        Some(Nodes { measure: Measure::Angle, ..Nodes::new(per_axis)? })
+        Some(Nodes {
+            measure: Measure::Angle,
+            ..Nodes::new(per_axis)?
+        })
     }
 
     /// `M`, one an axis.
@@ -173,7 +185,13 @@ impl Nodes {
         if self.spline != Spline::Quadratic {
             return GRAINS;
         }
-        let square = |coordinate: u32| Stencil::at(coordinate).weights.iter().map(|w| u128::from(*w).pow(2)).sum();
+        let square = |coordinate: u32| {
+            Stencil::at(coordinate)
+                .weights
+                .iter()
+                .map(|w| u128::from(*w).pow(2))
+                .sum()
+        };
         let largest: u128 = (STEPS / 2..=3 * STEPS / 2).map(square).max().unwrap_or(0);
         // Three squares of 42 bits fill 126.
         let length = largest.pow(axes).isqrt() + 1;
@@ -193,7 +211,11 @@ impl Nodes {
     pub fn place(&self, x: &[f64]) -> Place {
         let mut place = Place([0; 3]);
         for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
-            self.coordinates(axis, std::slice::from_ref(x), std::slice::from_mut(coordinate));
+            self.coordinates(
+                axis,
+                std::slice::from_ref(x),
+                std::slice::from_mut(coordinate),
+            );
         }
         place
     }
@@ -206,7 +228,9 @@ impl Nodes {
     /// Where records of the unit cube lie on one axis; nothing is written for an axis that is not there.
     #[inline]
     pub fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
-        let Some(last) = self.per_axis.get(axis).map(|m| m * STEPS) else { return };
+        let Some(last) = self.per_axis.get(axis).map(|m| m * STEPS) else {
+            return;
+        };
         // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
         let nearest = |x: f64| ((x * f64::from(last) + 0.5) as u32).min(last);
         let all = coordinates.iter_mut().zip(x);
@@ -232,7 +256,9 @@ pub struct Histogram {
 
 impl Histogram {
     pub fn new(nodes: &Nodes) -> Self {
-        Histogram { cells: vec![0; nodes.cells()] }
+        Histogram {
+            cells: vec![0; nodes.cells()],
+        }
     }
 
     /// Adds the counts of another one on the same grid.
@@ -266,7 +292,9 @@ impl Histogram {
             (Spline::Quadratic, [_, m]) => {
                 let width = *m as usize + 3;
                 for (x, y) in x.iter().zip(y) {
-                    share_2(width, Stencil::at(*x), Stencil::at(*y), |first, grains| self.add(first, grains));
+                    share_2(width, Stencil::at(*x), Stencil::at(*y), |first, grains| {
+                        self.add(first, grains)
+                    });
                 }
             }
             _ => {
@@ -280,7 +308,10 @@ impl Histogram {
     #[inline]
     fn add(&mut self, first: usize, grains: &[u64]) {
         if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
-            cells.iter_mut().zip(grains).for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
+            cells
+                .iter_mut()
+                .zip(grains)
+                .for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
         }
     }
 
@@ -319,7 +350,12 @@ impl Nodes {
                         let (first, grains) = place.spread();
                         to(first, &grains);
                     }
-                    [_, m] => share_2(m as usize + 3, Stencil::at(x), Stencil::at(y), |first, row| to(first, row)),
+                    [_, m] => share_2(
+                        m as usize + 3,
+                        Stencil::at(x),
+                        Stencil::at(y),
+                        |first, row| to(first, row),
+                    ),
                     [_, m, n] => {
                         let widths = [m as usize + 3, n as usize + 3];
                         share_3(widths, Stencil::at(x), Stencil::at(y), Stencil::at(z), to);
@@ -331,8 +367,9 @@ impl Nodes {
     }
 
     fn share_box(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
-        let along =
-            |index: usize, (m, coordinate): (&u32, u32)| index * *m as usize + (coordinate / STEPS).min(m - 1) as usize;
+        let along = |index: usize, (m, coordinate): (&u32, u32)| {
+            index * *m as usize + (coordinate / STEPS).min(m - 1) as usize
+        };
         to(self.per_axis.iter().zip(place.0).fold(0, along), &[GRAINS]);
     }
 
@@ -356,7 +393,9 @@ impl Nodes {
         }
         let corners = &mut corners[..count];
         // At most three weights of 10 bits, and the 20 bits of the grains.
-        corners.iter_mut().for_each(|(_, weight)| *weight = (*weight << GRAIN_BITS) >> (BITS * count.ilog2()));
+        corners
+            .iter_mut()
+            .for_each(|(_, weight)| *weight = (*weight << GRAIN_BITS) >> (BITS * count.ilog2()));
         let sum: u64 = corners.iter().map(|(_, grains)| grains).sum();
         corners[0].1 += GRAINS - sum;
         for (index, grains) in corners {
@@ -367,7 +406,9 @@ impl Nodes {
 
 #[inline]
 fn share_2(width: usize, x: Stencil, y: Stencil, mut to: impl FnMut(usize, &[u64; 3])) {
-    let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
+    let mut grains = x
+        .weights
+        .map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
     let sum: u64 = grains.iter().flatten().sum();
     grains[1][1] += GRAINS - sum;
     let mut start = x.first * width + y.first;
@@ -377,10 +418,18 @@ fn share_2(width: usize, x: Stencil, y: Stencil, mut to: impl FnMut(usize, &[u64
     }
 }
 
-fn share_3([width, depth]: [usize; 2], x: Stencil, y: Stencil, z: Stencil, mut to: impl FnMut(usize, &[u64])) {
+fn share_3(
+    [width, depth]: [usize; 2],
+    x: Stencil,
+    y: Stencil,
+    z: Stencil,
+    mut to: impl FnMut(usize, &[u64]),
+) {
     // Three weights of 21 bits fill 63.
     let product = |u, v, w| (u * v * w) >> (3 * WEIGHT_BITS - GRAIN_BITS);
-    let mut grains = x.weights.map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
+    let mut grains = x
+        .weights
+        .map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
     let sum: u64 = grains.iter().flatten().flatten().sum();
     grains[1][1][1] += GRAINS - sum;
     for (i, plane) in grains.into_iter().enumerate() {
@@ -412,8 +461,15 @@ impl Stencil {
         const HALF: i64 = STEPS as i64 / 2;
         let nearest = (coordinate + STEPS / 2) / STEPS;
         let f = i64::from(coordinate) - i64::from(nearest * STEPS);
-        let weights = [(HALF - f) * (HALF - f), 6 * HALF * HALF - 2 * f * f, (HALF + f) * (HALF + f)];
-        Stencil { first: nearest as usize, weights: weights.map(i64::unsigned_abs) }
+        let weights = [
+            (HALF - f) * (HALF - f),
+            6 * HALF * HALF - 2 * f * f,
+            (HALF + f) * (HALF + f),
+        ];
+        Stencil {
+            first: nearest as usize,
+            weights: weights.map(i64::unsigned_abs),
+        }
     }
 }
 
@@ -431,7 +487,16 @@ mod tests {
 
     #[test]
     fn a_grid_has_one_to_three_axes_and_fits_in_memory() {
-        for wrong in [&[][..], &[4; 4], &[0], &[4, 0], &[u32::MAX], &[u32::MAX; 3], &[4_299_998], &[2_073, 2_073]] {
+        for wrong in [
+            &[][..],
+            &[4; 4],
+            &[0],
+            &[4, 0],
+            &[u32::MAX],
+            &[u32::MAX; 3],
+            &[4_299_998],
+            &[2_073, 2_073],
+        ] {
             assert_eq!(Nodes::new(wrong), None, "{wrong:?}");
         }
         for right in [&[1][..], &[4_194_303], &[2_070, 2_070], &[159; 3]] {
@@ -448,10 +513,16 @@ mod tests {
             let moment = |power: u32| -> i64 {
                 let node = |i: usize| (stencil.first + i) as i64 - 1;
                 let from_record = |i: usize| node(i) * i64::from(STEPS) - i64::from(coordinate);
-                (0..3).map(|i| stencil.weights[i] as i64 * from_record(i).pow(power)).sum()
+                (0..3)
+                    .map(|i| stencil.weights[i] as i64 * from_record(i).pow(power))
+                    .sum()
             };
             assert_eq!(moment(1), 0, "{coordinate}");
-            assert_eq!(moment(2), (1 << WEIGHT_BITS) * i64::from(STEPS * STEPS / 4), "{coordinate}");
+            assert_eq!(
+                moment(2),
+                (1 << WEIGHT_BITS) * i64::from(STEPS * STEPS / 4),
+                "{coordinate}"
+            );
         }
     }
 
@@ -459,20 +530,34 @@ mod tests {
     fn a_record_on_a_node_is_spread_as_one_six_one() {
         let nodes = Nodes::new(&[4]).unwrap();
         let eighth = GRAINS / 8;
-        assert_eq!(deposited(&nodes, &[0.0]).cells, [eighth, 6 * eighth, eighth, 0, 0, 0, 0]);
-        assert_eq!(deposited(&nodes, &[1.0]).cells, [0, 0, 0, 0, eighth, 6 * eighth, eighth]);
+        assert_eq!(
+            deposited(&nodes, &[0.0]).cells,
+            [eighth, 6 * eighth, eighth, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            deposited(&nodes, &[1.0]).cells,
+            [0, 0, 0, 0, eighth, 6 * eighth, eighth]
+        );
     }
 
     #[test]
     fn a_place_lies_on_the_grid_whatever_the_value() {
         let nodes = Nodes::new(&[4]).unwrap();
-        for (x, place) in
-            [(f64::NAN, 0), (-1.0, 0), (f64::NEG_INFINITY, 0), (2.0, 4096), (f64::INFINITY, 4096), (0.5, 2048)]
-        {
+        for (x, place) in [
+            (f64::NAN, 0),
+            (-1.0, 0),
+            (f64::NEG_INFINITY, 0),
+            (2.0, 4096),
+            (f64::INFINITY, 4096),
+            (0.5, 2048),
+        ] {
             assert_eq!(nodes.place(&[x]), Place([place, 0, 0]), "{x}");
         }
         let largest = Nodes::new(&[u32::MAX / STEPS]).unwrap();
-        assert_eq!(deposited(&largest, &[1.0]).cells.iter().sum::<u64>(), GRAINS);
+        assert_eq!(
+            deposited(&largest, &[1.0]).cells.iter().sum::<u64>(),
+            GRAINS
+        );
     }
 
     #[test]
@@ -496,15 +581,28 @@ mod tests {
     #[test]
     fn a_full_cell_saturates() {
         let nodes = Nodes::new(&[1]).unwrap();
-        let mut histogram = Histogram { cells: vec![u64::MAX - 1, 7, u64::MAX - GRAINS, 0] };
+        let mut histogram = Histogram {
+            cells: vec![u64::MAX - 1, 7, u64::MAX - GRAINS, 0],
+        };
         histogram.deposit(&nodes, nodes.place(&[0.0]));
-        assert_eq!(histogram.cells, [u64::MAX, 7 + 6 * GRAINS / 8, u64::MAX - GRAINS + GRAINS / 8, 0]);
+        assert_eq!(
+            histogram.cells,
+            [
+                u64::MAX,
+                7 + 6 * GRAINS / 8,
+                u64::MAX - GRAINS + GRAINS / 8,
+                0
+            ]
+        );
     }
 
     #[test]
     fn debug_output_holds_no_counts() {
         let nodes = Nodes::new(&[4]).unwrap();
-        assert_eq!(format!("{:?}", deposited(&nodes, &[0.3])), "Histogram(7 cells)");
+        assert_eq!(
+            format!("{:?}", deposited(&nodes, &[0.3])),
+            "Histogram(7 cells)"
+        );
     }
 
     proptest! {

@@ -55,9 +55,13 @@ struct Definition {
 impl NoiseDistribution {
     fn definition(self) -> Definition {
         match self {
-            NoiseDistribution::DiscreteLaplace => {
-                Definition { name: "Laplace", norm: Norm::One, is_pure: true, variance: |_| [2, 1], number: 0 }
-            }
+            NoiseDistribution::DiscreteLaplace => Definition {
+                name: "Laplace",
+                norm: Norm::One,
+                is_pure: true,
+                variance: |_| [2, 1],
+                number: 0,
+            },
             NoiseDistribution::DiscreteCube => Definition {
                 name: "cube",
                 norm: Norm::Sup,
@@ -65,12 +69,20 @@ impl NoiseDistribution {
                 variance: |n| [(n + 1) * (n + 2), 3],
                 number: 1,
             },
-            NoiseDistribution::Ball => {
-                Definition { name: "ball", norm: Norm::Two, is_pure: true, variance: |n| [n + 1, 1], number: 2 }
-            }
-            NoiseDistribution::DiscreteGaussian => {
-                Definition { name: "Gaussian", norm: Norm::Two, is_pure: false, variance: |_| [1, 1], number: 3 }
-            }
+            NoiseDistribution::Ball => Definition {
+                name: "ball",
+                norm: Norm::Two,
+                is_pure: true,
+                variance: |n| [n + 1, 1],
+                number: 2,
+            },
+            NoiseDistribution::DiscreteGaussian => Definition {
+                name: "Gaussian",
+                norm: Norm::Two,
+                is_pure: false,
+                variance: |_| [1, 1],
+                number: 3,
+            },
         }
     }
 

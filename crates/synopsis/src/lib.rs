@@ -45,12 +45,6 @@
     )
 )]
 
-mod counts;
-mod domain;
-mod eigen;
-mod newton;
-mod posterior;
-mod wider;
 pub mod adjacency;
 pub mod approximation;
 pub mod band;
@@ -62,7 +56,10 @@ pub mod cell_error;
 pub mod cell_kernel;
 pub mod cholesky;
 pub mod clock;
+mod counts;
 pub mod description;
+mod domain;
+mod eigen;
 mod error;
 pub mod evaluator;
 pub mod expression;
@@ -75,9 +72,11 @@ pub mod law;
 pub mod machine;
 mod message;
 pub mod moments;
+mod newton;
 pub mod noise;
 pub mod pointwise;
 pub mod positions;
+mod posterior;
 pub mod predict;
 pub mod price;
 pub mod proper;
@@ -92,6 +91,7 @@ pub mod shape_error;
 pub mod tables;
 pub mod times;
 pub mod whitened;
+mod wider;
 
 pub use fraction::Fraction;
 pub use law::NoiseDistribution;

@@ -47,33 +47,64 @@ impl Synopsis {
     pub fn encode(&self) -> Result<Encoded, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
-        let key = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let key = about
+            .key
+            .as_ref()
+            .map(|key| format!("/{key}"))
+            .unwrap_or_default();
         let suffix = format!("/{}{key}", about.release);
         let mut headers = vec![
             ("content-type", CONTENT_TYPE.to_owned()),
             ("ce_specversion", "1.0".to_owned()),
-            ("ce_id", format!("{}/{}{suffix}", about.ledger.id, about.ledger.sequence)),
-            ("ce_source", format!("/bernstream/{}/{}", uri_segment(&about.pipeline), uri_segment(&about.release))),
+            (
+                "ce_id",
+                format!("{}/{}{suffix}", about.ledger.id, about.ledger.sequence),
+            ),
+            (
+                "ce_source",
+                format!(
+                    "/bernstream/{}/{}",
+                    uri_segment(&about.pipeline),
+                    uri_segment(&about.release)
+                ),
+            ),
             ("ce_type", EVENT_TYPE.to_owned()),
             ("ce_time", about.published.to_string()),
         ];
         headers.extend(about.key.clone().map(|key| ("ce_subject", key)));
         // Under names of their own, so that nobody takes them for pure differential privacy.
         match (about.privacy.price, &about.privacy.definition) {
-            (price, Definition::Random(random)) => headers
-                .extend([("random_dp_epsilon", price.to_string()), ("random_dp_gamma", random.gamma.to_string())]),
+            (price, Definition::Random(random)) => headers.extend([
+                ("random_dp_epsilon", price.to_string()),
+                ("random_dp_gamma", random.gamma.to_string()),
+            ]),
             (Price::Pure(epsilon), _) => headers.push(("epsilon", epsilon.to_string())),
-            (Price::Approximate { epsilon, delta }, _) => headers
-                .extend([("approximate_dp_epsilon", epsilon.to_string()), ("approximate_dp_delta", delta.to_string())]),
+            (Price::Approximate { epsilon, delta }, _) => headers.extend([
+                ("approximate_dp_epsilon", epsilon.to_string()),
+                ("approximate_dp_delta", delta.to_string()),
+            ]),
             (Price::Concentrated(rho), _) => headers.push(("zcdp_rho", rho.to_string())),
             (Price::Slots(count), _) => headers.push(("plan_windows", count.to_string())),
         }
-        headers
-            .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);
+        headers.extend([
+            ("window_start", about.window.start.to_string()),
+            ("window_end", about.window.end.to_string()),
+        ]);
         // What overlaps has no start of its own.
-        headers.extend(about.panes.map(|panes| ("pane_start", panes.newest.start.to_string())));
-        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Encoded { key: format!("{}{suffix}", about.pipeline), headers, bytes })
+        headers.extend(
+            about
+                .panes
+                .map(|panes| ("pane_start", panes.newest.start.to_string())),
+        );
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        Ok(Encoded {
+            key: format!("{}{suffix}", about.pipeline),
+            headers,
+            bytes,
+        })
     }
 
     /// Reads a message from anywhere. The bytes may be hostile: whatever they are, the answer is a synopsis whose
@@ -85,8 +116,11 @@ impl Synopsis {
     pub fn open(bytes: &[u8]) -> Result<Synopsis, Error> {
         check_framing(bytes).map_err(Error::Damaged)?;
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
-        catch_unwind(AssertUnwindSafe(|| decode(bytes)))
-            .unwrap_or_else(|_| Err(Error::Damaged("its Arrow stream is inconsistent".to_owned())))
+        catch_unwind(AssertUnwindSafe(|| decode(bytes))).unwrap_or_else(|_| {
+            Err(Error::Damaged(
+                "its Arrow stream is inconsistent".to_owned(),
+            ))
+        })
     }
 }
 
@@ -113,8 +147,12 @@ impl Synopsis {
     ///
     /// If it cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, Error> {
-        let written = Written { about: &self.description, values: &self.values };
-        serde_json::to_string(&written).map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
+        let written = Written {
+            about: &self.description,
+            values: &self.values,
+        };
+        serde_json::to_string(&written)
+            .map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
     }
 
     /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::open`].
@@ -132,7 +170,9 @@ impl Synopsis {
 /// Everything that RFC 3986 reserves, as percent escapes.
 fn uri_segment(text: &str) -> String {
     let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(escape).collect()
@@ -147,17 +187,27 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
     let tensor = match &about.basis {
         Basis::Bernstein => {
             let shape = vec![u64::from(about.degree) + 1; about.domain.len()];
-            let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+            let names: Vec<&str> = about
+                .domain
+                .iter()
+                .map(|axis| axis.column.as_str())
+                .collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
         }
         Basis::Cells(basis) => {
             let shape: Vec<usize> = basis.steps.iter().map(|m| basis.spline.nodes(*m)).collect();
-            let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+            let names: Vec<&str> = about
+                .domain
+                .iter()
+                .map(|axis| axis.column.as_str())
+                .collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
         }
         Basis::Tables(basis) => {
             let nodes = basis.steps.iter().map(|m| basis.spline.nodes(*m));
-            let shape: Vec<usize> = std::iter::once(basis.tables as usize).chain(nodes).collect();
+            let shape: Vec<usize> = std::iter::once(basis.tables as usize)
+                .chain(nodes)
+                .collect();
             let columns = about.domain.iter().map(|axis| axis.column.as_str());
             let names: Vec<&str> = std::iter::once("table").chain(columns).collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
@@ -172,8 +222,16 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
         Field::new("window_end", time, false),
         Field::new("key", DataType::Utf8, true),
         Field::new("sequence", DataType::UInt64, false),
-        Field::new("lattice_values", DataType::FixedSizeList(Arc::new(item), points), false).with_metadata([
-            ("ARROW:extension:name", "arrow.fixed_shape_tensor".to_owned()),
+        Field::new(
+            "lattice_values",
+            DataType::FixedSizeList(Arc::new(item), points),
+            false,
+        )
+        .with_metadata([
+            (
+                "ARROW:extension:name",
+                "arrow.fixed_shape_tensor".to_owned(),
+            ),
             ("ARROW:extension:metadata", tensor),
         ]),
     ];
@@ -182,11 +240,14 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
 
 fn encode(about: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
     let json = |e: serde_json::Error| ArrowError::ExternalError(Box::new(e));
-    let points = i32::try_from(values.len()).map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
+    let points =
+        i32::try_from(values.len()).map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
     let schema = Arc::new(schema(about, points).map_err(json)?);
     let item = Arc::new(Field::new("item", DataType::Float64, false));
     let values = Arc::new(Float64Array::from(values.to_vec()));
-    let time = |t: crate::clock::Timestamp| TimestampMicrosecondArray::from(vec![t.micros()]).with_timezone("UTC");
+    let time = |t: crate::clock::Timestamp| {
+        TimestampMicrosecondArray::from(vec![t.micros()]).with_timezone("UTC")
+    };
     let columns: Vec<ArrayRef> = vec![
         Arc::new(time(about.window.start)),
         Arc::new(time(about.window.end)),
@@ -211,12 +272,18 @@ fn check_framing(bytes: &[u8]) -> Result<(), String> {
     for expected in [MessageHeader::Schema, MessageHeader::RecordBatch] {
         let (header, after) = frame(rest)?;
         let cut = || "it is cut short or its lengths are wrong".to_owned();
-        let message = root_as_message(header).map_err(|e| format!("its Arrow framing is broken: {e}"))?;
+        let message =
+            root_as_message(header).map_err(|e| format!("its Arrow framing is broken: {e}"))?;
         if message.header_type() != expected {
             let name = expected.variant_name().unwrap_or_default();
-            return Err(format!("its Arrow stream has something else where {name} belongs"));
+            return Err(format!(
+                "its Arrow stream has something else where {name} belongs"
+            ));
         }
-        if message.header_as_record_batch().is_some_and(|batch| batch.compression().is_some()) {
+        if message
+            .header_as_record_batch()
+            .is_some_and(|batch| batch.compression().is_some())
+        {
             return Err("its Arrow stream is compressed, which synopses never are".to_owned());
         }
         let body = usize::try_from(message.bodyLength()).map_err(|_| cut())?;
@@ -245,26 +312,49 @@ fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
     let mut reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(damaged)?;
     let found = reader.schema();
     let no_description = || Error::Damaged(format!("its schema has no metadata '{METADATA_KEY}'"));
-    let document = found.metadata().get(METADATA_KEY).ok_or_else(no_description)?;
-    let about: Description =
-        serde_json::from_str(document).map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
+    let document = found
+        .metadata()
+        .get(METADATA_KEY)
+        .ok_or_else(no_description)?;
+    let about: Description = serde_json::from_str(document)
+        .map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
     about.check().map_err(Error::Damaged)?;
     // Before any buffer is read: the number of values follows from the description and fits into the bytes.
     let points = about.shape().values();
-    let points = (points <= bytes.len() / size_of::<f64>()).then_some(points).and_then(|n| i32::try_from(n).ok());
-    let points = points.ok_or_else(|| Error::Damaged("it has fewer values than its lattice".to_owned()))?;
+    let points = (points <= bytes.len() / size_of::<f64>())
+        .then_some(points)
+        .and_then(|n| i32::try_from(n).ok());
+    let points =
+        points.ok_or_else(|| Error::Damaged("it has fewer values than its lattice".to_owned()))?;
     let expected = schema(&about, points).map_err(|e| Error::Damaged(e.to_string()))?;
     let columns = |schema: &Schema| -> Vec<_> {
-        schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone(), f.is_nullable())).collect()
+        schema
+            .fields()
+            .iter()
+            .map(|f| (f.name().clone(), f.data_type().clone(), f.is_nullable()))
+            .collect()
     };
     if columns(&found) != columns(&expected) {
-        return Err(Error::Damaged("its columns are not those of a synopsis".to_owned()));
+        return Err(Error::Damaged(
+            "its columns are not those of a synopsis".to_owned(),
+        ));
     }
-    let batch = reader.next().ok_or_else(|| Error::Damaged("it has no row".to_owned()))?.map_err(damaged)?;
-    let row = Row::of(&batch).ok_or_else(|| Error::Damaged("it does not have exactly one row".to_owned()))?;
-    let said = (about.window.start.micros(), about.window.end.micros(), about.ledger.sequence, about.key.as_deref());
+    let batch = reader
+        .next()
+        .ok_or_else(|| Error::Damaged("it has no row".to_owned()))?
+        .map_err(damaged)?;
+    let row = Row::of(&batch)
+        .ok_or_else(|| Error::Damaged("it does not have exactly one row".to_owned()))?;
+    let said = (
+        about.window.start.micros(),
+        about.window.end.micros(),
+        about.ledger.sequence,
+        about.key.as_deref(),
+    );
     if said != (row.start, row.end, row.sequence, row.key.as_deref()) {
-        return Err(Error::Damaged("its columns and its description disagree".to_owned()));
+        return Err(Error::Damaged(
+            "its columns and its description disagree".to_owned(),
+        ));
     }
     Synopsis::new(about, row.values)
 }
@@ -281,14 +371,28 @@ struct Row {
 impl Row {
     /// `None` where the batch has no row or several, or a null where none belongs.
     fn of(batch: &RecordBatch) -> Option<Row> {
-        let [start, end, key, sequence, values] = batch.columns() else { return None };
-        let complete = [start, end, sequence, values].iter().all(|column| column.null_count() == 0);
+        let [start, end, key, sequence, values] = batch.columns() else {
+            return None;
+        };
+        let complete = [start, end, sequence, values]
+            .iter()
+            .all(|column| column.null_count() == 0);
         if batch.num_rows() != 1 || !complete {
             return None;
         }
-        let time = |column: &ArrayRef| Some(column.as_any().downcast_ref::<TimestampMicrosecondArray>()?.value(0));
+        let time = |column: &ArrayRef| {
+            Some(
+                column
+                    .as_any()
+                    .downcast_ref::<TimestampMicrosecondArray>()?
+                    .value(0),
+            )
+        };
         let key = key.as_any().downcast_ref::<StringArray>()?;
-        let values = values.as_any().downcast_ref::<FixedSizeListArray>()?.value(0);
+        let values = values
+            .as_any()
+            .downcast_ref::<FixedSizeListArray>()?
+            .value(0);
         let values = values.as_any().downcast_ref::<Float64Array>()?;
         Some(Row {
             start: time(start)?,

@@ -20,7 +20,10 @@ impl Newton {
     /// On the points of a basis, in their order. Points that the kernel cannot tell apart get a pivot of [`REST`].
     pub fn on(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
-        let mut newton = Newton { basis: basis.clone(), factor: Vec::with_capacity(points.len()) };
+        let mut newton = Newton {
+            basis: basis.clone(),
+            factor: Vec::with_capacity(points.len()),
+        };
         for point in points {
             let mut row = newton.at(point);
             let whole = kernel.value(point, point);
@@ -35,11 +38,21 @@ impl Newton {
     pub fn among(kernel: &PointKernel, candidates: &[Vec<f64>], most: usize) -> Self {
         let value = |x: usize, y: usize| kernel.value(&candidates[x], &candidates[y]);
         let chosen = Pivoted::new(candidates.len(), value, most, REST);
-        let points = chosen.order.iter().map(|at| candidates[*at].clone()).collect();
+        let points = chosen
+            .order
+            .iter()
+            .map(|at| candidates[*at].clone())
+            .collect();
         // The root of what is left, updated step by step, stands for the pivot.
         let pivot = |(row, rest): (&[f64], &f64)| [&row[..row.len() - 1], &[rest.sqrt()]].concat();
         let factor = chosen.factor().zip(&chosen.rests).map(pivot).collect();
-        Newton { basis: KernelBasis { kernel: kernel.clone(), points }, factor }
+        Newton {
+            basis: KernelBasis {
+                kernel: kernel.clone(),
+                points,
+            },
+            factor,
+        }
     }
 
     /// `d`.
@@ -49,8 +62,13 @@ impl Newton {
 
     /// `n(y)`. `O(d^2)`.
     pub fn at(&self, y: &[f64]) -> Vec<f64> {
-        let values: Vec<f64> =
-            self.basis.points.iter().take(self.count()).map(|p| self.basis.kernel.value(y, p)).collect();
+        let values: Vec<f64> = self
+            .basis
+            .points
+            .iter()
+            .take(self.count())
+            .map(|p| self.basis.kernel.value(y, p))
+            .collect();
         forward(&self.factor, &values)
     }
 
@@ -58,7 +76,10 @@ impl Newton {
     pub fn coordinates(&self, coefficients: &[f64]) -> Vec<f64> {
         let mut coordinates = vec![0.0; self.count()];
         for (row, a) in self.factor.iter().zip(coefficients) {
-            coordinates.iter_mut().zip(row).for_each(|(c, l)| *c += a * l);
+            coordinates
+                .iter_mut()
+                .zip(row)
+                .for_each(|(c, l)| *c += a * l);
         }
         coordinates
     }
@@ -79,29 +100,54 @@ mod tests {
     use super::*;
 
     fn line(count: u32) -> Vec<Vec<f64>> {
-        (0..count).map(|i| vec![f64::from(i) / f64::from(count - 1)]).collect()
+        (0..count)
+            .map(|i| vec![f64::from(i) / f64::from(count - 1)])
+            .collect()
     }
 
     #[test]
     fn coordinates_and_coefficients_are_two_ways_to_say_one_function() {
-        let kernel = PointKernel::Gaussian { precision: vec![vec![1.0 / 0.2_f64.powi(2)]] };
+        let kernel = PointKernel::Gaussian {
+            precision: vec![vec![1.0 / 0.2_f64.powi(2)]],
+        };
         let newton = Newton::among(&kernel, &line(41), 8);
         let same = Newton::on(&newton.basis);
         let coefficients: Vec<f64> = (0..8).map(|i| f64::from(i * i % 5) - 2.0).collect();
         let coordinates = newton.coordinates(&coefficients);
         for y in line(17) {
-            let as_sum: f64 = newton.basis.points.iter().zip(&coefficients).map(|(p, a)| a * kernel.value(&y, p)).sum();
-            assert!((dot(&same.at(&y), &coordinates) - as_sum).abs() < 1e-9, "{y:?}");
+            let as_sum: f64 = newton
+                .basis
+                .points
+                .iter()
+                .zip(&coefficients)
+                .map(|(p, a)| a * kernel.value(&y, p))
+                .sum();
+            assert!(
+                (dot(&same.at(&y), &coordinates) - as_sum).abs() < 1e-9,
+                "{y:?}"
+            );
         }
         let back = newton.coefficients(&coordinates);
-        assert!(back.iter().zip(&coefficients).all(|(a, b)| (a - b).abs() < 1e-6), "{back:?}");
+        assert!(
+            back.iter()
+                .zip(&coefficients)
+                .all(|(a, b)| (a - b).abs() < 1e-6),
+            "{back:?}"
+        );
     }
 
     #[test]
     fn enough_points_explain_everything_and_few_do_not() {
-        let kernel = PointKernel::Gaussian { precision: vec![vec![1.0 / 0.3_f64.powi(2)]] };
+        let kernel = PointKernel::Gaussian {
+            precision: vec![vec![1.0 / 0.3_f64.powi(2)]],
+        };
         let rest = |n: Vec<f64>| 1.0 - dot(&n, &n);
-        let largest = |newton: &Newton| line(100).iter().map(|y| rest(newton.at(y))).fold(0.0, f64::max);
+        let largest = |newton: &Newton| {
+            line(100)
+                .iter()
+                .map(|y| rest(newton.at(y)))
+                .fold(0.0, f64::max)
+        };
         let all = Newton::among(&kernel, &line(101), 101);
         assert!(all.count() < 20 && largest(&all) < 1e-8, "{}", all.count());
         assert!(largest(&Newton::among(&kernel, &line(101), 3)) > 1e-2);

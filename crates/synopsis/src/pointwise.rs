@@ -27,7 +27,11 @@ pub struct Pointwise {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Influences {
-    Lattice { operator: Operator, degree: u32, order: u32 },
+    Lattice {
+        operator: Operator,
+        degree: u32,
+        order: u32,
+    },
     Affine,
     Kernel(Newton),
     Cells(CellBasis),
@@ -58,7 +62,11 @@ impl Synopsis {
         let influences = match &shape.basis {
             Basis::Bernstein => {
                 let operator = Operator::new(shape.dimensions, shape.degree);
-                Influences::Lattice { operator, degree: shape.degree, order }
+                Influences::Lattice {
+                    operator,
+                    degree: shape.degree,
+                    order,
+                }
             }
             Basis::Affine => Influences::Affine,
             Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
@@ -69,7 +77,12 @@ impl Synopsis {
         let simulated = || pointwise_value(&about.noise, shape.values());
         let factor = about.band.pointwise.unwrap_or_else(simulated);
         let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
-        Ok(Pointwise { axes: about.domain.clone(), factor, deviation, influences })
+        Ok(Pointwise {
+            axes: about.domain.clone(),
+            factor,
+            deviation,
+            influences,
+        })
     }
 }
 
@@ -98,11 +111,17 @@ impl Pointwise {
     fn length(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         let influences = match &self.influences {
-            Influences::Lattice { operator, degree, order } => {
+            Influences::Lattice {
+                operator,
+                degree,
+                order,
+            } => {
                 let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
                 operator.influence(&bases, *order)
             }
-            Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
+            Influences::Affine => std::iter::once(1.0)
+                .chain(point.iter().map(|x| 2.0 * x - 1.0))
+                .collect(),
             Influences::Kernel(newton) => newton.at(&point),
             Influences::Cells(basis) => basis.at(&point),
             Influences::Tables(function) => return Ok(function.length(&point)),

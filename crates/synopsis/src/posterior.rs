@@ -38,11 +38,18 @@ impl Smooth {
         let noise = about.noise.law.variance(shape.values()) * about.noise.scale.powi(2);
         let fits = match prior(about) {
             Some(kernel) => vec![kernel],
-            None => LENGTHS.iter().map(|length| gaussian(&vec![length.powi(2); shape.dimensions])).collect(),
+            None => LENGTHS
+                .iter()
+                .map(|length| gaussian(&vec![length.powi(2); shape.dimensions]))
+                .collect(),
         };
-        let fit =
-            |kernel: PointKernel| Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model));
-        let best = fits.into_iter().filter_map(fit).reduce(|a, b| if b.0.evidence > a.0.evidence { b } else { a });
+        let fit = |kernel: PointKernel| {
+            Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model))
+        };
+        let best = fits
+            .into_iter()
+            .filter_map(fit)
+            .reduce(|a, b| if b.0.evidence > a.0.evidence { b } else { a });
         best.map(|(fit, model)| Smooth::new(model, fit, noise, about.offset))
     }
 
@@ -54,20 +61,41 @@ impl Smooth {
     }
 
     fn new(model: Model, fit: Fit, noise: f64, offset: f64) -> Self {
-        let offset = if matches!(model.of, Of::Coordinates) { offset } else { 0.0 };
+        let offset = if matches!(model.of, Of::Coordinates) {
+            offset
+        } else {
+            0.0
+        };
         let coefficients = model.newton.coefficients(&fit.coordinates);
-        Smooth { mean: offset + fit.mean, newton: model.newton, coefficients, fit, noise }
+        Smooth {
+            mean: offset + fit.mean,
+            newton: model.newton,
+            coefficients,
+            fit,
+            noise,
+        }
     }
 
     /// At a point of the unit cube.
     pub fn value(&self, y: &[f64]) -> f64 {
         let KernelBasis { kernel, points } = &self.newton.basis;
-        self.mean + points.iter().zip(&self.coefficients).map(|(p, a)| a * kernel.value(y, p)).sum::<f64>()
+        self.mean
+            + points
+                .iter()
+                .zip(&self.coefficients)
+                .map(|(p, a)| a * kernel.value(y, p))
+                .sum::<f64>()
     }
 
     /// The posterior standard deviation at a point of the unit cube; 0 for an interpolation.
     pub fn deviation(&self, y: &[f64]) -> f64 {
-        let Fit { ratio, factor, ones, ones_left, .. } = &self.fit;
+        let Fit {
+            ratio,
+            factor,
+            ones,
+            ones_left,
+            ..
+        } = &self.fit;
         let n = self.newton.at(y);
         let solved = forward(factor, &n);
         let left = (self.newton.basis.kernel.value(y, y) - dot(&n, &n)).max(0.0);
@@ -112,23 +140,43 @@ impl Model {
     fn new(shape: &Shape, kernel: &PointKernel, values: &[f64]) -> Option<Self> {
         let (of, points, whiten) = match &shape.basis {
             Basis::Bernstein => (Of::Values, lattice(shape), None),
-            Basis::Kernel(basis) => (Of::Coordinates, basis.points.clone(), Some(Newton::on(basis))),
-            Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
+            Basis::Kernel(basis) => (
+                Of::Coordinates,
+                basis.points.clone(),
+                Some(Newton::on(basis)),
+            ),
+            Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
+                return None;
+            }
         };
         let newton = Newton::among(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.
         let rows: Vec<Vec<f64>> = points.iter().map(|p| newton.at(p)).collect();
-        let whitened = |column: Vec<f64>| whiten.as_ref().map_or(column.clone(), |by| by.whiten(&column));
-        let column = |i: usize| whitened(rows.iter().filter_map(|row| row.get(i).copied()).collect());
+        let whitened = |column: Vec<f64>| {
+            whiten
+                .as_ref()
+                .map_or(column.clone(), |by| by.whiten(&column))
+        };
+        let column =
+            |i: usize| whitened(rows.iter().filter_map(|row| row.get(i).copied()).collect());
         let columns: Vec<Vec<f64>> = (0..newton.count()).map(column).collect();
         let ones = whitened(vec![1.0; points.len()]);
-        let values = whiten.as_ref().map_or_else(|| values.to_vec(), |by| by.coordinates(values));
-        let gram = columns.iter().enumerate().map(|(i, a)| columns.iter().take(i + 1).map(|b| dot(a, b)).collect());
+        let values = whiten
+            .as_ref()
+            .map_or_else(|| values.to_vec(), |by| by.coordinates(values));
+        let gram = columns
+            .iter()
+            .enumerate()
+            .map(|(i, a)| columns.iter().take(i + 1).map(|b| dot(a, b)).collect());
         Some(Model {
             of,
             gram: gram.collect(),
             along: [&values, &ones].map(|x| columns.iter().map(|column| dot(column, x)).collect()),
-            squares: [dot(&values, &values), dot(&ones, &values), dot(&ones, &ones)],
+            squares: [
+                dot(&values, &values),
+                dot(&ones, &values),
+                dot(&ones, &ones),
+            ],
             newton,
         })
     }
@@ -136,7 +184,12 @@ impl Model {
     /// `ratio` is `A^2` over `noise`, the variance.
     fn fit(&self, ratio: f64, noise: f64) -> Fit {
         let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
-        let row = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().map(|(j, g)| one(i, j) + ratio * g).collect();
+        let row = |(i, row): (usize, &Vec<f64>)| {
+            row.iter()
+                .enumerate()
+                .map(|(j, g)| one(i, j) + ratio * g)
+                .collect()
+        };
         let factor = cholesky::factor(self.gram.iter().enumerate().map(row).collect(), REST);
         let [values, ones] = self.along.each_ref().map(|x| forward(&factor, x));
         let [vv, uv, uu] = self.squares;
@@ -144,19 +197,38 @@ impl Model {
         let both_left = uv - ratio * dot(&ones, &values);
         let mean = both_left / ones_left;
         let misfit = (vv - ratio * dot(&values, &values) - mean * both_left).max(0.0);
-        let rest: Vec<f64> = values.iter().zip(&ones).map(|(v, u)| ratio * (v - mean * u)).collect();
-        let volume: f64 = factor.iter().filter_map(|row| row.last()).map(|pivot| pivot.ln()).sum();
+        let rest: Vec<f64> = values
+            .iter()
+            .zip(&ones)
+            .map(|(v, u)| ratio * (v - mean * u))
+            .collect();
+        let volume: f64 = factor
+            .iter()
+            .filter_map(|row| row.last())
+            .map(|pivot| pivot.ln())
+            .sum();
         let evidence = -volume - (misfit / noise + ones_left.ln()) / 2.0;
-        Fit { ratio, mean, coordinates: backward(&factor, &rest), factor, ones, ones_left, evidence }
+        Fit {
+            ratio,
+            mean,
+            coordinates: backward(&factor, &rest),
+            factor,
+            ones,
+            ones_left,
+            evidence,
+        }
     }
 
     /// The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one.
     fn likeliest(&self, noise: f64) -> Fit {
         let best = |exponents: Vec<f64>| {
-            let fits = exponents.into_iter().map(|exponent| (exponent, self.fit(10.0_f64.powf(exponent), noise)));
+            let fits = exponents
+                .into_iter()
+                .map(|exponent| (exponent, self.fit(10.0_f64.powf(exponent), noise)));
             fits.reduce(|a, b| if b.1.evidence > a.1.evidence { b } else { a })
         };
-        let coarse = best((-12..=18).map(|i| f64::from(i) / 2.0).collect()).map_or(0.0, |(exponent, _)| exponent);
+        let coarse = best((-12..=18).map(|i| f64::from(i) / 2.0).collect())
+            .map_or(0.0, |(exponent, _)| exponent);
         let fine = best((-4..=4).map(|i| coarse + f64::from(i) / 10.0).collect());
         fine.map_or_else(|| self.fit(1.0, noise), |(_, fit)| fit)
     }
@@ -165,14 +237,26 @@ impl Model {
 /// The prior's kernel, from the public description: what sums of a kernel's functions at places of no order have as their
 /// covariance, a kernel `sqrt 2` wider where it is Gaussian.
 fn prior(about: &Description) -> Option<PointKernel> {
-    let widths: Vec<f64> = about.domain.iter().map(|axis| axis.max - axis.min).collect();
+    let widths: Vec<f64> = about
+        .domain
+        .iter()
+        .map(|axis| axis.max - axis.min)
+        .collect();
     let method = match &about.target {
         Target::Density(density) => match &density.kernel {
             Smoothing::Bandwidths(bandwidths) if bandwidths.len() == widths.len() => {
                 let wider = |(b, w): (&f64, &f64)| 2.0 * (b / w).powi(2);
-                return Some(gaussian(&bandwidths.iter().zip(&widths).map(wider).collect::<Vec<f64>>()));
+                return Some(gaussian(
+                    &bandwidths
+                        .iter()
+                        .zip(&widths)
+                        .map(wider)
+                        .collect::<Vec<f64>>(),
+                ));
             }
-            Smoothing::Covariance(matrix) if matrix.len() == widths.len() => return correlated(matrix, &widths),
+            Smoothing::Covariance(matrix) if matrix.len() == widths.len() => {
+                return correlated(matrix, &widths);
+            }
             _ => return None,
         },
         Target::Regression(regression) => &regression.method,
@@ -180,9 +264,10 @@ fn prior(about: &Description) -> Option<PointKernel> {
         Target::Sum(_) | Target::Moments(_) | Target::Cells(_) => return None,
     };
     match method {
-        Method::KernelMachine { kernel: Kernel::Gaussian { bandwidth }, .. } => {
-            Some(gaussian(&vec![2.0 * bandwidth.powi(2); widths.len()]))
-        }
+        Method::KernelMachine {
+            kernel: Kernel::Gaussian { bandwidth },
+            ..
+        } => Some(gaussian(&vec![2.0 * bandwidth.powi(2); widths.len()])),
         Method::KernelMachine { kernel, .. } => Some(PointKernel::Machine(*kernel)),
         _ => None,
     }
@@ -190,25 +275,47 @@ fn prior(about: &Description) -> Option<PointKernel> {
 
 /// The Gaussian kernel with these variances.
 fn gaussian(variances: &[f64]) -> PointKernel {
-    let row = |i: usize| variances.iter().enumerate().map(|(j, v)| if i == j { 1.0 / v } else { 0.0 }).collect();
-    PointKernel::Gaussian { precision: (0..variances.len()).map(row).collect() }
+    let row = |i: usize| {
+        variances
+            .iter()
+            .enumerate()
+            .map(|(j, v)| if i == j { 1.0 / v } else { 0.0 })
+            .collect()
+    };
+    PointKernel::Gaussian {
+        precision: (0..variances.len()).map(row).collect(),
+    }
 }
 
 /// The Gaussian kernel with twice a covariance matrix, in the domain mapped to the unit cube.
 fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
-    let entry = |i: usize, j: usize| Some(2.0 * matrix.get(i)?.get(j)? / (widths.get(i)? * widths.get(j)?));
-    let lower: Option<Vec<Vec<f64>>> = (0..widths.len()).map(|i| (0..=i).map(|j| entry(i, j)).collect()).collect();
+    let entry =
+        |i: usize, j: usize| Some(2.0 * matrix.get(i)?.get(j)? / (widths.get(i)? * widths.get(j)?));
+    let lower: Option<Vec<Vec<f64>>> = (0..widths.len())
+        .map(|i| (0..=i).map(|j| entry(i, j)).collect())
+        .collect();
     let factor = cholesky::factor(lower?, REST);
-    let unit = |j: usize| (0..widths.len()).map(|i| if i == j { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
-    let precision = (0..widths.len()).map(|j| backward(&factor, &forward(&factor, &unit(j)))).collect();
+    let unit = |j: usize| {
+        (0..widths.len())
+            .map(|i| if i == j { 1.0 } else { 0.0 })
+            .collect::<Vec<f64>>()
+    };
+    let precision = (0..widths.len())
+        .map(|j| backward(&factor, &forward(&factor, &unit(j))))
+        .collect();
     Some(PointKernel::Gaussian { precision })
 }
 
 /// The points of a lattice, the last axis fastest.
 fn lattice(shape: &Shape) -> Vec<Vec<f64>> {
-    let axis: Vec<f64> = (0..=shape.degree).map(|i| f64::from(i) / f64::from(shape.degree)).collect();
+    let axis: Vec<f64> = (0..=shape.degree)
+        .map(|i| f64::from(i) / f64::from(shape.degree))
+        .collect();
     (0..shape.dimensions).fold(vec![vec![]], |points, _| {
-        points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+        points
+            .iter()
+            .flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat()))
+            .collect()
     })
 }
 
@@ -220,10 +327,17 @@ mod tests {
     #[test]
     fn the_prior_of_a_density_is_sqrt_2_wider_than_its_kernel_in_widths_of_the_domain() {
         let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-        let axis = |width: f64| Axis { column: "x".to_owned(), min: -1.0, max: width - 1.0 };
+        let axis = |width: f64| Axis {
+            column: "x".to_owned(),
+            min: -1.0,
+            max: width - 1.0,
+        };
         about.domain = vec![axis(10.0), axis(4.0)];
         let mut prior_of = |kernel: Smoothing| {
-            about.target = Target::Density(Density { kernel, divide_by: None });
+            about.target = Target::Density(Density {
+                kernel,
+                divide_by: None,
+            });
             prior(&about).expect("a kernel")
         };
         let diagonal = prior_of(Smoothing::Bandwidths(vec![1.0, 0.8]));

@@ -35,7 +35,9 @@ pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> 
         let values = unit_noise(law, shape.values(), &mut rng);
         for (sum, coefficients) in sums.iter_mut().zip(operator.at_orders(&values, orders)) {
             let moved = at_nodes.evaluate(&coefficients, shape.dimensions);
-            *sum += moved.iter().fold(0.0_f64, |sup, value| sup.max(value.abs()));
+            *sum += moved
+                .iter()
+                .fold(0.0_f64, |sup, value| sup.max(value.abs()));
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
@@ -53,26 +55,47 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         2 => 20,
         _ => 4,
     };
-    let along = |count: u32| -> Vec<f64> { (0..=count).map(|j| f64::from(j) / f64::from(count)).collect() };
+    let along = |count: u32| -> Vec<f64> {
+        (0..=count)
+            .map(|j| f64::from(j) / f64::from(count))
+            .collect()
+    };
     let points = along(cells);
     let lattice = along(degree);
     let at_points = Bases::at(degree, &points);
     let operator = Operator::new(widths.len(), degree);
     let bump = |on: &[f64], place: &[f64]| -> Vec<f64> {
-        place.iter().zip(widths).fold(vec![1.0], |product, (d, width)| {
-            let axis: Vec<f64> = on.iter().map(|y| (-((y - d) / width).powi(2) / 2.0).exp()).collect();
-            product.iter().flat_map(|p| axis.iter().map(move |x| p * x)).collect()
-        })
+        place
+            .iter()
+            .zip(widths)
+            .fold(vec![1.0], |product, (d, width)| {
+                let axis: Vec<f64> = on
+                    .iter()
+                    .map(|y| (-((y - d) / width).powi(2) / 2.0).exp())
+                    .collect();
+                product
+                    .iter()
+                    .flat_map(|p| axis.iter().map(move |x| p * x))
+                    .collect()
+            })
     };
     // The operator is symmetric: half of each axis is enough for the places.
     let half: Vec<f64> = points.iter().copied().filter(|x| *x <= 0.5).collect();
-    let places = widths.iter().fold(vec![vec![]], |places: Vec<Vec<f64>>, _| {
-        places.iter().flat_map(|p| half.iter().map(move |x| [p.as_slice(), &[*x]].concat())).collect()
-    });
+    let places = widths
+        .iter()
+        .fold(vec![vec![]], |places: Vec<Vec<f64>>, _| {
+            places
+                .iter()
+                .flat_map(|p| half.iter().map(move |x| [p.as_slice(), &[*x]].concat()))
+                .collect()
+        });
     let mut worst = vec![0.0_f64; orders.len()];
     for place in places {
         let exact = bump(&points, &place);
-        for (worst, coefficients) in worst.iter_mut().zip(operator.at_orders(&bump(&lattice, &place), orders)) {
+        for (worst, coefficients) in worst
+            .iter_mut()
+            .zip(operator.at_orders(&bump(&lattice, &place), orders))
+        {
             let polynomial = at_points.evaluate(&coefficients, widths.len());
             let errors = polynomial.iter().zip(&exact).map(|(a, b)| (a - b).abs());
             *worst = errors.fold(*worst, f64::max);
@@ -100,32 +123,64 @@ pub struct Expected {
 /// [`Rough`] as is assumed.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
-pub fn on_lattice(shape: &Shape, law: NoiseDistribution, scale: f64, orders: &[u32], rough: &Rough) -> Vec<Expected> {
+pub fn on_lattice(
+    shape: &Shape,
+    law: NoiseDistribution,
+    scale: f64,
+    orders: &[u32],
+    rough: &Rough,
+) -> Vec<Expected> {
     let grid = Grid::new(rough, 2 * shape.degree);
-    let (points, lattice) = (grid.points(), Grid { axes: shape.dimensions, along: places(shape.degree) }.points());
+    let (points, lattice) = (
+        grid.points(),
+        Grid {
+            axes: shape.dimensions,
+            along: places(shape.degree),
+        }
+        .points(),
+    );
     let operator = Operator::new(shape.dimensions, shape.degree);
     let at_points = Bases::at(shape.degree, &grid.along);
     let evaluate = |coefficients: Vec<f64>| at_points.evaluate(&coefficients, shape.dimensions);
     let mut worst = vec![Worst::default(); orders.len()];
     for function in rough.functions(&points) {
         let exact = function.on(&points);
-        for (worst, coefficients) in worst.iter_mut().zip(operator.at_orders(&function.on(&lattice), orders)) {
-            worst.add(evaluate(coefficients).iter().zip(&exact).map(|(a, b)| a - b).collect());
+        for (worst, coefficients) in worst
+            .iter_mut()
+            .zip(operator.at_orders(&function.on(&lattice), orders))
+        {
+            worst.add(
+                evaluate(coefficients)
+                    .iter()
+                    .zip(&exact)
+                    .map(|(a, b)| a - b)
+                    .collect(),
+            );
         }
     }
     let mut sups = vec![Sups::default(); orders.len()];
     let spread = rough.spread();
     for (draw, function) in (0..DRAWS).zip(spread.functions(&points)) {
-        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut stream(draw)).iter().map(|z| scale * z).collect();
+        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut stream(draw))
+            .iter()
+            .map(|z| scale * z)
+            .collect();
         let exact = function.on(&points);
         let noises = operator.at_orders(&noise, orders);
         let forms = operator.at_orders(&function.on(&lattice), orders);
         for (((sups, worst), noise), form) in sups.iter_mut().zip(&worst).zip(noises).zip(forms) {
-            let off: Vec<f64> = evaluate(form).iter().zip(&exact).map(|(a, b)| a - b).collect();
+            let off: Vec<f64> = evaluate(form)
+                .iter()
+                .zip(&exact)
+                .map(|(a, b)| a - b)
+                .collect();
             sups.add(&evaluate(noise), worst.for_draw(draw), &off);
         }
     }
-    sups.iter().zip(&worst).map(|(sups, worst)| sups.expected(worst)).collect()
+    sups.iter()
+        .zip(&worst)
+        .map(|(sups, worst)| sups.expected(worst))
+        .collect()
 }
 
 /// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
@@ -140,10 +195,15 @@ pub fn on_points(
     // Newton's functions, each at every place.
     let mut newton = vec![vec![0.0; grid.len()]; points.count()];
     for (at, y) in grid.iter().enumerate() {
-        newton.iter_mut().zip(points.coordinates(y)).for_each(|(values, value)| values[at] = value);
+        newton
+            .iter_mut()
+            .zip(points.coordinates(y))
+            .for_each(|(values, value)| values[at] = value);
     }
     let add = |sum: &mut Vec<f64>, coordinate: f64, values: &[f64]| {
-        sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += coordinate * value);
+        sum.iter_mut()
+            .zip(values)
+            .for_each(|(sum, value)| *sum += coordinate * value);
     };
     let mut worst = vec![Worst::default(); counts.len()];
     for function in rough.functions(&grid) {
@@ -167,20 +227,30 @@ pub fn on_points(
         for ((sups, worst), count) in sups.iter_mut().zip(&worst).zip(counts) {
             let mut noise = vec![0.0; grid.len()];
             let drawn = unit_noise(law, *count, &mut rng);
-            drawn.iter().zip(&newton).for_each(|(z, values)| add(&mut noise, scale * z, values));
+            drawn
+                .iter()
+                .zip(&newton)
+                .for_each(|(z, values)| add(&mut noise, scale * z, values));
             let next = coordinates.iter().zip(&newton).take(*count).skip(done);
             next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
             done = *count;
             sups.add(&noise, worst.for_draw(draw), &bias);
         }
     }
-    sups.iter().zip(&worst).map(|(sups, worst)| sups.expected(worst)).collect()
+    sups.iter()
+        .zip(&worst)
+        .map(|(sups, worst)| sups.expected(worst))
+        .collect()
 }
 
 /// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
 /// error over the domain where the function is as [`Rough`] as is assumed. `publish` is that of the target
 /// (`Target::publish`). `None` where there is no posterior, or too many values.
-pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
+pub fn readings(
+    about: &Description,
+    rough: &Rough,
+    publish: impl Fn(Vec<f64>) -> Vec<f64>,
+) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;
     const MOST_VALUES: usize = 450;
@@ -194,7 +264,11 @@ pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -
         return None;
     }
     let grid = Grid::new(rough, 2 * shape.degree).points();
-    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) }.points();
+    let lattice = Grid {
+        axes: shape.dimensions,
+        along: places(shape.degree),
+    }
+    .points();
     let functions = rough.functions(&grid);
     let mut means = [0.0; 2];
     for (draw, function) in (0..FEW).zip(&functions) {
@@ -204,9 +278,16 @@ pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -
             None => function.on(&lattice),
         };
         let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
-        let noisy = exact.iter().zip(noise).map(|(f, z)| f + about.noise.scale * z).collect();
+        let noisy = exact
+            .iter()
+            .zip(noise)
+            .map(|(f, z)| f + about.noise.scale * z)
+            .collect();
         let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
-        for (mean, by) in means.iter_mut().zip([By::Bernstein(about.order), By::Posterior]) {
+        for (mean, by) in means
+            .iter_mut()
+            .zip([By::Bernstein(about.order), By::Posterior])
+        {
             let evaluator = synopsis.evaluator(by).ok()?;
             let off = |y: &Vec<f64>| (evaluator.at(y) - about.offset - function.at(y)).abs();
             *mean += grid.iter().map(off).fold(0.0, f64::max) / FEW as f64;
@@ -236,7 +317,9 @@ impl Worst {
 
     /// Every draw of noise meets one of them.
     fn for_draw(&self, draw: u64) -> &[f64] {
-        self.0.get(draw as usize % self.0.len().max(1)).map_or(&[], |(_, bias)| bias)
+        self.0
+            .get(draw as usize % self.0.len().max(1))
+            .map_or(&[], |(_, bias)| bias)
     }
 
     fn mean(&self) -> f64 {
@@ -265,8 +348,15 @@ impl Sups {
         let mean = |sups: &[f64]| sups.iter().sum::<f64>() / sups.len().max(1) as f64;
         // The largest of 64: few draws tell a quantile, so it is not the smallest that would do.
         let within = sup(self.error.iter().copied());
-        let [noise, error, spread] = [&self.noise, &self.error, &self.spread].map(|sups| mean(sups));
-        Expected { noise, approximation: worst.mean(), error, within, spread }
+        let [noise, error, spread] =
+            [&self.noise, &self.error, &self.spread].map(|sups| mean(sups));
+        Expected {
+            noise,
+            approximation: worst.mean(),
+            error,
+            within,
+            spread,
+        }
     }
 }
 
@@ -285,19 +375,33 @@ impl Grid {
     fn new(rough: &Rough, cells: u32) -> Self {
         let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
         // A cast from a float saturates.
-        let cells = cells.max((4.0 / rough.narrowest()).ceil() as u32).clamp(16, most);
-        Grid { axes: rough.axes, along: places(cells) }
+        let cells = cells
+            .max((4.0 / rough.narrowest()).ceil() as u32)
+            .clamp(16, most);
+        Grid {
+            axes: rough.axes,
+            along: places(cells),
+        }
     }
 
     fn points(&self) -> Vec<Vec<f64>> {
         (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-            points.iter().flat_map(|p| self.along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+            points
+                .iter()
+                .flat_map(|p| {
+                    self.along
+                        .iter()
+                        .map(move |y| [p.as_slice(), &[*y]].concat())
+                })
+                .collect()
         })
     }
 }
 
 fn places(cells: u32) -> Vec<f64> {
-    (0..=cells).map(|j| f64::from(j) / f64::from(cells)).collect()
+    (0..=cells)
+        .map(|j| f64::from(j) / f64::from(cells))
+        .collect()
 }
 
 fn stream(draw: u64) -> ChaCha12Rng {
@@ -315,12 +419,22 @@ mod tests {
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
-        for law in [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube] {
+        for law in [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+        ] {
             for (dimensions, degree, order) in [(1, 12, 1), (1, 30, 4), (2, 4, 2)] {
-                let shape = Shape { dimensions, degree, basis: Basis::Bernstein };
+                let shape = Shape {
+                    dimensions,
+                    degree,
+                    basis: Basis::Bernstein,
+                };
                 let few = noise(&shape, law, &[1, order])[usize::from(order > 1)];
                 let many = Band::simulate(&shape, law, order).expected_sup;
-                assert!((few / many - 1.0).abs() < 0.15, "{law:?} {dimensions} {degree} {order}: {few} {many}");
+                assert!(
+                    (few / many - 1.0).abs() < 0.15,
+                    "{law:?} {dimensions} {degree} {order}: {few} {many}"
+                );
             }
         }
     }
@@ -354,11 +468,26 @@ mod tests {
         for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
             let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
             let points = Points::choose(kernel, 2, count).unwrap();
-            let rough = Rough { kernel: points.basis().kernel.clone(), axes: 2, is: Kind::Heap(1.0) };
-            let found = on_points(&points, NoiseDistribution::Ball, 1.0, &[count / 2, count], &rough);
+            let rough = Rough {
+                kernel: points.basis().kernel.clone(),
+                axes: 2,
+                is: Kind::Heap(1.0),
+            };
+            let found = on_points(
+                &points,
+                NoiseDistribution::Ball,
+                1.0,
+                &[count / 2, count],
+                &rough,
+            );
             println!("{bandwidth}: {found:?}");
-            assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
-            assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);
+            assert!(
+                (found[1].noise / expected - 1.0).abs() < 0.25,
+                "{bandwidth}: {found:?}"
+            );
+            assert!(
+                found[0].noise < found[1].noise && found[0].approximation > found[1].approximation
+            );
         }
     }
 }

@@ -56,7 +56,10 @@ impl Price {
     pub fn of_pure(self, epsilon: Epsilon) -> Option<Price> {
         match self {
             Price::Pure(_) => Some(Price::Pure(epsilon)),
-            Price::Approximate { .. } => Some(Price::Approximate { epsilon, delta: Delta::ZERO }),
+            Price::Approximate { .. } => Some(Price::Approximate {
+                epsilon,
+                delta: Delta::ZERO,
+            }),
             Price::Concentrated(_) => Some(Price::Concentrated(concentrated(epsilon))),
             Price::Slots(_) => None,
         }
@@ -66,7 +69,9 @@ impl Price {
     pub fn pure(self) -> Epsilon {
         match self {
             Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
-            Price::Concentrated(rho) => most_paid(Epsilon::ZERO, |epsilon| concentrated(epsilon) <= rho),
+            Price::Concentrated(rho) => {
+                most_paid(Epsilon::ZERO, |epsilon| concentrated(epsilon) <= rho)
+            }
             Price::Slots(_) => Epsilon::ZERO,
         }
     }
@@ -77,10 +82,16 @@ impl Price {
     pub fn with_pure(self, epsilon: Epsilon) -> Price {
         match self {
             Price::Pure(own) => Price::Pure(own.saturating_add(epsilon)),
-            Price::Approximate { epsilon: own, delta } => {
-                Price::Approximate { epsilon: own.saturating_add(epsilon), delta }
+            Price::Approximate {
+                epsilon: own,
+                delta,
+            } => Price::Approximate {
+                epsilon: own.saturating_add(epsilon),
+                delta,
+            },
+            Price::Concentrated(own) => {
+                Price::Concentrated(own.saturating_add(concentrated(epsilon)))
             }
-            Price::Concentrated(own) => Price::Concentrated(own.saturating_add(concentrated(epsilon))),
             Price::Slots(count) => Price::Slots(count),
         }
     }
@@ -89,12 +100,16 @@ impl Price {
     #[must_use]
     pub fn map(self, f: impl Fn(u64) -> u64) -> Price {
         match self {
-            Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(f(epsilon.trillionths()))),
+            Price::Pure(epsilon) => {
+                Price::Pure(Epsilon::from_trillionths(f(epsilon.trillionths())))
+            }
             Price::Approximate { epsilon, delta } => Price::Approximate {
                 epsilon: Epsilon::from_trillionths(f(epsilon.trillionths())),
                 delta: Delta::from_quintillionths(f(delta.quintillionths())),
             },
-            Price::Concentrated(rho) => Price::Concentrated(Rho::from_trillionths(f(rho.trillionths()))),
+            Price::Concentrated(rho) => {
+                Price::Concentrated(Rho::from_trillionths(f(rho.trillionths())))
+            }
             Price::Slots(count) => Price::Slots(f(count)),
         }
     }
@@ -103,7 +118,9 @@ impl Price {
     pub fn parts(self) -> [u64; 2] {
         match self {
             Price::Pure(epsilon) => [epsilon.trillionths(), 0],
-            Price::Approximate { epsilon, delta } => [epsilon.trillionths(), delta.quintillionths()],
+            Price::Approximate { epsilon, delta } => {
+                [epsilon.trillionths(), delta.quintillionths()]
+            }
             Price::Concentrated(rho) => [rho.trillionths(), 0],
             Price::Slots(count) => [count, 0],
         }
@@ -111,7 +128,13 @@ impl Price {
 
     /// The sum of each part: basic composition. `None` where it is too large for a price, or the kinds differ.
     pub fn checked_add(self, other: Price) -> Option<Price> {
-        self.by_parts(other, Epsilon::checked_add, Delta::checked_add, Rho::checked_add, u64::checked_add)
+        self.by_parts(
+            other,
+            Epsilon::checked_add,
+            Delta::checked_add,
+            Rho::checked_add,
+            u64::checked_add,
+        )
     }
 
     /// `None` where a part of `other` is larger, or the kinds differ.
@@ -130,9 +153,13 @@ impl Price {
     pub fn is_within(self, total: Price) -> bool {
         match (self, total) {
             (Price::Pure(price), Price::Pure(total)) => price <= total,
-            (Price::Approximate { epsilon, delta }, Price::Approximate { epsilon: most, delta: largest }) => {
-                epsilon <= most && delta <= largest
-            }
+            (
+                Price::Approximate { epsilon, delta },
+                Price::Approximate {
+                    epsilon: most,
+                    delta: largest,
+                },
+            ) => epsilon <= most && delta <= largest,
             (Price::Concentrated(price), Price::Concentrated(total)) => price <= total,
             (Price::Slots(price), Price::Slots(total)) => price <= total,
             _ => false,
@@ -148,10 +175,16 @@ impl Price {
     pub fn share_of(self, total: Price) -> f64 {
         match (self, total) {
             (Price::Pure(price), Price::Pure(total)) => price.to_f64() / total.to_f64(),
-            (Price::Approximate { epsilon, delta }, Price::Approximate { epsilon: most, delta: largest }) => {
-                (epsilon.to_f64() / most.to_f64()).max(delta.to_f64() / largest.to_f64())
+            (
+                Price::Approximate { epsilon, delta },
+                Price::Approximate {
+                    epsilon: most,
+                    delta: largest,
+                },
+            ) => (epsilon.to_f64() / most.to_f64()).max(delta.to_f64() / largest.to_f64()),
+            (Price::Concentrated(price), Price::Concentrated(total)) => {
+                price.to_f64() / total.to_f64()
             }
-            (Price::Concentrated(price), Price::Concentrated(total)) => price.to_f64() / total.to_f64(),
             (Price::Slots(price), Price::Slots(total)) => price as f64 / total as f64,
             _ => f64::NAN,
         }
@@ -167,10 +200,22 @@ impl Price {
     ) -> Option<Price> {
         match (self, other) {
             (Price::Pure(a), Price::Pure(b)) => of_epsilons(a, b).map(Price::Pure),
-            (Price::Approximate { epsilon: a, delta: c }, Price::Approximate { epsilon: b, delta: d }) => {
-                Some(Price::Approximate { epsilon: of_epsilons(a, b)?, delta: of_deltas(c, d)? })
+            (
+                Price::Approximate {
+                    epsilon: a,
+                    delta: c,
+                },
+                Price::Approximate {
+                    epsilon: b,
+                    delta: d,
+                },
+            ) => Some(Price::Approximate {
+                epsilon: of_epsilons(a, b)?,
+                delta: of_deltas(c, d)?,
+            }),
+            (Price::Concentrated(a), Price::Concentrated(b)) => {
+                of_rhos(a, b).map(Price::Concentrated)
             }
-            (Price::Concentrated(a), Price::Concentrated(b)) => of_rhos(a, b).map(Price::Concentrated),
             (Price::Slots(a), Price::Slots(b)) => of_slots(a, b).map(Price::Slots),
             _ => None,
         }
@@ -183,7 +228,11 @@ pub fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
     let mut unpaid = u64::MAX;
     while unpaid - paid > 1 {
         let middle = paid.midpoint(unpaid);
-        (paid, unpaid) = if is_paid(Epsilon::from_trillionths(middle)) { (middle, unpaid) } else { (paid, middle) };
+        (paid, unpaid) = if is_paid(Epsilon::from_trillionths(middle)) {
+            (middle, unpaid)
+        } else {
+            (paid, middle)
+        };
     }
     Epsilon::from_trillionths(paid)
 }
@@ -251,7 +300,9 @@ impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Price::Pure(epsilon) => write!(f, "{epsilon}"),
-            Price::Approximate { epsilon, delta } => write!(f, "(epsilon {epsilon}, delta {delta})"),
+            Price::Approximate { epsilon, delta } => {
+                write!(f, "(epsilon {epsilon}, delta {delta})")
+            }
             Price::Concentrated(rho) => write!(f, "rho {rho}"),
             Price::Slots(1) => f.write_str("1 window of the plan"),
             Price::Slots(count) => write!(f, "{count} windows of the plan"),
@@ -270,7 +321,10 @@ mod tests {
     }
 
     fn approximate(epsilon: &str, delta: &str) -> Price {
-        Price::Approximate { epsilon: epsilon.parse().unwrap(), delta: delta.parse().unwrap() }
+        Price::Approximate {
+            epsilon: epsilon.parse().unwrap(),
+            delta: delta.parse().unwrap(),
+        }
     }
 
     fn rho(text: &str) -> Price {
@@ -281,7 +335,10 @@ mod tests {
     fn a_pure_price_is_written_as_ever_and_the_others_as_objects() {
         for (price, text) in [
             (pure("0.5"), r#""0.5""#),
-            (approximate("0.5", "0.000000001"), r#"{"epsilon":"0.5","delta":"0.000000001"}"#),
+            (
+                approximate("0.5", "0.000000001"),
+                r#"{"epsilon":"0.5","delta":"0.000000001"}"#,
+            ),
             (approximate("0.5", "0"), r#"{"epsilon":"0.5","delta":"0"}"#),
             (rho("0.01"), r#"{"rho":"0.01"}"#),
             (Price::Slots(24), r#"{"slots":24}"#),
@@ -327,12 +384,22 @@ mod tests {
             (approximate("1.000000000001", "0"), false),
             (approximate("0", "0.000001000000000001"), false),
         ] {
-            assert_eq!((price.is_within(total), total.checked_sub(price).is_some()), (is_within, is_within), "{price}");
+            assert_eq!(
+                (price.is_within(total), total.checked_sub(price).is_some()),
+                (is_within, is_within),
+                "{price}"
+            );
         }
         assert_eq!(approximate("0.5", "0.00000075").share_of(total), 0.75);
         assert!(approximate("0", "0").is_zero() && !approximate("0", "0.1").is_zero());
-        let most = Price::Approximate { epsilon: Epsilon::ZERO, delta: Delta::from_quintillionths(u64::MAX) };
-        assert_eq!(most.checked_add(approximate("1", "0.000000000000000001")), None);
+        let most = Price::Approximate {
+            epsilon: Epsilon::ZERO,
+            delta: Delta::from_quintillionths(u64::MAX),
+        };
+        assert_eq!(
+            most.checked_add(approximate("1", "0.000000000000000001")),
+            None
+        );
     }
 
     #[test]
@@ -344,13 +411,30 @@ mod tests {
             ["1 window of the plan", "24 windows of the plan"]
         );
         assert_eq!(used.checked_add(Price::SLOT), Some(total));
-        assert!(total.is_within(total) && !Price::Slots(25).is_within(total) && Price::Slots(0).is_zero());
-        assert_eq!((total.checked_sub(used), used.checked_sub(total)), (Some(Price::SLOT), None));
+        assert!(
+            total.is_within(total)
+                && !Price::Slots(25).is_within(total)
+                && Price::Slots(0).is_zero()
+        );
+        assert_eq!(
+            (total.checked_sub(used), used.checked_sub(total)),
+            (Some(Price::SLOT), None)
+        );
         assert_eq!(Price::Slots(u64::MAX).checked_add(Price::SLOT), None);
-        assert_eq!((Price::Slots(6).share_of(total), total.zero()), (0.25, Price::Slots(0)));
+        assert_eq!(
+            (Price::Slots(6).share_of(total), total.zero()),
+            (0.25, Price::Slots(0))
+        );
         // What a mechanism may take is not a matter of slots.
         let epsilon = "0.5".parse().unwrap();
-        assert_eq!((total.pure(), total.of_pure(epsilon), total.with_pure(epsilon)), (Epsilon::ZERO, None, total));
+        assert_eq!(
+            (
+                total.pure(),
+                total.of_pure(epsilon),
+                total.with_pure(epsilon)
+            ),
+            (Epsilon::ZERO, None, total)
+        );
     }
 
     #[test]
@@ -380,9 +464,16 @@ mod tests {
     fn under_rho_a_pure_mechanism_costs_what_the_worst_one_loses_and_no_less() {
         for epsilon in [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0] {
             let price = rho("1").of_pure(epsilon.to_string().parse().unwrap());
-            let Some(Price::Concentrated(cost)) = price else { panic!("{price:?}") };
-            let worst = (1..250).map(|i| divergence(epsilon, 1.0 + 1e-3 * 1.04_f64.powi(i))).fold(0.0, f64::max);
-            assert!(worst <= cost.to_f64() * (1.0 + 1e-7), "{epsilon}: {worst} {cost}");
+            let Some(Price::Concentrated(cost)) = price else {
+                panic!("{price:?}")
+            };
+            let worst = (1..250)
+                .map(|i| divergence(epsilon, 1.0 + 1e-3 * 1.04_f64.powi(i)))
+                .fold(0.0, f64::max);
+            assert!(
+                worst <= cost.to_f64() * (1.0 + 1e-7),
+                "{epsilon}: {worst} {cost}"
+            );
             // Tight: a rho that is 1 % too small is found out.
             assert!(worst > 0.99 * cost.to_f64(), "{epsilon}: {worst} {cost}");
         }
@@ -390,11 +481,23 @@ mod tests {
 
     #[test]
     fn what_a_rho_pays_for_costs_no_more_and_nearly_all_of_it() {
-        for text in ["0.000000000001", "0.000000000005", "0.005", "0.462117157261", "7", "1000"] {
-            let Price::Concentrated(paid) = rho(text) else { panic!() };
+        for text in [
+            "0.000000000001",
+            "0.000000000005",
+            "0.005",
+            "0.462117157261",
+            "7",
+            "1000",
+        ] {
+            let Price::Concentrated(paid) = rho(text) else {
+                panic!()
+            };
             let epsilon = rho(text).pure();
             assert!(concentrated(epsilon) <= paid, "{text}");
-            assert!(concentrated(Epsilon::from_trillionths(epsilon.trillionths() + 1)) > paid, "{text}");
+            assert!(
+                concentrated(Epsilon::from_trillionths(epsilon.trillionths() + 1)) > paid,
+                "{text}"
+            );
         }
         assert_eq!(pure("0.3").pure(), approximate("0.3", "0.1").pure());
         assert_eq!(rho("0").pure(), Epsilon::ZERO);

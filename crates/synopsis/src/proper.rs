@@ -36,7 +36,10 @@ impl Evaluator {
         let points = midpoints(self.axes().len());
         let mean = points.iter().map(|y| self.at(y).max(0.0)).sum::<f64>() / points.len() as f64;
         match self.volume() * mean {
-            mass if mass > 0.0 => Ok(Proper { evaluator: self, mass }),
+            mass if mass > 0.0 => Ok(Proper {
+                evaluator: self,
+                mass,
+            }),
             mass => Err(Error::NoMass { mass }),
         }
     }
@@ -48,7 +51,9 @@ impl Evaluator {
     /// If there is more than one axis, or the integral over the domain is not above 0.
     pub fn cumulative(self) -> Result<Cumulative, Error> {
         if self.axes().len() != 1 {
-            return Err(Error::NotOneAxis { axes: self.axes().len() });
+            return Err(Error::NotOneAxis {
+                axes: self.axes().len(),
+            });
         }
         let mut sum = 0.0;
         let running = |j: u32| {
@@ -57,14 +62,23 @@ impl Evaluator {
         };
         let raw: Vec<f64> = (0..STEPS).map(running).collect();
         if sum.is_nan() || sum <= 0.0 {
-            return Err(Error::NoMass { mass: sum * self.volume() });
+            return Err(Error::NoMass {
+                mass: sum * self.volume(),
+            });
         }
         let mut values = vec![0.0];
-        values.extend(isotonic(&raw).into_iter().map(|value| (value / sum).clamp(0.0, 1.0)));
+        values.extend(
+            isotonic(&raw)
+                .into_iter()
+                .map(|value| (value / sum).clamp(0.0, 1.0)),
+        );
         if let Some(last) = values.last_mut() {
             *last = 1.0;
         }
-        Ok(Cumulative { evaluator: self, values })
+        Ok(Cumulative {
+            evaluator: self,
+            values,
+        })
     }
 }
 
@@ -90,7 +104,11 @@ impl Cumulative {
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the number of steps")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to the number of steps"
+    )]
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(self.evaluator.axes(), point)?;
         let at = point.first().copied().unwrap_or(f64::NAN) * f64::from(STEPS);
@@ -117,7 +135,10 @@ pub(super) fn isotonic(values: &[f64]) -> Vec<f64> {
         }
         blocks.push(next);
     }
-    blocks.into_iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count)).collect()
+    blocks
+        .into_iter()
+        .flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count))
+        .collect()
 }
 
 #[cfg(test)]

@@ -23,10 +23,14 @@ impl Form {
         let mut c = Vec::new();
         // Completing the square in the last variable leaves a form in the others.
         while let Some(mut last) = rest.pop() {
-            let pivot = last.pop().filter(|pivot| *pivot > 0.0 && pivot.is_finite())?;
+            let pivot = last
+                .pop()
+                .filter(|pivot| *pivot > 0.0 && pivot.is_finite())?;
             for (row, of_row) in rest.iter_mut().zip(&last) {
                 row.pop();
-                row.iter_mut().zip(&last).for_each(|(entry, of_column)| *entry -= of_row * of_column / pivot);
+                row.iter_mut()
+                    .zip(&last)
+                    .for_each(|(entry, of_column)| *entry -= of_row * of_column / pivot);
             }
             q.insert(0, pivot);
             c.insert(0, last.iter().map(|entry| entry / pivot).collect());
@@ -61,7 +65,12 @@ impl Form {
     }
 
     pub fn at(&self, x: &[f64]) -> f64 {
-        self.q.iter().zip(&self.c).zip(x).map(|((q, c), last)| q * (last + inner(c, x)).powi(2)).sum()
+        self.q
+            .iter()
+            .zip(&self.c)
+            .zip(x)
+            .map(|((q, c), last)| q * (last + inner(c, x)).powi(2))
+            .sum()
     }
 
     /// The whole points `z` with `(z - center)' A (z - center) <= bound` and `|z_i| <= limits_i`.
@@ -71,9 +80,20 @@ impl Form {
         runs
     }
 
-    fn extend(&self, lead: &mut Vec<i32>, center: &[f64], left: f64, limits: &[i32], runs: &mut Vec<Run>) {
+    fn extend(
+        &self,
+        lead: &mut Vec<i32>,
+        center: &[f64],
+        left: f64,
+        limits: &[i32],
+        runs: &mut Vec<Run>,
+    ) {
         let axis = lead.len();
-        let away: Vec<f64> = lead.iter().zip(center).map(|(z, center)| f64::from(*z) - center).collect();
+        let away: Vec<f64> = lead
+            .iter()
+            .zip(center)
+            .map(|(z, center)| f64::from(*z) - center)
+            .collect();
         let q = self.q[axis];
         let middle = center[axis] - inner(&self.c[axis], &away);
         let half = (left.max(0.0) / q).sqrt();
@@ -82,13 +102,23 @@ impl Form {
         let last = ((middle + half).floor() as i32).min(limits[axis]);
         if axis + 1 == self.q.len() {
             if first <= last {
-                runs.push(Run { lead: lead.clone(), first, last });
+                runs.push(Run {
+                    lead: lead.clone(),
+                    first,
+                    last,
+                });
             }
             return;
         }
         for z in first..=last {
             lead.push(z);
-            self.extend(lead, center, left - q * (f64::from(z) - middle).powi(2), limits, runs);
+            self.extend(
+                lead,
+                center,
+                left - q * (f64::from(z) - middle).powi(2),
+                limits,
+                runs,
+            );
             lead.pop();
         }
     }
@@ -103,17 +133,27 @@ mod tests {
     use super::*;
 
     fn matrix() -> Vec<Vec<f64>> {
-        vec![vec![2.0, -0.5, 0.3], vec![-0.5, 1.0, 0.6], vec![0.3, 0.6, 1.5]]
+        vec![
+            vec![2.0, -0.5, 0.3],
+            vec![-0.5, 1.0, 0.6],
+            vec![0.3, 0.6, 1.5],
+        ]
     }
 
     #[test]
     fn squares_are_the_form_and_the_inverse_undoes_it() {
         let form = Form::new(&matrix()).unwrap();
         let x = [0.3, -1.1, 2.0];
-        let expected: f64 =
-            (0..3).flat_map(|i| (0..3).map(move |j| (i, j))).map(|(i, j)| matrix()[i][j] * x[i] * x[j]).sum();
+        let expected: f64 = (0..3)
+            .flat_map(|i| (0..3).map(move |j| (i, j)))
+            .map(|(i, j)| matrix()[i][j] * x[i] * x[j])
+            .sum();
         assert!((form.at(&x) - expected).abs() < 1e-12);
-        assert!((form.determinant() - 1.635).abs() < 1e-12, "{}", form.determinant());
+        assert!(
+            (form.determinant() - 1.635).abs() < 1e-12,
+            "{}",
+            form.determinant()
+        );
         let inverse = form.inverse();
         for (i, row) in matrix().iter().enumerate() {
             for j in 0..3 {
@@ -125,10 +165,16 @@ mod tests {
 
     #[test]
     fn a_form_that_is_flat_or_falls_somewhere_is_none() {
-        for wrong in
-            [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]], [[f64::NAN, 0.0]; 2]]
-        {
-            assert!(Form::new(&wrong.map(|row| row.to_vec())).is_none(), "{wrong:?}");
+        for wrong in [
+            [[1.0, 1.0], [1.0, 1.0]],
+            [[1.0, 2.0], [2.0, 1.0]],
+            [[0.0, 0.0], [0.0, 1.0]],
+            [[f64::NAN, 0.0]; 2],
+        ] {
+            assert!(
+                Form::new(&wrong.map(|row| row.to_vec())).is_none(),
+                "{wrong:?}"
+            );
         }
     }
 
@@ -138,10 +184,19 @@ mod tests {
         let center = [0.25, -0.5, 0.125];
         let bound = 9.0;
         let limits = [2, 9, 9];
-        let count: i32 = form.runs(&center, bound, &limits).iter().map(|run| run.last - run.first + 1).sum();
-        let points = (-9..=9).flat_map(|x| (-9..=9).flat_map(move |y| (-9..=9).map(move |z| [x, y, z])));
+        let count: i32 = form
+            .runs(&center, bound, &limits)
+            .iter()
+            .map(|run| run.last - run.first + 1)
+            .sum();
+        let points =
+            (-9..=9).flat_map(|x| (-9..=9).flat_map(move |y| (-9..=9).map(move |z| [x, y, z])));
         let inside = |z: &[i32; 3]| {
-            let away: Vec<f64> = z.iter().zip(center).map(|(z, center)| f64::from(*z) - center).collect();
+            let away: Vec<f64> = z
+                .iter()
+                .zip(center)
+                .map(|(z, center)| f64::from(*z) - center)
+                .collect();
             z[0].abs() <= 2 && form.at(&away) <= bound
         };
         assert_eq!(count as usize, points.filter(inside).count());

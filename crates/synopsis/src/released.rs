@@ -22,12 +22,18 @@ impl Synopsis {
         description.check().map_err(Error::Damaged)?;
         let expected = description.shape().values();
         if expected != values.len() {
-            return Err(Error::Damaged(format!("it has {} values, its description asks for {expected}", values.len())));
+            return Err(Error::Damaged(format!(
+                "it has {} values, its description asks for {expected}",
+                values.len()
+            )));
         }
         if !values.iter().all(|value| value.is_finite()) {
             return Err(Error::Damaged("a lattice value is not a number".to_owned()));
         }
-        Ok(Synopsis { description, values })
+        Ok(Synopsis {
+            description,
+            values,
+        })
     }
 
     pub fn description(&self) -> &Description {

@@ -63,18 +63,28 @@ impl Rough {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(draw as u64);
         let (widths, mass) = self.kernel.smoothing(self.axes);
-        let mut sum = Sum { kernel: self.kernel.clone(), terms: Vec::new(), boxes: Vec::new(), widths };
+        let mut sum = Sum {
+            kernel: self.kernel.clone(),
+            terms: Vec::new(),
+            boxes: Vec::new(),
+            widths,
+        };
         match self.is {
             Kind::Heap(height) => {
-                sum.terms.push((height, evenly(draw, self.axes).into_iter().map(in_domain).collect()));
+                sum.terms.push((
+                    height,
+                    evenly(draw, self.axes).into_iter().map(in_domain).collect(),
+                ));
             }
             // A kernel that a cluster as wide as itself has smoothed is wider and lower.
             Kind::Cluster(height) => {
                 let part = 0.5 + (draw as f64 + 0.5) / (2 * DRAWN) as f64;
                 let smoothed = 0.5_f64.powf(self.axes as f64 / 2.0);
                 sum.kernel = self.kernel.widened();
-                sum.terms.push((part * height * smoothed, evenly(draw, self.axes)));
-                sum.boxes.push(((1.0 - part) * height * mass, vec![(0.0, 1.0); self.axes]));
+                sum.terms
+                    .push((part * height * smoothed, evenly(draw, self.axes)));
+                sum.boxes
+                    .push(((1.0 - part) * height * mass, vec![(0.0, 1.0); self.axes]));
             }
             Kind::Bounded(height) => {
                 let term = |_| {
@@ -82,8 +92,13 @@ impl Rough {
                     (rng.sample(StandardNormal), place)
                 };
                 sum.terms = (0..TERMS).map(term).collect();
-                let highest = grid.iter().map(|y| sum.at(y).abs()).fold(f64::MIN_POSITIVE, f64::max);
-                sum.terms.iter_mut().for_each(|(weight, _)| *weight *= height / highest);
+                let highest = grid
+                    .iter()
+                    .map(|y| sum.at(y).abs())
+                    .fold(f64::MIN_POSITIVE, f64::max);
+                sum.terms
+                    .iter_mut()
+                    .for_each(|(weight, _)| *weight *= height / highest);
             }
             Kind::Alternating { height, least } => {
                 let least = least * self.kernel.width(0);
@@ -91,7 +106,8 @@ impl Rough {
                 let mut sign = 1.0;
                 while from < 1.0 {
                     let to = from + least * (1.0 + 2.0 * rng.random::<f64>());
-                    sum.boxes.push((sign * height, vec![(from.max(0.0), to.min(1.0))]));
+                    sum.boxes
+                        .push((sign * height, vec![(from.max(0.0), to.min(1.0))]));
                     (from, sign) = (to, -sign);
                 }
             }
@@ -105,28 +121,48 @@ impl Rough {
         let (kernel, is) = match is {
             Kind::Heap(height) | Kind::Cluster(height) => (kernel.clone(), Kind::Cluster(*height)),
             Kind::Bounded(height) => (kernel.widened(), Kind::Bounded(*height)),
-            Kind::Alternating { height, least } => {
-                (kernel.clone(), Kind::Alternating { height: *height, least: 2.0 * least })
-            }
+            Kind::Alternating { height, least } => (
+                kernel.clone(),
+                Kind::Alternating {
+                    height: *height,
+                    least: 2.0 * least,
+                },
+            ),
         };
-        Rough { kernel, axes: *axes, is }
+        Rough {
+            kernel,
+            axes: *axes,
+            is,
+        }
     }
 
     /// The smallest width of the kernel along an axis, as a part of the domain.
     pub fn narrowest(&self) -> f64 {
-        (0..self.axes).map(|axis| self.kernel.width(axis)).fold(1.0, f64::min)
+        (0..self.axes)
+            .map(|axis| self.kernel.width(axis))
+            .fold(1.0, f64::min)
     }
 }
 
 impl Sum {
     pub fn at(&self, y: &[f64]) -> f64 {
-        let kernels = self.terms.iter().map(|(weight, x)| weight * self.kernel.value(x, y));
-        let below = |x: f64, width: f64| libm::erfc(-x / width * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+        let kernels = self
+            .terms
+            .iter()
+            .map(|(weight, x)| weight * self.kernel.value(x, y));
+        let below =
+            |x: f64, width: f64| libm::erfc(-x / width * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
         let smoothed = |ends: &[(f64, f64)]| -> f64 {
             let axes = ends.iter().zip(&self.widths).zip(y);
-            axes.map(|(((low, high), width), y)| below(high - y, *width) - below(low - y, *width)).product()
+            axes.map(|(((low, high), width), y)| below(high - y, *width) - below(low - y, *width))
+                .product()
         };
-        kernels.sum::<f64>() + self.boxes.iter().map(|(weight, ends)| weight * smoothed(ends)).sum::<f64>()
+        kernels.sum::<f64>()
+            + self
+                .boxes
+                .iter()
+                .map(|(weight, ends)| weight * smoothed(ends))
+                .sum::<f64>()
     }
 
     pub fn on(&self, places: &[Vec<f64>]) -> Vec<f64> {
@@ -136,8 +172,14 @@ impl Sum {
 
 /// Evenly spread: multiples of the powers of a root of `x^(l + 1) = x + 1`.
 fn evenly(draw: usize, axes: usize) -> Vec<f64> {
-    let root = [1.618_033_988_749_895, 1.324_717_957_244_746, 1.220_744_084_605_76][axes.clamp(1, 3) - 1];
-    (1..=axes as i32).map(|axis| (0.5 + (draw as f64 + 1.0) * f64::powi(root, -axis)).fract()).collect()
+    let root = [
+        1.618_033_988_749_895,
+        1.324_717_957_244_746,
+        1.220_744_084_605_76,
+    ][axes.clamp(1, 3) - 1];
+    (1..=axes as i32)
+        .map(|axis| (0.5 + (draw as f64 + 1.0) * f64::powi(root, -axis)).fract())
+        .collect()
 }
 
 /// An eighth at either end, where a domain that clamps has heaps.
@@ -152,23 +194,47 @@ mod tests {
 
     #[test]
     fn functions_are_as_high_as_is_said_and_lie_everywhere() {
-        let grid: Vec<Vec<f64>> =
-            (0..=40).flat_map(|i| (0..=40).map(move |j| vec![f64::from(i) / 40.0, f64::from(j) / 40.0])).collect();
+        let grid: Vec<Vec<f64>> = (0..=40)
+            .flat_map(|i| (0..=40).map(move |j| vec![f64::from(i) / 40.0, f64::from(j) / 40.0]))
+            .collect();
         let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth: 0.2 });
         for is in [Kind::Heap(3.0), Kind::Bounded(3.0)] {
-            let rough = Rough { kernel: kernel.clone(), axes: 2, is };
+            let rough = Rough {
+                kernel: kernel.clone(),
+                axes: 2,
+                is,
+            };
             let functions = rough.functions(&grid);
             assert_eq!(functions.len(), DRAWN);
             for function in &functions {
-                let highest = function.on(&grid).iter().fold(0.0_f64, |sup, f| sup.max(f.abs()));
+                let highest = function
+                    .on(&grid)
+                    .iter()
+                    .fold(0.0_f64, |sup, f| sup.max(f.abs()));
                 assert!(highest <= 3.0 + 1e-12 && highest > 2.9, "{highest}");
             }
-            let places: Vec<f64> = functions.iter().flat_map(|f| f.terms.iter().map(|(_, x)| x[1])).collect();
-            let share =
-                |low, high| places.iter().filter(|x| (low..=high).contains(*x)).count() as f64 / places.len() as f64;
-            let shares = [share(0.0, 0.0), share(1.0, 1.0), share(0.0, 0.5), share(0.25, 0.75)];
+            let places: Vec<f64> = functions
+                .iter()
+                .flat_map(|f| f.terms.iter().map(|(_, x)| x[1]))
+                .collect();
+            let share = |low, high| {
+                places.iter().filter(|x| (low..=high).contains(*x)).count() as f64
+                    / places.len() as f64
+            };
+            let shares = [
+                share(0.0, 0.0),
+                share(1.0, 1.0),
+                share(0.0, 0.5),
+                share(0.25, 0.75),
+            ];
             let expected = [0.125, 0.125, 0.5, 0.375];
-            assert!(shares.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.06), "{shares:?}");
+            assert!(
+                shares
+                    .iter()
+                    .zip(expected)
+                    .all(|(a, b)| (a - b).abs() < 0.06),
+                "{shares:?}"
+            );
         }
     }
 
@@ -176,14 +242,23 @@ mod tests {
     fn boxes_that_are_smoothed_are_sums_of_kernels() {
         let precision = vec![vec![100.0, 0.0], vec![0.0, 25.0]];
         let kernel = PointKernel::Gaussian { precision };
-        let rough = Rough { kernel: kernel.clone(), axes: 2, is: Kind::Cluster(7.0) };
+        let rough = Rough {
+            kernel: kernel.clone(),
+            axes: 2,
+            is: Kind::Cluster(7.0),
+        };
         let steps = |count: u32| (0..count).map(move |i| (f64::from(i) + 0.5) / f64::from(count));
-        let records: Vec<Vec<f64>> = steps(100).flat_map(|x| steps(100).map(move |z| vec![x, z])).collect();
+        let records: Vec<Vec<f64>> = steps(100)
+            .flat_map(|x| steps(100).map(move |z| vec![x, z]))
+            .collect();
         for y in [[0.5, 0.5], [0.0, 0.3], [0.05, 1.0]] {
             // Half of the records are in the cluster, and half of a 64th of the others.
             let function = &rough.functions(&[])[0];
-            let cluster = 7.0 * (0.5 + 1.0 / 256.0) / 2.0 * kernel.widened().value(&function.terms[0].1, &y);
-            let others = records.iter().map(|x| kernel.value(x, &y)).sum::<f64>() / 1e4 * 7.0 * (0.5 - 1.0 / 256.0);
+            let cluster =
+                7.0 * (0.5 + 1.0 / 256.0) / 2.0 * kernel.widened().value(&function.terms[0].1, &y);
+            let others = records.iter().map(|x| kernel.value(x, &y)).sum::<f64>() / 1e4
+                * 7.0
+                * (0.5 - 1.0 / 256.0);
             assert!(
                 (function.at(&y) - cluster - others).abs() < 1e-4,
                 "{y:?}: {} {}",
@@ -195,15 +270,31 @@ mod tests {
 
     #[test]
     fn labels_alternate_every_few_widths_and_cover_the_axis() {
-        let kernel = PointKernel::Gaussian { precision: vec![vec![1e4]] };
-        let rough = Rough { kernel, axes: 1, is: Kind::Alternating { height: 2.0, least: 2.0 } };
+        let kernel = PointKernel::Gaussian {
+            precision: vec![vec![1e4]],
+        };
+        let rough = Rough {
+            kernel,
+            axes: 1,
+            is: Kind::Alternating {
+                height: 2.0,
+                least: 2.0,
+            },
+        };
         for function in rough.functions(&[]) {
             let ends: Vec<(f64, f64)> = function.boxes.iter().map(|(_, ends)| ends[0]).collect();
             assert!(ends[0].0 == 0.0 && ends.last().unwrap().1 == 1.0);
             assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
             let inner = &ends[1..ends.len() - 1];
-            assert!(inner.iter().all(|(from, to)| (0.02 - 1e-12..0.06).contains(&(to - from))), "{inner:?}");
-            let highest = (0..=200).map(|i| function.at(&[f64::from(i) / 200.0]).abs()).fold(0.0, f64::max);
+            assert!(
+                inner
+                    .iter()
+                    .all(|(from, to)| (0.02 - 1e-12..0.06).contains(&(to - from))),
+                "{inner:?}"
+            );
+            let highest = (0..=200)
+                .map(|i| function.at(&[f64::from(i) / 200.0]).abs())
+                .fold(0.0, f64::max);
             assert!((1.3..=2.0).contains(&highest), "{highest}");
         }
     }

@@ -23,11 +23,16 @@ pub fn integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_one_form = match digits.as_bytes() {
         [b'0'] => text == "0",
-        [first, rest @ ..] => (b'1'..=b'9').contains(first) && rest.len() < 20 && rest.iter().all(u8::is_ascii_digit),
+        [first, rest @ ..] => {
+            (b'1'..=b'9').contains(first) && rest.len() < 20 && rest.iter().all(u8::is_ascii_digit)
+        }
         [] => false,
     };
     let within = i128::from(i64::MIN)..=i128::from(u64::MAX);
-    is_one_form.then(|| text.parse().ok()).flatten().filter(|integer| within.contains(integer))
+    is_one_form
+        .then(|| text.parse().ok())
+        .flatten()
+        .filter(|integer| within.contains(integer))
 }
 
 /// The longest text that is looked at for an integer, in bytes: a text may stand for many rows.
@@ -39,7 +44,9 @@ pub fn integer_part(text: &str) -> Option<&str> {
     if text.len() > LONGEST {
         return None;
     }
-    let Some((whole, fraction)) = text.split_once('.') else { return integer(text).map(|_| text) };
+    let Some((whole, fraction)) = text.split_once('.') else {
+        return integer(text).map(|_| text);
+    };
     let is_zero = !fraction.is_empty() && fraction.bytes().all(|digit| digit == b'0');
     let is_exact = integer(whole)?.unsigned_abs() < 1 << OF_DOUBLE;
     (is_zero && is_exact).then_some(whole)
@@ -55,12 +62,18 @@ pub fn integer_of(float: f64, bits: u32) -> Option<i128> {
 
 /// The nearest `f64` to the number that a text is by the grammar of JSON (RFC 8259, section 6); none beyond the largest.
 pub fn number(text: &str) -> Option<f64> {
-    is_number(text).then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
+    is_number(text)
+        .then(|| text.parse().ok())
+        .flatten()
+        .filter(|number: &f64| number.is_finite())
 }
 
 fn is_number(text: &str) -> bool {
     fn digits(bytes: &[u8]) -> Option<&[u8]> {
-        let count = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let count = bytes
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         bytes.get(count..).filter(|_| count > 0)
     }
     let number = || {
@@ -99,8 +112,21 @@ mod tests {
             assert_eq!(integer(text), expected, "{text}");
             assert_eq!(integer_part(text), Some(text));
         }
-        let others =
-            ["", "-", "-0", "00", "02", "+2", " 2", "2 ", "2.0", "1e3", "18446744073709551616", "0x1", "\u{661}"];
+        let others = [
+            "",
+            "-",
+            "-0",
+            "00",
+            "02",
+            "+2",
+            " 2",
+            "2 ",
+            "2.0",
+            "1e3",
+            "18446744073709551616",
+            "0x1",
+            "\u{661}",
+        ];
         assert_eq!(others.map(integer), [None; 13]);
         assert_eq!(integer("-9223372036854775809"), None);
         assert_eq!(integer(&"9".repeat(1_000_000)), None);
@@ -117,33 +143,71 @@ mod tests {
             assert_eq!(integer_part(text), expected, "{text}");
         }
         // 2^53 is what 2^53 + 1 is rounded to as well.
-        let others = ["9007199254740992.0", "-0.0", "07.0", "7.", ".0", "7.5", "7.0e0", "7.0 ", "7.0.0", "-.0"];
+        let others = [
+            "9007199254740992.0",
+            "-0.0",
+            "07.0",
+            "7.",
+            ".0",
+            "7.5",
+            "7.0e0",
+            "7.0 ",
+            "7.0.0",
+            "-.0",
+        ];
         assert_eq!(others.map(integer_part), [None; 10]);
         let long = format!("7.{}", "0".repeat(LONGEST - 2));
-        assert_eq!((integer_part(&long), integer_part(&format!("{long}0"))), (Some("7"), None));
+        assert_eq!(
+            (integer_part(&long), integer_part(&format!("{long}0"))),
+            (Some("7"), None)
+        );
     }
 
     #[test]
     fn a_float_is_an_integer_where_no_other_integer_is_rounded_to_it() {
         let largest = (1_i64 << 53) - 1;
         for integer in [0, 1, -1, largest, -largest] {
-            assert_eq!(integer_of(integer as f64, OF_DOUBLE), Some(i128::from(integer)));
+            assert_eq!(
+                integer_of(integer as f64, OF_DOUBLE),
+                Some(i128::from(integer))
+            );
         }
-        for float in [largest as f64 + 1.0, -1e300, 0.5, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        for float in [
+            largest as f64 + 1.0,
+            -1e300,
+            0.5,
+            -0.0,
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+        ] {
             assert_eq!(integer_of(float, OF_DOUBLE), None, "{float}");
         }
-        assert_eq!(integer_of(f64::from(16_777_215_f32), OF_SINGLE), Some(16_777_215));
+        assert_eq!(
+            integer_of(f64::from(16_777_215_f32), OF_SINGLE),
+            Some(16_777_215)
+        );
         assert_eq!(integer_of(f64::from(16_777_216_f32), OF_SINGLE), None);
-        assert_eq!([2047.0, 2048.0].map(|float| integer_of(float, OF_HALF)), [Some(2047), None]);
+        assert_eq!(
+            [2047.0, 2048.0].map(|float| integer_of(float, OF_HALF)),
+            [Some(2047), None]
+        );
     }
 
     #[test]
     fn a_number_in_text_is_one_of_json() {
-        for (text, expected) in [("12.50", 12.5), ("-0", -0.0), ("1e3", 1000.0), ("2.5E-1", 0.25), ("0.1", 0.1)] {
+        for (text, expected) in [
+            ("12.50", 12.5),
+            ("-0", -0.0),
+            ("1e3", 1000.0),
+            ("2.5E-1", 0.25),
+            ("0.1", 0.1),
+        ] {
             assert_eq!(number(text), Some(expected), "{text}");
         }
         let others = [
-            "", "-", ".5", "5.", "01", "+1", "1e", "1e+", "NaN", "inf", "Infinity", " 1", "1 ", "1,5", "0x10", "1e999",
+            "", "-", ".5", "5.", "01", "+1", "1e", "1e+", "NaN", "inf", "Infinity", " 1", "1 ",
+            "1,5", "0x10", "1e999",
         ];
         for text in others {
             assert_eq!(number(text), None, "{text}");

@@ -94,11 +94,22 @@ impl TableBasis {
         let precision = |(axis, b): (usize, &f64)| {
             let step = self.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
             let left = b * b - self.spline.variance() * step * step;
-            (left > 0.0)
-                .then(|| (0..bandwidths.len()).map(|other| if other == axis { 1.0 / left } else { 0.0 }).collect())
+            (left > 0.0).then(|| {
+                (0..bandwidths.len())
+                    .map(|other| if other == axis { 1.0 / left } else { 0.0 })
+                    .collect()
+            })
         };
-        let precision = bandwidths.iter().enumerate().map(precision).collect::<Option<Vec<Vec<f64>>>>()?;
-        Some(CellBasis { precision, spline: self.spline, steps: self.steps.clone() })
+        let precision = bandwidths
+            .iter()
+            .enumerate()
+            .map(precision)
+            .collect::<Option<Vec<Vec<f64>>>>()?;
+        Some(CellBasis {
+            precision,
+            spline: self.spline,
+            steps: self.steps.clone(),
+        })
     }
 }
 
@@ -113,7 +124,9 @@ fn nodes(spline: Spline, steps: &[u32]) -> Vec<Vec<f64>> {
 
 /// How many nodes there are.
 fn count(spline: Spline, steps: &[u32]) -> usize {
-    steps.iter().fold(1, |count: usize, m| count.saturating_mul(spline.nodes(*m)))
+    steps
+        .iter()
+        .fold(1, |count: usize, m| count.saturating_mul(spline.nodes(*m)))
 }
 
 impl CellBasis {
@@ -129,9 +142,15 @@ impl CellBasis {
 
     /// The standard deviation along each axis of the density's kernel: that of the one that reads the cells, and of the spline.
     pub fn bandwidths(&self) -> Vec<f64> {
-        let matrix = Form::new(&self.precision).map(|form| form.inverse()).unwrap_or_default();
+        let matrix = Form::new(&self.precision)
+            .map(|form| form.inverse())
+            .unwrap_or_default();
         let along = |(axis, m): (usize, &u32)| {
-            let of_kernel = matrix.get(axis).and_then(|row| row.get(axis)).copied().unwrap_or(0.0);
+            let of_kernel = matrix
+                .get(axis)
+                .and_then(|row| row.get(axis))
+                .copied()
+                .unwrap_or(0.0);
             (of_kernel + self.spline.variance() / f64::from(*m).powi(2)).sqrt()
         };
         self.steps.iter().enumerate().map(along).collect()
@@ -140,36 +159,66 @@ impl CellBasis {
     /// The kernels of all nodes at a point of the unit cube.
     pub fn at(&self, y: &[f64]) -> Vec<f64> {
         let nodes = self.nodes();
-        let away: Vec<Vec<f64>> = nodes.iter().zip(y).map(|(p, y)| p.iter().map(|p| y - p).collect()).collect();
+        let away: Vec<Vec<f64>> = nodes
+            .iter()
+            .zip(y)
+            .map(|(p, y)| p.iter().map(|p| y - p).collect())
+            .collect();
         // Where the kernel separates, one exponential for each node of an axis.
         if self.is_diagonal() {
             let factors = |(axis, away): (usize, &Vec<f64>)| -> Vec<f64> {
-                away.iter().map(|d| (-self.precision[axis][axis] * d * d / 2.0).exp()).collect()
+                away.iter()
+                    .map(|d| (-self.precision[axis][axis] * d * d / 2.0).exp())
+                    .collect()
             };
-            return away.iter().enumerate().map(factors).fold(vec![1.0], |product, axis| {
-                product.iter().flat_map(|value| axis.iter().map(move |factor| value * factor)).collect()
-            });
+            return away
+                .iter()
+                .enumerate()
+                .map(factors)
+                .fold(vec![1.0], |product, axis| {
+                    product
+                        .iter()
+                        .flat_map(|value| axis.iter().map(move |factor| value * factor))
+                        .collect()
+                });
         }
-        let places = away.iter().fold(vec![vec![]], |places: Vec<Vec<f64>>, axis| {
-            places.iter().flat_map(|place| axis.iter().map(move |d| [&place[..], &[*d]].concat())).collect()
-        });
+        let places = away
+            .iter()
+            .fold(vec![vec![]], |places: Vec<Vec<f64>>, axis| {
+                places
+                    .iter()
+                    .flat_map(|place| axis.iter().map(move |d| [&place[..], &[*d]].concat()))
+                    .collect()
+            });
         let form = |d: &Vec<f64>| -> f64 {
             let along = |row: &Vec<f64>| -> f64 { row.iter().zip(d).map(|(p, d)| p * d).sum() };
-            self.precision.iter().zip(d).map(|(row, d)| d * along(row)).sum()
+            self.precision
+                .iter()
+                .zip(d)
+                .map(|(row, d)| d * along(row))
+                .sum()
         };
-        places.iter().map(|d| (-form(d).max(0.0) / 2.0).exp()).collect()
+        places
+            .iter()
+            .map(|d| (-form(d).max(0.0) / 2.0).exp())
+            .collect()
     }
 
     /// Whether `P` is a positive definite matrix with a row for each axis.
     pub fn is_proper(&self) -> bool {
         let axes = self.steps.len();
-        let square = self.precision.len() == axes && self.precision.iter().all(|row| row.len() == axes);
+        let square =
+            self.precision.len() == axes && self.precision.iter().all(|row| row.len() == axes);
         square && Form::new(&self.precision).is_some()
     }
 
     /// Whether the kernel is a product over the axes.
     pub fn is_diagonal(&self) -> bool {
-        let off = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().all(|(j, entry)| i == j || *entry == 0.0);
+        let off = |(i, row): (usize, &Vec<f64>)| {
+            row.iter()
+                .enumerate()
+                .all(|(j, entry)| i == j || *entry == 0.0)
+        };
         self.precision.iter().enumerate().all(off)
     }
 }
@@ -190,8 +239,13 @@ impl PointKernel {
         match self {
             PointKernel::Gaussian { precision } => {
                 let apart = || x.iter().zip(y).map(|(x, y)| x - y);
-                let along = |row: &Vec<f64>| -> f64 { row.iter().zip(apart()).map(|(p, d)| p * d).sum() };
-                let square: f64 = precision.iter().zip(apart()).map(|(row, d)| d * along(row)).sum();
+                let along =
+                    |row: &Vec<f64>| -> f64 { row.iter().zip(apart()).map(|(p, d)| p * d).sum() };
+                let square: f64 = precision
+                    .iter()
+                    .zip(apart())
+                    .map(|(row, d)| d * along(row))
+                    .sum();
                 (-square.max(0.0) / 2.0).exp()
             }
             PointKernel::Machine(kernel) => kernel.value(x, y),
@@ -200,7 +254,9 @@ impl PointKernel {
 
     /// The Gaussian with this covariance matrix; `None` if it is not symmetric and positive definite.
     pub fn of_covariance(rows: &[Vec<f64>]) -> Option<Self> {
-        Form::new(rows).map(|form| PointKernel::Gaussian { precision: form.inverse() })
+        Form::new(rows).map(|form| PointKernel::Gaussian {
+            precision: form.inverse(),
+        })
     }
 
     /// The same, wider by the root of 2 where it has a width: a Gaussian that is smoothed by itself.
@@ -209,15 +265,23 @@ impl PointKernel {
         match self {
             PointKernel::Gaussian { precision } => {
                 let half = |row: &Vec<f64>| row.iter().map(|p| p / 2.0).collect();
-                PointKernel::Gaussian { precision: precision.iter().map(half).collect() }
+                PointKernel::Gaussian {
+                    precision: precision.iter().map(half).collect(),
+                }
             }
             PointKernel::Machine(Kernel::Gaussian { bandwidth }) => {
-                PointKernel::Machine(Kernel::Gaussian { bandwidth: bandwidth * TIMES })
+                PointKernel::Machine(Kernel::Gaussian {
+                    bandwidth: bandwidth * TIMES,
+                })
             }
             PointKernel::Machine(Kernel::Laplacian { bandwidth }) => {
-                PointKernel::Machine(Kernel::Laplacian { bandwidth: bandwidth * TIMES })
+                PointKernel::Machine(Kernel::Laplacian {
+                    bandwidth: bandwidth * TIMES,
+                })
             }
-            other @ PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => other.clone(),
+            other @ PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => {
+                other.clone()
+            }
         }
     }
 
@@ -228,7 +292,9 @@ impl PointKernel {
         match self {
             PointKernel::Gaussian { precision } if let Some(form) = Form::new(precision) => {
                 let covariance = form.inverse();
-                let deviations = (0..axes).map(|axis| covariance[axis][axis].sqrt()).collect();
+                let deviations = (0..axes)
+                    .map(|axis| covariance[axis][axis].sqrt())
+                    .collect();
                 (deviations, density / form.determinant().sqrt())
             }
             _ => {

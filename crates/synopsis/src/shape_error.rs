@@ -26,12 +26,16 @@ pub enum ShapeError {
          the variances"
     )]
     NotPositiveDefinite,
-    #[error("the kernel's bandwidth is {bandwidth} of the domain's width: it must lie between 0.001 and 10")]
+    #[error(
+        "the kernel's bandwidth is {bandwidth} of the domain's width: it must lie between 0.001 and 10"
+    )]
     KernelBandwidth { bandwidth: f64 },
     #[error("the kernel's power is {power}: it must lie between 1 and {most}")]
     Power { power: u32, most: u32 },
     #[error("a kernel on public points takes 1 to {most} points, not {points}")]
     KernelPoints { points: usize, most: usize },
-    #[error("a grid of points on {counts} axes, and the function has {axes}: give one number for each axis")]
+    #[error(
+        "a grid of points on {counts} axes, and the function has {axes}: give one number for each axis"
+    )]
     PointAxes { counts: usize, axes: usize },
 }

@@ -38,25 +38,48 @@ impl Synopsis {
         if let Basis::Tables(basis) = &about.basis {
             self.tables()?.kernel(Some(bandwidths))?;
             let widths = about.domain.iter().map(|axis| axis.max - axis.min);
-            let bandwidths = bandwidths.iter().zip(widths).map(|(b, width)| (b / width).min(1.0)).collect();
+            let bandwidths = bandwidths
+                .iter()
+                .zip(widths)
+                .map(|(b, width)| (b / width).min(1.0))
+                .collect();
             let mut wider = self.clone();
-            wider.description.basis = Basis::Tables(TableBasis { bandwidths, ..basis.clone() });
+            wider.description.basis = Basis::Tables(TableBasis {
+                bandwidths,
+                ..basis.clone()
+            });
             return Ok(wider);
         }
-        let (Basis::Cells(cells), Target::Density(Density { kernel: Smoothing::Bandwidths(released), .. })) =
-            (&about.basis, &about.target)
+        let (
+            Basis::Cells(cells),
+            Target::Density(Density {
+                kernel: Smoothing::Bandwidths(released),
+                ..
+            }),
+        ) = (&about.basis, &about.target)
         else {
             return Err(Error::NoOtherBandwidths);
         };
         let widths = about.domain.iter().map(|axis| axis.max - axis.min);
-        let parts = |lengths: &[f64]| -> Vec<f64> { lengths.iter().zip(widths.clone()).map(|(b, w)| b / w).collect() };
+        let parts = |lengths: &[f64]| -> Vec<f64> {
+            lengths
+                .iter()
+                .zip(widths.clone())
+                .map(|(b, w)| b / w)
+                .collect()
+        };
         let is_wider = |(b, released): (&f64, &f64)| *b >= *released;
         if bandwidths.len() != released.len() || !bandwidths.iter().zip(released).all(is_wider) {
-            return Err(Error::Bandwidths { least: released.clone() });
+            return Err(Error::Bandwidths {
+                least: released.clone(),
+            });
         }
         let of = |bandwidths: &[f64]| {
-            CellKernel::diagonal(&parts(bandwidths), cells.spline, &cells.steps)
-                .map_err(|_| Error::Bandwidths { least: released.clone() })
+            CellKernel::diagonal(&parts(bandwidths), cells.spline, &cells.steps).map_err(|_| {
+                Error::Bandwidths {
+                    least: released.clone(),
+                }
+            })
         };
         let wide = of(bandwidths)?;
         let narrow = of(released)?;
@@ -73,8 +96,12 @@ impl Synopsis {
         if let Target::Density(density) = &mut about.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
-        about.form_error = form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
-        Synopsis::new(about, self.values.iter().map(|value| value * factor).collect())
+        about.form_error =
+            form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
+        Synopsis::new(
+            about,
+            self.values.iter().map(|value| value * factor).collect(),
+        )
     }
 }
 

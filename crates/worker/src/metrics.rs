@@ -3,7 +3,8 @@
 //! Names and labels are an interface: alerts, panels and `deploy/RUNBOOK.md` use every one of them, and a test lists them.
 
 use prometheus::{
-    Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 
 use bernstream_kafka::sink::deliver::Lost;
@@ -111,13 +112,18 @@ impl Moment {
     fn new(registry: &Registry, name: &str, help: &str) -> Result<Self, prometheus::Error> {
         // A gauge vector without labels is not exported before it is set.
         let gauge = GaugeVec::new(Opts::new(format!("{name}_timestamp_seconds"), help), &[])?;
-        registry.register(Box::new(gauge.clone())).map(|()| Moment(gauge))
+        registry
+            .register(Box::new(gauge.clone()))
+            .map(|()| Moment(gauge))
     }
 
     pub fn set(&self, time: Option<Timestamp>) {
         match time {
             #[expect(clippy::cast_precision_loss, reason = "a time to show")]
-            Some(time) => self.0.with_label_values::<&str>(&[]).set(time.micros() as f64 / 1e6),
+            Some(time) => self
+                .0
+                .with_label_values::<&str>(&[])
+                .set(time.micros() as f64 / 1e6),
             None => self.0.reset(),
         }
     }
@@ -125,12 +131,10 @@ impl Moment {
 
 const LASTS_UNTIL: &str = "start of the first window of the newest block that leaves a release unpaid, or the end of the share of an \
                            input's total, if there is one";
-const PRICE: &str =
-    "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
+const PRICE: &str = "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
 
 const PARTIALS: &str = "partials that absorbers have sent: taken, broken, differing from another copy, without room (no_room), or taken and then refused, as they are none";
-const UNREAD: &str =
-    "messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have";
+const UNREAD: &str = "messages of Arrow, or batches of a file, that lack a needed column or have it with a type that it may not have";
 const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
                          reads all of them";
 
@@ -140,7 +144,8 @@ const LOST: &str = "1 while a witness or budget topic ends before what this work
 
 const NEWEST_SCHEMA: &str = "1 if the newest schema of the subject is pinned, 0 if records that are written with it are dropped, as the registry \
                              said last; absent without a registry";
-const REGISTRY_ANSWERS: &str = "1 while the schema registry says which schema is the newest; absent without a registry";
+const REGISTRY_ANSWERS: &str =
+    "1 while the schema registry says which schema is the newest; absent without a registry";
 
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
@@ -152,12 +157,22 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(registry: &Registry, what: &str, help: &str, labels: &[&str]) -> Result<Self, prometheus::Error> {
+    fn new(
+        registry: &Registry,
+        what: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> Result<Self, prometheus::Error> {
         let part = |part: &str| {
             let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), labels)?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
         };
-        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")?, windows: part("windows")? })
+        Ok(Parts {
+            epsilon: part("epsilon")?,
+            delta: part("delta")?,
+            rho: part("rho")?,
+            windows: part("windows")?,
+        })
     }
 
     fn set(&self, price: Price, labels: &[&str]) {
@@ -181,13 +196,22 @@ impl Metrics {
     /// # Errors
     ///
     /// If a metric cannot be registered, which would be a bug.
-    pub fn new(detail: Detail, pipeline: &str, definition: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
+    pub fn new(
+        detail: Detail,
+        pipeline: &str,
+        definition: &str,
+        digest: &str,
+    ) -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new_custom(
             Some("bernstream".into()),
             Some([("pipeline".to_string(), pipeline.to_string())].into()),
         )?;
         let add = |gauge: Gauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
-        let count = |counter: IntCounter| registry.register(Box::new(counter.clone())).map(|()| counter);
+        let count = |counter: IntCounter| {
+            registry
+                .register(Box::new(counter.clone()))
+                .map(|()| counter)
+        };
         let whole = |gauge: IntGauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
         let labelled = |name: &str, help: &str, label: &str| {
             let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
@@ -204,13 +228,23 @@ impl Metrics {
         let operator = match detail {
             Detail::Safe => None,
             Detail::Operator => {
-                let records = IntCounterVec::new(Opts::new("records_total", "records by outcome"), &["fate"])?;
+                let records = IntCounterVec::new(
+                    Opts::new("records_total", "records by outcome"),
+                    &["fate"],
+                )?;
                 registry.register(Box::new(records.clone()))?;
-                let unread = IntCounterVec::new(Opts::new("unread_columns_total", UNREAD), &["column"])?;
+                let unread =
+                    IntCounterVec::new(Opts::new("unread_columns_total", UNREAD), &["column"])?;
                 registry.register(Box::new(unread.clone()))?;
-                let partials = IntCounterVec::new(Opts::new("partials_total", PARTIALS), &["absorber", "fate"])?;
+                let partials = IntCounterVec::new(
+                    Opts::new("partials_total", PARTIALS),
+                    &["absorber", "fate"],
+                )?;
                 registry.register(Box::new(partials.clone()))?;
-                let about = Opts::new("partial_bytes_total", "compressed bytes of partials that absorbers have sent");
+                let about = Opts::new(
+                    "partial_bytes_total",
+                    "compressed bytes of partials that absorbers have sent",
+                );
                 let partial_bytes = IntCounterVec::new(about, &["absorber"])?;
                 registry.register(Box::new(partial_bytes.clone()))?;
                 Some(Operator {
@@ -224,18 +258,32 @@ impl Metrics {
                         "seal_seconds",
                         "seconds from closing to sealing the last window",
                     )?)?,
-                    read_until: Moment::new(&registry, "read_until", "message timestamp of the last message read")?,
+                    read_until: Moment::new(
+                        &registry,
+                        "read_until",
+                        "message timestamp of the last message read",
+                    )?,
                 })
             }
         };
         Ok(Metrics {
-            released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
+            released: count(IntCounter::new(
+                "windows_released_total",
+                "windows paid for",
+            )?)?,
             withheld: count(IntCounter::new(
                 "windows_withheld_total",
                 "windows withheld: their budget was spent, their share had ended, or every release was over",
             )?)?,
-            published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
-            closed_until: Moment::new(&registry, "closed_until", "end of the newest closed window")?,
+            published: count(IntCounter::new(
+                "synopses_published_total",
+                "synopses that reached the output",
+            )?)?,
+            closed_until: Moment::new(
+                &registry,
+                "closed_until",
+                "end of the newest closed window",
+            )?,
             next_release: Moment::new(
                 &registry,
                 "next_release",
@@ -261,7 +309,10 @@ impl Metrics {
                 "spent share of the total in the newest charged block; of two components the larger",
             )?)?,
             noise_scale: {
-                let about = Opts::new("noise_scale", "scale of the noise, in units of the synopsis");
+                let about = Opts::new(
+                    "noise_scale",
+                    "scale of the noise, in units of the synopsis",
+                );
                 let scales = GaugeVec::new(about, &["release"])?;
                 registry.register(Box::new(scales.clone()))?;
                 scales
@@ -279,7 +330,11 @@ impl Metrics {
                 "output_synopses_lost",
                 "the most published synopses that the output had lost at its end since this worker was started, and whose bytes were not kept any more",
             )?)?,
-            ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
+            ledger: labelled(
+                "ledger_info",
+                "1; the label is the ledger in use, as in every synopsis",
+                "ledger",
+            )?,
             ready: labelled(
                 "ready",
                 "1 while the part works: the clock is not behind the brokers', the input is read, the witness agrees with the ledger, the output accepts what is due",
@@ -307,7 +362,10 @@ impl Metrics {
         self.show_budget(total.zero(), total);
         self.show_strays(Strays::default());
         self.show_lost(None);
-        if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
+        if let Some(reserve) = total
+            .checked_sub(limit)
+            .filter(|reserve| !reserve.is_zero())
+        {
             self.reserve.set(reserve, &[]);
         }
     }
@@ -320,29 +378,39 @@ impl Metrics {
     /// Shows how many records somebody else has written to the topics of the ledger.
     pub fn show_strays(&self, strays: Strays) {
         for (topic, count) in [("witness", strays.witness), ("budget", strays.budget)] {
-            self.strays.with_label_values(&[topic]).set(i64::try_from(count).unwrap_or(i64::MAX));
+            self.strays
+                .with_label_values(&[topic])
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
     /// Shows whether a topic of the ledger has lost what it had accepted.
     pub fn show_lost(&self, lost: Option<Lost>) {
         for (topic, of_topic) in [("witness", Lost::Claims), ("budget", Lost::Shares)] {
-            self.lost.with_label_values(&[topic]).set(i64::from(lost == Some(of_topic)));
+            self.lost
+                .with_label_values(&[topic])
+                .set(i64::from(lost == Some(of_topic)));
         }
     }
 
     /// Shows whether the newest schema of `subject` is pinned; `None` where the registry does not say which it is.
     pub fn show_newest_schema(&self, subject: &str, is_pinned: Option<bool>) {
-        self.registry_answers.with_label_values(&[subject]).set(i64::from(is_pinned.is_some()));
+        self.registry_answers
+            .with_label_values(&[subject])
+            .set(i64::from(is_pinned.is_some()));
         if let Some(is_pinned) = is_pinned {
-            self.newest_schema.with_label_values(&[subject]).set(i64::from(is_pinned));
+            self.newest_schema
+                .with_label_values(&[subject])
+                .set(i64::from(is_pinned));
         }
     }
 
     /// Shows whether the newest window was withheld, and why.
     pub fn show_withheld(&self, why: Option<Withheld>) {
         for reason in Withheld::ALL {
-            self.newest_withheld.with_label_values(&[reason.name()]).set(i64::from(why == Some(reason)));
+            self.newest_withheld
+                .with_label_values(&[reason.name()])
+                .set(i64::from(why == Some(reason)));
         }
     }
 
@@ -367,8 +435,17 @@ mod tests {
     fn interface(detail: Detail) -> String {
         let metrics = Metrics::new(detail, "p", "pure epsilon", "0").unwrap();
         let one = Epsilon::from_trillionths(1_000_000_000_000);
-        let prices = [Price::Approximate { epsilon: one, delta: "0.5".parse().unwrap() }, Price::Slots(2)];
-        for price in prices.into_iter().chain([Price::Concentrated("0.5".parse().unwrap())]) {
+        let prices = [
+            Price::Approximate {
+                epsilon: one,
+                delta: "0.5".parse().unwrap(),
+            },
+            Price::Slots(2),
+        ];
+        for price in prices
+            .into_iter()
+            .chain([Price::Concentrated("0.5".parse().unwrap())])
+        {
             metrics.show_budget(price, price);
             metrics.reserve.set(price, &[]);
             metrics.show_price("r", price);
@@ -379,10 +456,17 @@ mod tests {
         metrics.noise_scale.with_label_values(&["r"]).set(1.0);
         metrics.ready.with_label_values(&["input"]).set(1);
         let operator = metrics.operator.iter();
-        let moments = [&metrics.closed_until, &metrics.next_release, &metrics.lasts_until];
-        moments.into_iter().chain(operator.clone().map(|operator| &operator.read_until)).for_each(|moment| {
-            moment.set(Some(Timestamp::from_micros(0)));
-        });
+        let moments = [
+            &metrics.closed_until,
+            &metrics.next_release,
+            &metrics.lasts_until,
+        ];
+        moments
+            .into_iter()
+            .chain(operator.clone().map(|operator| &operator.read_until))
+            .for_each(|moment| {
+                moment.set(Some(Timestamp::from_micros(0)));
+            });
         operator.for_each(|operator| {
             operator.records.with_label_values(&["taken"]).inc();
             operator.unread.with_label_values(&["x"]).inc();
@@ -412,14 +496,22 @@ mod tests {
         let safe = interface(Detail::Safe);
         assert_eq!(safe, SAFE.trim(), "{safe}");
         let operator = interface(Detail::Operator);
-        let more: Vec<&str> = operator.lines().filter(|line| !SAFE.contains(line)).collect();
+        let more: Vec<&str> = operator
+            .lines()
+            .filter(|line| !SAFE.contains(line))
+            .collect();
         assert_eq!(more.join("\n"), OPERATOR.trim(), "{}", more.join("\n"));
     }
 
     #[test]
     fn a_moment_that_is_not_known_is_not_shown() {
         let metrics = Metrics::new(Detail::Safe, "p", "pure epsilon", "0").unwrap();
-        let is_shown = || metrics.render().unwrap().contains("next_release_timestamp_seconds");
+        let is_shown = || {
+            metrics
+                .render()
+                .unwrap()
+                .contains("next_release_timestamp_seconds")
+        };
         assert!(!is_shown());
         metrics.next_release.set(Some(Timestamp::from_micros(0)));
         assert!(is_shown());

@@ -107,7 +107,8 @@ impl<'a> Reader<'a> for Reading<'a> {
     fn step(&mut self) -> Result<Option<Share>, source::Error> {
         if self.must_rewind {
             self.windows.clear();
-            self.source.rewind(self.windows.oldest_message(), &self.recorded)?;
+            self.source
+                .rewind(self.windows.oldest_message(), &self.recorded)?;
             self.must_rewind = false;
             self.seen.goes_on();
         }
@@ -140,7 +141,11 @@ impl<'a> Reader<'a> for Reading<'a> {
 impl Reading<'_> {
     fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Share {
         self.recorded.ends = ends.clone();
-        Share { part: self.windows.part(), ends, cutoff }
+        Share {
+            part: self.windows.part(),
+            ends,
+            cutoff,
+        }
     }
 }
 
@@ -160,18 +165,40 @@ impl Releasing<'_> {
     /// crash behind it the same bytes are published.
     fn release(&mut self, closed: Closed) -> Result<(), Error> {
         let started = Instant::now();
-        let Closed { window, ends, publish_at } = closed;
+        let Closed {
+            window,
+            ends,
+            publish_at,
+        } = closed;
         let plan = self.plan;
-        let entry = Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.next_sequence() };
-        let quoted = plan.quoted(window.span, self.beginning, |block| self.ledger.spent(block));
-        let Some(terms) = quoted.map(|quoted| Terms { publish_at, entry, quoted }) else {
+        let entry = Entry {
+            id: self.ledger.genesis().ledger.clone(),
+            sequence: self.ledger.next_sequence(),
+        };
+        let quoted = plan.quoted(window.span, self.beginning, |block| {
+            self.ledger.spent(block)
+        });
+        let Some(terms) = quoted.map(|quoted| Terms {
+            publish_at,
+            entry,
+            quoted,
+        }) else {
             self.write(|ledger| ledger.withhold(window.span, ends))?;
             let outcome = Outcome::Withheld(plan.why_withheld(window.span, self.beginning));
             self.closed(publish_at, window.span, outcome);
             return Ok(());
         };
         let due = self.due_while_drawing()?;
-        let Releasing { ledger, generators, health, witness, sink, clock, stop, .. } = &mut *self;
+        let Releasing {
+            ledger,
+            generators,
+            health,
+            witness,
+            sink,
+            clock,
+            stop,
+            ..
+        } = &mut *self;
         let mut draw = || plan.seal(&window, &terms, ledger, generators()?, health);
         let drawn = match due {
             Some(due) => {
@@ -185,12 +212,27 @@ impl Releasing<'_> {
         // What is exact is not needed any more, and the ledger needs memory for what is noisy.
         let span = window.span;
         drop(window);
-        let charges = terms.quoted.charged.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
-        let closing = Closing { window: span, publish_at, charges, ends, sealed, states };
+        let charges = terms
+            .quoted
+            .charged
+            .into_iter()
+            .map(|quoted| (quoted.block, quoted.price))
+            .collect();
+        let closing = Closing {
+            window: span,
+            publish_at,
+            charges,
+            ends,
+            sealed,
+            states,
+        };
         self.write(|ledger| ledger.pay(closing))?;
-        self.health.owe(self.by_worker(publish_at), Timestamp::now());
+        self.health
+            .owe(self.by_worker(publish_at), Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
-            operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
+            operator
+                .seconds_to_seal
+                .set(started.elapsed().as_secs_f64());
         }
         self.closed(publish_at, span, Outcome::Released);
         Ok(())
@@ -231,7 +273,14 @@ impl Plan {
                 let values = variant.dequantize(&drawn.noisy);
                 let state = drawn.state(release);
                 let noisy = drawn.noisy;
-                take(Released { release: place, variant: chosen, description, values, noisy, state })?;
+                take(Released {
+                    release: place,
+                    variant: chosen,
+                    description,
+                    values,
+                    noisy,
+                    state,
+                })?;
             }
         }
         Ok(())

@@ -11,7 +11,14 @@ use tracing_subscriber::EnvFilter;
 pub fn start() {
     let wanted = std::env::var("BERNSTREAM_LOG").unwrap_or_default();
     let filter = EnvFilter::new(format!("info,librdkafka=off,rdkafka=off,{wanted}"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
     // A second start, as in tests, has no effect.
-    let _ = if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().try_init() };
+    let _ = if std::io::stderr().is_terminal() {
+        logs.try_init()
+    } else {
+        logs.json().try_init()
+    };
 }

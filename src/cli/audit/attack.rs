@@ -50,7 +50,14 @@ pub fn attack(
         let pair = worst.and_then(|worst| pairs.iter().find(|pair| pair.name == worst.pair));
         #[expect(clippy::cast_precision_loss, reason = "a handful of releases")]
         let share = deadline.part(1.0 / (releases - place) as f64);
-        outcomes.push(of_release(subject, place, pair, seed, (alarm, most), &share)?);
+        outcomes.push(of_release(
+            subject,
+            place,
+            pair,
+            seed,
+            (alarm, most),
+            &share,
+        )?);
     }
     Ok(outcomes)
 }
@@ -63,24 +70,43 @@ fn of_release(
     (alarm, most): (f64, u64),
     deadline: &Deadline,
 ) -> Result<Outcome, Failure> {
-    let release = subject.plan.releases.get(place).map(|release| release.description().release.clone());
+    let release = subject
+        .plan
+        .releases
+        .get(place)
+        .map(|release| release.description().release.clone());
     let release = release.unwrap_or_default();
     if deadline.is_stopped() {
-        return Ok(Outcome::NotAttacked { release, why: trade_off::Error::Stopped.to_string() });
+        return Ok(Outcome::NotAttacked {
+            release,
+            why: trade_off::Error::Stopped.to_string(),
+        });
     }
     let Some(pair) = pair else {
-        return Ok(Outcome::NotAttacked { release, why: "no pair of streams changed it".to_owned() });
+        return Ok(Outcome::NotAttacked {
+            release,
+            why: "no pair of streams changed it".to_owned(),
+        });
     };
     let [with, without] = [&pair.with, &pair.without].map(|stream| batches(subject, stream));
     let other = |error: audit::Error| Failure::Other(error.to_string());
     let with = with.map_err(other)?;
     let without = without.map_err(other)?;
-    let neighbours = Neighbours { with: &with, without: &without };
+    let neighbours = Neighbours {
+        with: &with,
+        without: &without,
+    };
     let done = Attack::new(subject.plan, place, neighbours, &subject.windows())
         .and_then(|attack| attack.run((seed, place as u64), alarm, most, deadline));
     match done {
-        Ok(attacked) => Ok(Outcome::Attacked { pair: pair.name.clone(), attacked: Box::new(attacked) }),
+        Ok(attacked) => Ok(Outcome::Attacked {
+            pair: pair.name.clone(),
+            attacked: Box::new(attacked),
+        }),
         Err(trade_off::Error::Pipeline(error)) => Err(error.into()),
-        Err(why) => Ok(Outcome::NotAttacked { release, why: why.to_string() }),
+        Err(why) => Ok(Outcome::NotAttacked {
+            release,
+            why: why.to_string(),
+        }),
     }
 }

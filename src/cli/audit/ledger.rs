@@ -36,8 +36,13 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
     match exists(&settings.ledger) {
         Ok(true) => {}
         Ok(false) => {
-            let line = format!("there is no ledger in {path} yet: nothing was paid for, and nothing is verified");
-            return Verified { state: State::Missing, lines: vec![line] };
+            let line = format!(
+                "there is no ledger in {path} yet: nothing was paid for, and nothing is verified"
+            );
+            return Verified {
+                state: State::Missing,
+                lines: vec![line],
+            };
         }
         Err(error) => return after(Vec::new(), error.into()),
     }
@@ -55,7 +60,10 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
         Ok(())
     });
     match done {
-        Ok(_) => Verified { state: State::Verified, lines },
+        Ok(_) => Verified {
+            state: State::Verified,
+            lines,
+        },
         Err(why) => after(lines, why),
     }
 }
@@ -77,8 +85,12 @@ fn not_verified(why: &str) -> Verified {
 
 fn of_pending(pending: Pending, path: &str) -> String {
     let what = match pending {
-        Pending::Older { format } => format!("the ledger in {path} has format {format}, of an older program"),
-        Pending::Unfinished => format!("a crash has left the ledger in {path} in the middle of a write"),
+        Pending::Older { format } => {
+            format!("the ledger in {path} has format {format}, of an older program")
+        }
+        Pending::Unfinished => {
+            format!("a crash has left the ledger in {path} in the middle of a write")
+        }
     };
     format!(
         "{what}; to verify it would change it, which an audit does not do: the next start of its worker, or `bernstream ledger verify` \
@@ -100,16 +112,31 @@ mod tests {
             Error::Locked { path: path() },
             Error::Busy { path: path() },
             Error::Unfinished { path: path() },
-            Error::Disk { path: path(), why: "it is gone".to_owned() },
+            Error::Disk {
+                path: path(),
+                why: "it is gone".to_owned(),
+            },
             Error::ReadFailed { path: path() },
-            Error::Newer { path: path(), format: 99 },
+            Error::Newer {
+                path: path(),
+                format: 99,
+            },
         ];
         for error in cannot_look {
             let verified = after(vec!["seen so far".to_owned()], error.into());
-            assert_eq!((verified.state, verified.lines.len()), (State::NotVerified, 2), "{:?}", verified.lines);
+            assert_eq!(
+                (verified.state, verified.lines.len()),
+                (State::NotVerified, 2),
+                "{:?}",
+                verified.lines
+            );
         }
         for wrong in [
-            Error::Damaged { path: path(), what: "a digest".to_owned() }.into(),
+            Error::Damaged {
+                path: path(),
+                what: "a digest".to_owned(),
+            }
+            .into(),
             Failure::Unsound("the output holds what this ledger never paid for".to_owned()),
         ] {
             assert_eq!(after(Vec::new(), wrong).state, State::Failed);

@@ -11,7 +11,12 @@ use bernstream_release::Target;
 use bernstream_synopsis::description::Definition;
 
 /// A sentence each: what a fault must look like to stay unseen.
-pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled], attacks: &[Outcome]) -> Vec<String> {
+pub fn cannot_show(
+    settings: &Settings,
+    replayed: &Replayed,
+    sampled: &[Sampled],
+    attacks: &[Outcome],
+) -> Vec<String> {
     let mut lines = of_replays(settings, replayed);
     lines.extend(of_samplers(sampled));
     lines.extend(of_attacks(settings, attacks));
@@ -42,14 +47,19 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
             replayed.pairs
         ));
     }
-    if settings.releases.iter().any(|release| release.private_bandwidths.is_some()) {
+    if settings
+        .releases
+        .iter()
+        .any(|release| release.private_bandwidths.is_some())
+    {
         lines.push(
             "what follows a private choice in which two streams differ: the rest of that window has other noise, and is not compared"
                 .to_owned(),
         );
     }
     lines.push("noise that two keys share, where a pair differs in one of them".to_owned());
-    let is_arrow = matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    let is_arrow =
+        matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
     if !is_arrow {
         lines.push(
             "how records are read from their form or file: those of a replay come as Arrow (tests of the program compare all forms)"
@@ -57,8 +67,14 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
         );
     }
     if matches!(settings.input, Input::Kafka(_)) {
-        lines.push("several readers: a replay has one (tests of the program compare one with many)".to_owned());
-        lines.push("a ledger with a backfill: a replay's ledger has none (tests of the program have one)".to_owned());
+        lines.push(
+            "several readers: a replay has one (tests of the program compare one with many)"
+                .to_owned(),
+        );
+        lines.push(
+            "a ledger with a backfill: a replay's ledger has none (tests of the program have one)"
+                .to_owned(),
+        );
     }
     if let Definition::Random(random) = &settings.privacy.definition {
         lines.push(format!(
@@ -67,7 +83,11 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
             random.gamma
         ));
     }
-    if settings.releases.iter().any(|release| is_solved(&*release.function.target)) {
+    if settings
+        .releases
+        .iter()
+        .any(|release| is_solved(&*release.function.target))
+    {
         lines.push(
             "the time that a solver takes: it depends on the records, and a replay compares no times (publication is by the \
              schedule)"
@@ -84,7 +104,11 @@ fn is_solved(target: &dyn Target) -> bool {
 
 fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
     let mut lines = Vec::new();
-    let largest = sampled.iter().flat_map(|one| &one.tests).map(|test| test.allowed).fold(0.0, f64::max);
+    let largest = sampled
+        .iter()
+        .flat_map(|one| &one.tests)
+        .map(|test| test.allowed)
+        .fold(0.0, f64::max);
     if largest > 0.0 {
         lines.push(format!(
             "a sampler that is wrong in less than {} of its draws, whose numbers miss some between others in another pattern than that of \
@@ -107,9 +131,15 @@ fn of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
     let mut lines = Vec::new();
     for outcome in attacks {
         match outcome {
-            Outcome::NotAttacked { release, why } => lines.push(format!("the attack on {release}: {why}")),
+            Outcome::NotAttacked { release, why } => {
+                lines.push(format!("the attack on {release}: {why}"))
+            }
             Outcome::Attacked { attacked, .. } => {
-                let allowed = attacked.tests.iter().filter(|test| test.draws > 0).map(|test| test.allowed);
+                let allowed = attacked
+                    .tests
+                    .iter()
+                    .filter(|test| test.draws > 0)
+                    .map(|test| test.allowed);
                 lines.push(format!(
                     "a fault that moves no distribution of the attack on {} by {}, such as one in a smaller part of the windows",
                     attacked.release,
@@ -145,7 +175,9 @@ fn of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
             ));
         }
         if matches!(release.policy, Policy::Decaying { .. }) {
-            lines.push(format!("later prices of {name}: attacks and samplers have the scale of a first window"));
+            lines.push(format!(
+                "later prices of {name}: attacks and samplers have the scale of a first window"
+            ));
         }
     }
     lines

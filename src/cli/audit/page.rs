@@ -22,8 +22,11 @@ td.number{font-variant-numeric:tabular-nums}figure{margin:1em 0}figcaption{font-
 ///
 /// If a picture cannot be drawn.
 pub fn page(report: &Report) -> Result<String, Failure> {
-    let (class, verdict) =
-        if report.passed { ("passed", report.passed_in_words()) } else { ("failed", "failed".to_owned()) };
+    let (class, verdict) = if report.passed {
+        ("passed", report.passed_in_words())
+    } else {
+        ("failed", "failed".to_owned())
+    };
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Audit of {name}</title><style>{STYLE}</style></head>\
          <body>\n<h1>Audit of {name}: <span class=\"{class}\">{verdict}</span></h1>\n",
@@ -36,8 +39,14 @@ pub fn page(report: &Report) -> Result<String, Failure> {
         "no data was read: all streams are made up".to_owned(),
     ];
     // The heading has the verdict, but not what failed.
-    let said = report.verdict().into_iter().skip(usize::from(report.passed));
-    list(&mut page, &about.into_iter().chain(said).collect::<Vec<_>>());
+    let said = report
+        .verdict()
+        .into_iter()
+        .skip(usize::from(report.passed));
+    list(
+        &mut page,
+        &about.into_iter().chain(said).collect::<Vec<_>>(),
+    );
     heading(&mut page, "What is promised");
     list(&mut page, &report.promise);
     heading(&mut page, "Not protected");
@@ -67,20 +76,34 @@ fn replays(page: &mut String, report: &Report) {
         let pair = escaped(&change.pair);
         [release, of, format!("{:.3}", change.of_sensitivity), pair]
     });
-    let columns =
-        [("release", ""), ("of", ""), ("largest change / sensitivity", NUMBER), ("pair of streams that shows it", "")];
+    let columns = [
+        ("release", ""),
+        ("of", ""),
+        ("largest change / sensitivity", NUMBER),
+        ("pair of streams that shows it", ""),
+    ];
     table(page, columns, rows);
-    let found = report.replay.violations.iter().map(|found| format!("{}: {}", found.pair, found.what));
+    let found = report
+        .replay
+        .violations
+        .iter()
+        .map(|found| format!("{}: {}", found.pair, found.what));
     list(page, &found.collect::<Vec<_>>());
 }
 
 fn samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
     heading(page, "Noise");
-    text(page, "The noise of every mechanism, drawn by itself, against the distribution that is declared.");
+    text(
+        page,
+        "The noise of every mechanism, drawn by itself, against the distribution that is declared.",
+    );
     for one in &report.samplers {
         text(page, &drawn(one));
         tests(page, &one.tests);
-        let caption = format!("How large the noise of {} is: what was drawn, and the declared distribution.", one.of);
+        let caption = format!(
+            "How large the noise of {} is: what was drawn, and the declared distribution.",
+            one.of
+        );
         figure(page, &pictures::sizes(one)?, &caption);
     }
     Ok(())
@@ -95,7 +118,9 @@ fn attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
     );
     for outcome in &report.attacks {
         match outcome {
-            Outcome::NotAttacked { release, why } => text(page, &format!("{release}: not attacked: {why}.")),
+            Outcome::NotAttacked { release, why } => {
+                text(page, &format!("{release}: not attacked: {why}."))
+            }
             Outcome::Attacked { pair, attacked } => {
                 text(
                     page,
@@ -126,8 +151,12 @@ fn tests(page: &mut String, tests: &[Test]) {
             escaped(&test.what),
             three_digits(test.difference),
             three_digits(test.allowed),
-            test.fails_at.map_or(String::new(), |scale| format!("{scale:.3}")),
-            format!("<span class=\"{}\">{verdict}</span>", verdict.to_lowercase()),
+            test.fails_at
+                .map_or(String::new(), |scale| format!("{scale:.3}")),
+            format!(
+                "<span class=\"{}\">{verdict}</span>",
+                verdict.to_lowercase()
+            ),
         ]
     });
     let columns = [
@@ -143,7 +172,11 @@ fn tests(page: &mut String, tests: &[Test]) {
 const NUMBER: &str = " class=\"number\"";
 
 /// Columns have a name and attributes; cells are HTML.
-fn table<const N: usize>(page: &mut String, columns: [(&str, &str); N], rows: impl Iterator<Item = [String; N]>) {
+fn table<const N: usize>(
+    page: &mut String,
+    columns: [(&str, &str); N],
+    rows: impl Iterator<Item = [String; N]>,
+) {
     page.push_str("<table><thead><tr>");
     for (name, attributes) in columns {
         let _ = write!(page, "<th{attributes}>{name}</th>");
@@ -179,9 +212,16 @@ fn list(page: &mut String, lines: &[String]) {
 }
 
 fn figure(page: &mut String, picture: &str, caption: &str) {
-    let _ = writeln!(page, "<figure>{picture}<figcaption>{}</figcaption></figure>", escaped(caption));
+    let _ = writeln!(
+        page,
+        "<figure>{picture}<figcaption>{}</figcaption></figure>",
+        escaped(caption)
+    );
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

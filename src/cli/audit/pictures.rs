@@ -47,7 +47,11 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
         })
         .collect();
     let range = places.first().map_or(0.0, |p| p[0])..places.last().map_or(1.0, |p| p[0]).max(1e-9);
-    let most = bars.iter().flat_map(|bar| [bar[2], bar[3]]).fold(0.0, f64::max) * 1.15;
+    let most = bars
+        .iter()
+        .flat_map(|bar| [bar[2], bar[3]])
+        .fold(0.0, f64::max)
+        * 1.15;
     picture((WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10 * GRAIN)
@@ -55,12 +59,19 @@ pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(range.clone(), 0.0..most.max(1e-12))?;
         mesh(&mut chart, (size_of(sampled.noise), "density of draws"))?;
-        let rectangle = |bar: &[f64; 4]| Rectangle::new([(bar[0], 0.0), (bar[1], bar[2])], SKY.mix(0.35).filled());
+        let rectangle = |bar: &[f64; 4]| {
+            Rectangle::new([(bar[0], 0.0), (bar[1], bar[2])], SKY.mix(0.35).filled())
+        };
         let drawn = chart.draw_series(bars.iter().map(rectangle))?;
         drawn.label("drawn").legend(|(x, y)| swatch((x, y), SKY));
-        let declared = bars.iter().map(|bar| (f64::midpoint(bar[0], bar[1]), bar[3]));
-        let declared = chart.draw_series(LineSeries::new(declared, BRICK.stroke_width(2 * GRAIN)))?;
-        declared.label("declared").legend(|(x, y)| swatch((x, y), BRICK));
+        let declared = bars
+            .iter()
+            .map(|bar| (f64::midpoint(bar[0], bar[1]), bar[3]));
+        let declared =
+            chart.draw_series(LineSeries::new(declared, BRICK.stroke_width(2 * GRAIN)))?;
+        declared
+            .label("declared")
+            .legend(|(x, y)| swatch((x, y), BRICK));
         legend(&mut chart)
     })
 }
@@ -83,13 +94,19 @@ fn size_of(noise: NoiseDistribution) -> &'static str {
 pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
     let band = attacked.tests.first().map_or(0.0, |test| test.allowed);
     let unit = |y: f64| y.clamp(0.0, 1.0);
-    let of = |rates: &dyn Fn(&Point) -> (f64, f64)| attacked.curve.iter().map(rates).collect::<Vec<_>>();
+    let of =
+        |rates: &dyn Fn(&Point) -> (f64, f64)| attacked.curve.iter().map(rates).collect::<Vec<_>>();
     let measured = of(&|p| (p.false_positives, p.false_negatives));
     let calculated = of(&|p| (p.calculated_false_positives, p.calculated_false_negatives));
     let promised = of(&|p| (p.false_positives, p.promised_false_negatives));
     // Chance moves both errors.
-    let low = measured.iter().map(|(x, y)| (unit(x - band), unit(y - band)));
-    let high = measured.iter().rev().map(|(x, y)| (unit(x + band), unit(y + band)));
+    let low = measured
+        .iter()
+        .map(|(x, y)| (unit(x - band), unit(y - band)));
+    let high = measured
+        .iter()
+        .rev()
+        .map(|(x, y)| (unit(x + band), unit(y + band)));
     let outline: Vec<(f64, f64)> = low.chain(high).collect();
     picture((WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
@@ -100,14 +117,31 @@ pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
         mesh(&mut chart, ("false positive rate", "false negative rate"))?;
         chart.draw_series([Polygon::new(outline.clone(), SKY.mix(0.2))])?;
         let line = LineSeries::new(promised.iter().copied(), BRICK.stroke_width(2 * GRAIN));
-        chart.draw_series(line)?.label("lowest that is promised").legend(|(x, y)| swatch((x, y), BRICK));
+        chart
+            .draw_series(line)?
+            .label("lowest that is promised")
+            .legend(|(x, y)| swatch((x, y), BRICK));
         // The one lies on the other: wide and pale below, dashed and dark above.
-        let line = LineSeries::new(measured.iter().copied(), SKY.mix(0.6).stroke_width(5 * GRAIN));
-        chart.draw_series(line)?.label("measured").legend(|(x, y)| swatch((x, y), SKY));
+        let line = LineSeries::new(
+            measured.iter().copied(),
+            SKY.mix(0.6).stroke_width(5 * GRAIN),
+        );
+        chart
+            .draw_series(line)?
+            .label("measured")
+            .legend(|(x, y)| swatch((x, y), SKY));
         let dash = 6 * GRAIN;
         let gap = 5 * GRAIN;
-        let line = DashedLineSeries::new(calculated.iter().copied(), dash, gap, DARK.stroke_width(2 * GRAIN));
-        chart.draw_series(line)?.label("calculated").legend(|(x, y)| swatch((x, y), DARK));
+        let line = DashedLineSeries::new(
+            calculated.iter().copied(),
+            dash,
+            gap,
+            DARK.stroke_width(2 * GRAIN),
+        );
+        chart
+            .draw_series(line)?
+            .label("calculated")
+            .legend(|(x, y)| swatch((x, y), DARK));
         legend(&mut chart)
     })
 }
@@ -120,8 +154,12 @@ type Chart<'a, 'b> = ChartContext<
 
 fn mesh(chart: &mut Chart<'_, '_>, (x, y): (&str, &str)) -> Drawn {
     let mut mesh = chart.configure_mesh();
-    mesh.light_line_style(TRANSPARENT).bold_line_style(DARK.mix(0.12).stroke_width(GRAIN));
-    mesh.axis_style(DARK.stroke_width(GRAIN)).x_labels(6).y_labels(6).label_style(font(12));
+    mesh.light_line_style(TRANSPARENT)
+        .bold_line_style(DARK.mix(0.12).stroke_width(GRAIN));
+    mesh.axis_style(DARK.stroke_width(GRAIN))
+        .x_labels(6)
+        .y_labels(6)
+        .label_style(font(12));
     mesh.x_label_formatter(&short).y_label_formatter(&short);
     mesh.x_desc(x).y_desc(y).draw()?;
     Ok(())
@@ -133,8 +171,14 @@ fn short(x: &f64) -> String {
 
 fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
     let mut labels = chart.configure_series_labels();
-    labels.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.85)).label_font(font(12));
-    labels.legend_area_size(26 * GRAIN).margin(8 * GRAIN).draw()?;
+    labels
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .label_font(font(12));
+    labels
+        .legend_area_size(26 * GRAIN)
+        .margin(8 * GRAIN)
+        .draw()?;
     Ok(())
 }
 
@@ -147,7 +191,10 @@ fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size * GRAIN).into_font().color(&DARK)
 }
 
-fn picture((width, height): (u32, u32), draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, Failure> {
+fn picture(
+    (width, height): (u32, u32),
+    draw: impl Fn(&Area<'_>) -> Drawn,
+) -> Result<String, Failure> {
     let size = (width * GRAIN, height * GRAIN);
     let mut picture = String::new();
     let drawn = || -> Drawn {

@@ -67,14 +67,19 @@ pub fn replay(
         begun += 1;
         !deadline.is_stopped() && (begun <= LEAST || !deadline.is_over())
     };
-    let report = audit::run(subject, &pairs, seed, go_on).map_err(|error| Failure::Other(error.to_string()))?;
+    let report = audit::run(subject, &pairs, seed, go_on)
+        .map_err(|error| Failure::Other(error.to_string()))?;
     let change = |((place, part), largest): (&(usize, Part), &audit::compare::Largest)| {
         let (of, variant) = match part {
             Part::Values { variant } => ("values", *variant),
             Part::Counts => ("the counts that bandwidths are chosen from", 0),
             Part::Scores { variant } => ("the scores that an order is chosen from", *variant),
         };
-        let release = subject.plan.releases.get(*place).map(|release| release.description().release.clone());
+        let release = subject
+            .plan
+            .releases
+            .get(*place)
+            .map(|release| release.description().release.clone());
         Change {
             release: release.unwrap_or_default(),
             place: *place,
@@ -88,7 +93,17 @@ pub fn replay(
     };
     let beyond = if is_random { Vec::new() } else { report.beyond };
     let violations = report.violations.into_iter().chain(beyond);
-    let violations = violations.map(|(pair, what)| Violation { pair, what }).collect();
+    let violations = violations
+        .map(|(pair, what)| Violation { pair, what })
+        .collect();
     let changes = report.largest.iter().map(change).collect();
-    Ok((Replayed { pairs: pairs.len(), replayed: report.pairs, violations, changes }, pairs))
+    Ok((
+        Replayed {
+            pairs: pairs.len(),
+            replayed: report.pairs,
+            violations,
+            changes,
+        },
+        pairs,
+    ))
 }

@@ -47,8 +47,9 @@ impl Report {
     #[must_use]
     pub fn judged(mut self, took: Duration) -> Self {
         let violations = self.replay.violations.iter();
-        let mut failed: Vec<String> =
-            violations.map(|found| format!("replay of \"{}\": {}", found.pair, found.what)).collect();
+        let mut failed: Vec<String> = violations
+            .map(|found| format!("replay of \"{}\": {}", found.pair, found.what))
+            .collect();
         let of_tests = |of: String, tests: &[Test]| -> Vec<String> {
             let tests = tests.iter().filter(|test| test.has_failed());
             tests.map(|test| format!("{of}: {}", test.what)).collect()
@@ -57,7 +58,10 @@ impl Report {
             failed.extend(of_tests(format!("noise of {}", one.of), &one.tests));
         }
         for attacked in self.attacked() {
-            failed.extend(of_tests(format!("attack on {}", attacked.release), &attacked.tests));
+            failed.extend(of_tests(
+                format!("attack on {}", attacked.release),
+                &attacked.tests,
+            ));
         }
         if self.ledger.state == State::Failed {
             let why = self.ledger.lines.last().map_or("", String::as_str);
@@ -67,8 +71,15 @@ impl Report {
         let attacks = self.attacks.len() - self.attacked().count();
         let left_out = [
             (pairs > 0).then(|| format!("{pairs} pairs of streams")),
-            (attacks > 0).then(|| if attacks == 1 { "an attack".to_owned() } else { format!("{attacks} attacks") }),
-            matches!(self.ledger.state, State::NotVerified | State::Unreachable).then(|| "the ledger".to_owned()),
+            (attacks > 0).then(|| {
+                if attacks == 1 {
+                    "an attack".to_owned()
+                } else {
+                    format!("{attacks} attacks")
+                }
+            }),
+            matches!(self.ledger.state, State::NotVerified | State::Unreachable)
+                .then(|| "the ledger".to_owned()),
         ];
         self.left_out = left_out.into_iter().flatten().collect();
         self.passed = failed.is_empty();
@@ -81,13 +92,37 @@ impl Report {
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         section(&mut text, "Promise", &self.promise);
-        let Replayed { changes, violations, .. } = &self.replay;
+        let Replayed {
+            changes,
+            violations,
+            ..
+        } = &self.replay;
         let replays = std::iter::once(self.replays()).chain(changes.iter().map(of_change));
-        let replays = replays.chain(violations.iter().map(|found| format!("FAILED  {}: {}", found.pair, found.what)));
-        section(&mut text, "Neighbouring streams, replayed with the same random numbers", &replays.collect::<Vec<_>>());
-        section(&mut text, "Noise", &self.samplers.iter().flat_map(of_sampler).collect::<Vec<_>>());
+        let replays = replays.chain(
+            violations
+                .iter()
+                .map(|found| format!("FAILED  {}: {}", found.pair, found.what)),
+        );
+        section(
+            &mut text,
+            "Neighbouring streams, replayed with the same random numbers",
+            &replays.collect::<Vec<_>>(),
+        );
+        section(
+            &mut text,
+            "Noise",
+            &self
+                .samplers
+                .iter()
+                .flat_map(of_sampler)
+                .collect::<Vec<_>>(),
+        );
         let attacks = self.attacks.iter().flat_map(of_attack).collect::<Vec<_>>();
-        section(&mut text, "Attack: is the unit in the window that was released?", &attacks);
+        section(
+            &mut text,
+            "Attack: is the unit in the window that was released?",
+            &attacks,
+        );
         section(&mut text, "Ledger and output", &self.ledger.lines);
         section(&mut text, "What this cannot show", &self.cannot_show);
         section(&mut text, "Verdict", &self.verdict());
@@ -96,13 +131,21 @@ impl Report {
 
     /// How many pairs were replayed, and whether anything differed.
     pub fn replays(&self) -> String {
-        let Replayed { pairs, replayed, violations, .. } = &self.replay;
+        let Replayed {
+            pairs,
+            replayed,
+            violations,
+            ..
+        } = &self.replay;
         match violations.as_slice() {
             [] => format!(
                 "{replayed} of {pairs} pairs went through the worker itself: the two streams of each had the same control flow, \
                  schedule, shape, metrics and log"
             ),
-            some => format!("{replayed} of {pairs} pairs went through the worker itself: {} faults", some.len()),
+            some => format!(
+                "{replayed} of {pairs} pairs went through the worker itself: {} faults",
+                some.len()
+            ),
         }
     }
 
@@ -123,14 +166,25 @@ impl Report {
 
     /// Whether it passed, and how to repeat it.
     pub fn verdict(&self) -> Vec<String> {
-        let tests = self.samplers.iter().map(|one| one.tests.len()).sum::<usize>();
-        let tests = tests + self.attacked().map(|attacked| attacked.tests.len()).sum::<usize>();
+        let tests = self
+            .samplers
+            .iter()
+            .map(|one| one.tests.len())
+            .sum::<usize>();
+        let tests = tests
+            + self
+                .attacked()
+                .map(|attacked| attacked.tests.len())
+                .sum::<usize>();
         let verdict = match self.failed.as_slice() {
             [] => self.passed_in_words(),
             failed => format!("FAILED: {}", failed.join("; ")),
         };
         let ended = match self.ended_early {
-            true => format!("ended by a signal after {:.0} of {:.0} s", self.seconds, self.planned_seconds),
+            true => format!(
+                "ended by a signal after {:.0} of {:.0} s",
+                self.seconds, self.planned_seconds
+            ),
             false => format!("{:.0} s", self.seconds),
         };
         vec![
@@ -149,7 +203,11 @@ impl Report {
 
 /// Of what the change is: the values, or what a private choice is made from.
 pub fn part_of(change: &Change) -> String {
-    let variant = if change.variant > 0 { format!(", variant {}", change.variant + 1) } else { String::new() };
+    let variant = if change.variant > 0 {
+        format!(", variant {}", change.variant + 1)
+    } else {
+        String::new()
+    };
     format!("{}{variant}", change.of)
 }
 
@@ -172,7 +230,9 @@ pub fn drawn(one: &Sampled) -> String {
 }
 
 fn of_sampler(one: &Sampled) -> Vec<String> {
-    std::iter::once(drawn(one)).chain(one.tests.iter().map(of_test)).collect()
+    std::iter::once(drawn(one))
+        .chain(one.tests.iter().map(of_test))
+        .collect()
 }
 
 fn of_attack(outcome: &Outcome) -> Vec<String> {
@@ -184,7 +244,10 @@ fn of_attack(outcome: &Outcome) -> Vec<String> {
                 attacked.release, attacked.windows, attacked.windows
             );
             let shown = shown(attacked).map(|line| format!("  {line}"));
-            std::iter::once(heading).chain(shown).chain(attacked.tests.iter().map(of_test)).collect()
+            std::iter::once(heading)
+                .chain(shown)
+                .chain(attacked.tests.iter().map(of_test))
+                .collect()
         }
     }
 }
@@ -235,6 +298,12 @@ fn of_test(test: &Test) -> String {
     if test.draws == 0 {
         return format!("  {verdict}  {}: {difference} of {allowed}", test.what);
     }
-    let power = test.fails_at.map(|scale| format!("; fails for noise of {scale:.3} of its declared scale or less"));
-    format!("  {verdict}  {}: off by {difference}, allowed {allowed}{}", test.what, power.unwrap_or_default())
+    let power = test
+        .fails_at
+        .map(|scale| format!("; fails for noise of {scale:.3} of its declared scale or less"));
+    format!(
+        "  {verdict}  {}: off by {difference}, allowed {allowed}{}",
+        test.what,
+        power.unwrap_or_default()
+    )
 }

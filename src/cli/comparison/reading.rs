@@ -2,7 +2,9 @@
 
 use crate::cli::comparison::world::Truth;
 use bernstream_release::window::Label;
-use bernstream_synopsis::description::{Axis, Basis, CellLabel, Classifier, Method, Regression, Target};
+use bernstream_synopsis::description::{
+    Axis, Basis, CellLabel, Classifier, Method, Regression, Target,
+};
 use bernstream_synopsis::machine::Loss;
 use bernstream_synopsis::tables::{Fit, Kernel, Tables};
 use bernstream_synopsis::{By, Error, Evaluator, Synopsis};
@@ -28,14 +30,23 @@ pub enum Reading {
 
 impl Reading {
     /// Those that are tried of the file's own release: of cells with wider bandwidths too.
-    pub fn of_own(basis: &Basis, values: usize, label: &Label, narrowest: &[f64], domain: &[Axis]) -> Vec<Reading> {
+    pub fn of_own(
+        basis: &Basis,
+        values: usize,
+        label: &Label,
+        narrowest: &[f64],
+        domain: &[Axis],
+    ) -> Vec<Reading> {
         let mut readings = Reading::of(basis, values, label);
         if matches!(basis, Basis::Tables(_)) {
             let fit = default_fit(label);
             for times in [2.0, 4.0] {
                 let wider = |(b, axis): (&f64, &Axis)| (times * b).min(axis.max - axis.min);
                 let bandwidths: Vec<f64> = narrowest.iter().zip(domain).map(wider).collect();
-                let reading = Reading::Cells { bandwidths: Some(bandwidths), fit };
+                let reading = Reading::Cells {
+                    bandwidths: Some(bandwidths),
+                    fit,
+                };
                 if !readings.contains(&reading) {
                     readings.push(reading);
                 }
@@ -50,10 +61,21 @@ impl Reading {
         match basis {
             Basis::Tables(_) => {
                 let default = default_fit(label);
-                let other = if default == Fit::Linear { Fit::Constant } else { Fit::Linear };
-                [default, other].map(|fit| Reading::Cells { bandwidths: None, fit }).to_vec()
+                let other = if default == Fit::Linear {
+                    Fit::Constant
+                } else {
+                    Fit::Linear
+                };
+                [default, other]
+                    .map(|fit| Reading::Cells {
+                        bandwidths: None,
+                        fit,
+                    })
+                    .to_vec()
             }
-            Basis::Bernstein | Basis::Kernel(_) if values <= FEW => vec![Reading::Published, Reading::Posterior],
+            Basis::Bernstein | Basis::Kernel(_) if values <= FEW => {
+                vec![Reading::Published, Reading::Posterior]
+            }
             _ => vec![Reading::Published],
         }
     }
@@ -68,8 +90,14 @@ impl Reading {
         match self {
             Reading::Published => "as published".to_owned(),
             Reading::Posterior => "posterior".to_owned(),
-            Reading::Cells { bandwidths: None, fit: by } => fit(by).to_owned(),
-            Reading::Cells { bandwidths: Some(bandwidths), fit: by } => {
+            Reading::Cells {
+                bandwidths: None,
+                fit: by,
+            } => fit(by).to_owned(),
+            Reading::Cells {
+                bandwidths: Some(bandwidths),
+                fit: by,
+            } => {
                 format!("{}, bandwidths {}", fit(by), joined(bandwidths))
             }
             Reading::Whole => "the mean of all records".to_owned(),
@@ -83,7 +111,9 @@ impl Reading {
             Reading::Posterior => "`bernstream evaluate --by posterior`".to_owned(),
             Reading::Cells { bandwidths, fit } if *fit == default_fit(label) => match bandwidths {
                 None => "`bernstream evaluate`".to_owned(),
-                Some(bandwidths) => format!("`bernstream evaluate --bandwidths {}`", joined(bandwidths)),
+                Some(bandwidths) => {
+                    format!("`bernstream evaluate --bandwidths {}`", joined(bandwidths))
+                }
             },
             Reading::Cells { bandwidths, fit } => {
                 let fit = match fit {
@@ -91,11 +121,19 @@ impl Reading {
                     Fit::Linear => "linear",
                     Fit::Naive => "naive",
                 };
-                let wider = bandwidths.as_ref().map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths)));
-                format!("`bernstream evaluate --fit {fit}{}`", wider.unwrap_or_default())
+                let wider = bandwidths
+                    .as_ref()
+                    .map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths)));
+                format!(
+                    "`bernstream evaluate --fit {fit}{}`",
+                    wider.unwrap_or_default()
+                )
             }
             Reading::Whole => {
-                let sides: Vec<String> = domain.iter().map(|axis| format!("{}..{}", axis.min, axis.max)).collect();
+                let sides: Vec<String> = domain
+                    .iter()
+                    .map(|axis| format!("{}..{}", axis.min, axis.max))
+                    .collect();
                 format!("`bernstream query --range {}`", sides.join(","))
             }
         }
@@ -104,11 +142,19 @@ impl Reading {
 
 /// What readers of cells get without asking for another.
 fn default_fit(label: &Label) -> Fit {
-    if matches!(label, Label::Number(_)) { Fit::Linear } else { Fit::Constant }
+    if matches!(label, Label::Number(_)) {
+        Fit::Linear
+    } else {
+        Fit::Constant
+    }
 }
 
 fn joined(numbers: &[f64]) -> String {
-    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    numbers
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// What a reading tells at a place.
@@ -134,7 +180,11 @@ pub struct Off {
 /// # Errors
 ///
 /// If the synopsis cannot be read so.
-pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[(Vec<f64>, Truth)]) -> Result<Off, Error> {
+pub fn off(
+    synopsis: &Synopsis,
+    reading: &Reading,
+    judged: &[(Vec<f64>, Truth)],
+) -> Result<Off, Error> {
     let tables = match reading {
         Reading::Cells { .. } | Reading::Whole => Some(synopsis.tables()?),
         Reading::Published | Reading::Posterior => None,
@@ -148,15 +198,26 @@ pub fn off(synopsis: &Synopsis, reading: &Reading, judged: &[(Vec<f64>, Truth)])
         wrong = wrong.zip(missed).map(|(sum, missed)| sum + missed);
     }
     let mean = |sum: f64| sum / judged.len().max(1) as f64;
-    Ok(Off { error: error.map(mean), wrong: wrong.map(mean) })
+    Ok(Off {
+        error: error.map(mean),
+        wrong: wrong.map(mean),
+    })
 }
 
 fn lost(told: &Told, truth: &Truth) -> (Option<f64>, Option<f64>) {
     match (told, truth) {
         (Told::Number(told), Truth::Number(truth)) => (Some((told - truth).abs()), None),
         (Told::Classes(told), Truth::Classes(truth)) => {
-            let loss = told.iter().zip(truth).map(|(p, q)| -q * p.clamp(LEAST, 1.0 - LEAST).ln()).sum();
-            let likeliest = told.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(class, _)| class);
+            let loss = told
+                .iter()
+                .zip(truth)
+                .map(|(p, q)| -q * p.clamp(LEAST, 1.0 - LEAST).ln())
+                .sum();
+            let likeliest = told
+                .iter()
+                .enumerate()
+                .max_by(|a, b| a.1.total_cmp(b.1))
+                .map_or(0, |(class, _)| class);
             (Some(loss), truth.get(likeliest).map(|q| 1.0 - q))
         }
         (Told::Class(class), Truth::Classes(truth)) => (None, truth.get(*class).map(|q| 1.0 - q)),
@@ -172,22 +233,39 @@ enum Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(synopsis: &Synopsis, tables: Option<&'t Tables>, reading: &Reading) -> Result<Self, Error> {
+    fn new(
+        synopsis: &Synopsis,
+        tables: Option<&'t Tables>,
+        reading: &Reading,
+    ) -> Result<Self, Error> {
         let about = synopsis.description();
-        let function = |by: By| Ok(Reader::Function(Box::new(synopsis.evaluator(by)?), about.target.clone()));
+        let function = |by: By| {
+            Ok(Reader::Function(
+                Box::new(synopsis.evaluator(by)?),
+                about.target.clone(),
+            ))
+        };
         match (reading, tables) {
             (Reading::Published, _) => function(By::Bernstein(about.order)),
             (Reading::Posterior, _) => function(By::Posterior),
-            (Reading::Cells { bandwidths, fit }, Some(tables)) => {
-                Ok(Reader::Cells(tables.kernel(bandwidths.as_deref())?, tables, *fit))
-            }
+            (Reading::Cells { bandwidths, fit }, Some(tables)) => Ok(Reader::Cells(
+                tables.kernel(bandwidths.as_deref())?,
+                tables,
+                *fit,
+            )),
             (Reading::Whole, Some(tables)) => {
-                let sides: Vec<[f64; 2]> = about.domain.iter().map(|axis| [axis.min, axis.max]).collect();
+                let sides: Vec<[f64; 2]> = about
+                    .domain
+                    .iter()
+                    .map(|axis| [axis.min, axis.max])
+                    .collect();
                 let range = tables.range(&sides)?;
                 let part = |table| Ok(range.probability(table)?.value);
                 Ok(Reader::Whole(match tables.label() {
                     Some(CellLabel::Number { .. }) => vec![range.mean()?.value],
-                    _ => (0..tables.count()).map(part).collect::<Result<_, Error>>()?,
+                    _ => (0..tables.count())
+                        .map(part)
+                        .collect::<Result<_, Error>>()?,
                 }))
             }
             (Reading::Cells { .. } | Reading::Whole, None) => Err(Error::NoTables),
@@ -205,18 +283,29 @@ impl<'t> Reader<'t> {
                 Some(CellLabel::Above { .. }) => two(kernel.probability(place, 1, *fit)?.value),
                 _ => {
                     let probability = |table| Ok(kernel.probability(place, table, *fit)?.value);
-                    Told::Classes((0..tables.count()).map(probability).collect::<Result<_, Error>>()?)
+                    Told::Classes(
+                        (0..tables.count())
+                            .map(probability)
+                            .collect::<Result<_, Error>>()?,
+                    )
                 }
             },
             Reader::Function(evaluator, about) => {
                 let value = evaluator.evaluate(place)?;
                 match about {
                     // The bounds of a label and of a probability are public.
-                    Target::Regression(Regression { min, max, .. }) => Told::Number(value.clamp(*min, *max)),
+                    Target::Regression(Regression { min, max, .. }) => {
+                        Told::Number(value.clamp(*min, *max))
+                    }
                     Target::Probability(_) => two(value.clamp(0.0, 1.0)),
                     // A score of these is the logarithm of the odds.
                     Target::Classifier(Classifier {
-                        method: Method::Logistic { .. } | Method::KernelMachine { loss: Loss::Logistic, .. },
+                        method:
+                            Method::Logistic { .. }
+                            | Method::KernelMachine {
+                                loss: Loss::Logistic,
+                                ..
+                            },
                         ..
                     }) => two(1.0 / (1.0 + (-value).exp())),
                     _ => Told::Class(usize::from(value > 0.0)),

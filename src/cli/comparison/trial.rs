@@ -59,18 +59,41 @@ impl Contender {
         let bands = Candidates::new(unread(), Vec::new());
         let of = |release: &Release| settings.variant(release, &release.function, &bands, true);
         let variant = of(release)?;
-        let quiet = of(&Release { payment: plenty(release.payment), ..release.clone() }).ok();
-        Ok(Contender { title, lines, readings, variant, quiet })
+        let quiet = of(&Release {
+            payment: plenty(release.payment),
+            ..release.clone()
+        })
+        .ok();
+        Ok(Contender {
+            title,
+            lines,
+            readings,
+            variant,
+            quiet,
+        })
     }
 
     /// Of every reading, on one window.
     fn on(&self, world: &World) -> Result<Vec<Errors>, Failure> {
-        let exact = self.variant.target.evaluate(&world.accumulated(&self.variant.target.accumulator()));
-        let noisy = (0..DRAWS).map(|_| released(&self.variant, &exact)).collect::<Result<Vec<_>, Failure>>()?;
-        let quiet = self.quiet.as_ref().map(|variant| released(variant, &exact)).transpose()?;
+        let exact = self
+            .variant
+            .target
+            .evaluate(&world.accumulated(&self.variant.target.accumulator()));
+        let noisy = (0..DRAWS)
+            .map(|_| released(&self.variant, &exact))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let quiet = self
+            .quiet
+            .as_ref()
+            .map(|variant| released(variant, &exact))
+            .transpose()?;
         let of = |reading: &Reading| {
-            let off = |synopsis: &Synopsis| off(synopsis, reading, &world.judged).map_err(unreadable);
-            Ok((noisy.iter().map(off).collect::<Result<_, Failure>>()?, quiet.as_ref().map(off).transpose()?))
+            let off =
+                |synopsis: &Synopsis| off(synopsis, reading, &world.judged).map_err(unreadable);
+            Ok((
+                noisy.iter().map(off).collect::<Result<_, Failure>>()?,
+                quiet.as_ref().map(off).transpose()?,
+            ))
         };
         self.readings.iter().map(of).collect()
     }
@@ -86,8 +109,9 @@ pub fn measured(
     worlds: &[World],
     done: impl Fn(usize) + Sync,
 ) -> Result<Vec<Vec<Measured>>, Failure> {
-    let jobs: Vec<(usize, usize)> =
-        (0..contenders.len()).flat_map(|c| (0..worlds.len()).map(move |w| (c, w))).collect();
+    let jobs: Vec<(usize, usize)> = (0..contenders.len())
+        .flat_map(|c| (0..worlds.len()).map(move |w| (c, w)))
+        .collect();
     let next = AtomicUsize::new(0);
     let finished = AtomicUsize::new(0);
     let work = || {
@@ -111,10 +135,17 @@ pub fn measured(
         Ok::<_, Failure>(found)
     })?;
     let of_reading = |c: usize, reading: usize| {
-        let windows = found.iter().filter(|(of, _)| *of == c).filter_map(|(_, readings)| readings.get(reading));
+        let windows = found
+            .iter()
+            .filter(|(of, _)| *of == c)
+            .filter_map(|(_, readings)| readings.get(reading));
         Measured::of(&windows.collect::<Vec<_>>())
     };
-    let of = |(c, contender): (usize, &Contender)| (0..contender.readings.len()).map(|r| of_reading(c, r)).collect();
+    let of = |(c, contender): (usize, &Contender)| {
+        (0..contender.readings.len())
+            .map(|r| of_reading(c, r))
+            .collect()
+    };
     Ok(contenders.iter().enumerate().map(of).collect())
 }
 
@@ -129,23 +160,41 @@ impl Measured {
                 let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
                 Some((mean, squares / (count - 1.0) / count))
             };
-            let each = windows.iter().map(window).collect::<Option<Vec<(f64, f64)>>>()?;
+            let each = windows
+                .iter()
+                .map(window)
+                .collect::<Option<Vec<(f64, f64)>>>()?;
             let count = each.len() as f64;
             let variance = each.iter().map(|(_, variance)| variance).sum::<f64>() / (count * count);
-            Some((each.iter().map(|(mean, _)| mean).sum::<f64>() / count, variance.sqrt()))
+            Some((
+                each.iter().map(|(mean, _)| mean).sum::<f64>() / count,
+                variance.sqrt(),
+            ))
         };
-        let quiet = windows.iter().map(|(_, quiet)| quiet.and_then(|quiet| quiet.error));
-        let without_noise =
-            quiet.collect::<Option<Vec<f64>>>().map(|errors| errors.iter().sum::<f64>() / errors.len() as f64);
-        Measured { error: mean(|off| off.error), wrong: mean(|off| off.wrong), without_noise }
+        let quiet = windows
+            .iter()
+            .map(|(_, quiet)| quiet.and_then(|quiet| quiet.error));
+        let without_noise = quiet
+            .collect::<Option<Vec<f64>>>()
+            .map(|errors| errors.iter().sum::<f64>() / errors.len() as f64);
+        Measured {
+            error: mean(|off| off.error),
+            wrong: mean(|off| off.wrong),
+            without_noise,
+        }
     }
 }
 
 /// A window as a worker would publish it: the noise is drawn anew each time, and never used for anything else.
 fn released(variant: &ReleaseVariant, exact: &Exact) -> Result<Synopsis, Failure> {
-    let mut generator = Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?;
+    let mut generator =
+        Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?;
     let noisy = variant.mechanism.release(exact, &mut generator);
-    Synopsis::new(variant.descriptions.first().clone(), variant.dequantize(&noisy).into_values()).map_err(unreadable)
+    Synopsis::new(
+        variant.descriptions.first().clone(),
+        variant.dequantize(&noisy).into_values(),
+    )
+    .map_err(unreadable)
 }
 
 fn unreadable(error: bernstream_synopsis::Error) -> Failure {
@@ -156,14 +205,20 @@ fn unreadable(error: bernstream_synopsis::Error) -> Failure {
 fn plenty(payment: Payment) -> Payment {
     let more = |price: Price| match price {
         Price::Pure(_) => Price::Pure(Epsilon::from_trillionths(PLENTY)),
-        Price::Approximate { delta, .. } => Price::Approximate { epsilon: Epsilon::from_trillionths(PLENTY), delta },
+        Price::Approximate { delta, .. } => Price::Approximate {
+            epsilon: Epsilon::from_trillionths(PLENTY),
+            delta,
+        },
         Price::Concentrated(_) => Price::Concentrated(Rho::from_trillionths(PLENTY)),
         slots @ Price::Slots(_) => slots,
     };
     match payment {
         Payment::Own(price) => Payment::Own(more(price)),
         Payment::Planned(price) => Payment::Planned(more(price)),
-        Payment::Converted { rho, .. } => Payment::Converted { epsilon: Epsilon::from_trillionths(PLENTY), rho },
+        Payment::Converted { rho, .. } => Payment::Converted {
+            epsilon: Epsilon::from_trillionths(PLENTY),
+            rho,
+        },
     }
 }
 
@@ -173,5 +228,13 @@ fn unread() -> Band {
     let pointwise = 1.0;
     let expected_sup = 1.0;
     let norm = 1.0;
-    Band { level: 0.95, half_width, weights: vec![1.0], pointwise, draws: 1, expected_sup, norm }
+    Band {
+        level: 0.95,
+        half_width,
+        weights: vec![1.0],
+        pointwise,
+        draws: 1,
+        expected_sup,
+        norm,
+    }
 }

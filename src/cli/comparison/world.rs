@@ -58,7 +58,12 @@ impl World {
             AccumulatorSpec::Records { most } => *most as usize,
             _ => usize::MAX,
         };
-        spec.filled(self.records.iter().take(most).map(|(x, label)| spec.record(x, *label)))
+        spec.filled(
+            self.records
+                .iter()
+                .take(most)
+                .map(|(x, label)| spec.record(x, *label)),
+        )
     }
 
     /// So many records of the law of this number, and the law itself at places of records.
@@ -78,26 +83,46 @@ impl World {
     }
 
     /// So many records of one half of the rows, drawn with repetition, and some of the other half to judge by.
-    pub fn resampled(release: &Release, label: &Label, rows: &[Row], records: u64, number: usize) -> World {
+    pub fn resampled(
+        release: &Release,
+        label: &Label,
+        rows: &[Row],
+        records: u64,
+        number: usize,
+    ) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         rng.set_stream(number as u64);
         // Rows of a file are in some order: halves take turns.
         let half = |odd: usize| rows.iter().skip(odd).step_by(2).collect::<Vec<&Row>>();
         let given = half(0);
         let held_out = half(1);
-        let mut any = |of: &[&Row]| of.get(rng.random_range(0..of.len().max(1))).map(|row| (row.x.clone(), row.label));
+        let mut any = |of: &[&Row]| {
+            of.get(rng.random_range(0..of.len().max(1)))
+                .map(|row| (row.x.clone(), row.label))
+        };
         let records = (0..records).filter_map(|_| any(&given)).collect();
         let judge = |(x, kept): (Vec<f64>, f64)| {
             let truth = match label {
-                Label::Number(bounds) => Truth::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0),
-                Label::Above(_) => Truth::Classes(if kept > 0.0 { vec![0.0, 1.0] } else { vec![1.0, 0.0] }),
-                Label::Classes(values) => {
-                    Truth::Classes((0..values.len()).map(|class| f64::from(u8::from(class as f64 == kept))).collect())
+                Label::Number(bounds) => {
+                    Truth::Number(bounds.min + (bounds.max - bounds.min) * (kept + 1.0) / 2.0)
                 }
+                Label::Above(_) => Truth::Classes(if kept > 0.0 {
+                    vec![0.0, 1.0]
+                } else {
+                    vec![1.0, 0.0]
+                }),
+                Label::Classes(values) => Truth::Classes(
+                    (0..values.len())
+                        .map(|class| f64::from(u8::from(class as f64 == kept)))
+                        .collect(),
+                ),
             };
             (natural(release, &x), truth)
         };
-        let judged = (0..ROWS).filter_map(|_| any(&held_out)).map(judge).collect();
+        let judged = (0..ROWS)
+            .filter_map(|_| any(&held_out))
+            .map(judge)
+            .collect();
         World { records, judged }
     }
 }
@@ -113,19 +138,36 @@ pub struct Row {
 /// # Errors
 ///
 /// If it cannot be read, lacks a column, or has too few rows to tell anything.
-pub fn rows(path: &Path, settings: &Settings, release: &Release, label: &Label) -> Result<Vec<Row>, Failure> {
-    let unavailable = |error: bernstream_kafka::source::Error| Failure::Unavailable(error.to_string());
-    let columns = Columns { key: None, unit: None, values: release.columns.clone(), ..settings.columns.clone() };
-    let params = Params { path: path.to_owned(), declared: Declared::default() };
+pub fn rows(
+    path: &Path,
+    settings: &Settings,
+    release: &Release,
+    label: &Label,
+) -> Result<Vec<Row>, Failure> {
+    let unavailable =
+        |error: bernstream_kafka::source::Error| Failure::Unavailable(error.to_string());
+    let columns = Columns {
+        key: None,
+        unit: None,
+        values: release.columns.clone(),
+        ..settings.columns.clone()
+    };
+    let params = Params {
+        path: path.to_owned(),
+        declared: Declared::default(),
+    };
     let mut files = Files::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();
     while let Event::Batch(batch) = files.next(None, Duration::ZERO).map_err(unavailable)? {
         for at in 0..batch.times.len() {
-            let number =
-                |column: &Float64Array| (column.is_valid(at) && !column.value(at).is_nan()).then(|| column.value(at));
+            let number = |column: &Float64Array| {
+                (column.is_valid(at) && !column.value(at).is_nan()).then(|| column.value(at))
+            };
             let mut values = batch.values.iter().map(number);
             let axes = release.axes.iter().map(|axis| axis.unit(values.next()??));
-            let Some(x) = axes.collect::<Option<Vec<f64>>>() else { continue };
+            let Some(x) = axes.collect::<Option<Vec<f64>>>() else {
+                continue;
+            };
             if let Some(label) = values.next().flatten().and_then(|value| label.of(value)) {
                 rows.push(Row { x, label });
             }
@@ -161,11 +203,26 @@ impl Law {
             Label::Classes(values) => (values.len(), ODDS / 2.0),
         };
         let bandwidth = BENDS.get(number % BENDS.len()).copied().unwrap_or(1.0);
-        let rough =
-            Rough { kernel: PointKernel::Machine(Kernel::Gaussian { bandwidth }), axes, is: Kind::Bounded(height) };
-        let curves = rough.functions(&grid(axes)).into_iter().skip(number).step_by(7).take(count).collect();
-        let centre = (0..axes).map(|_| 0.25 + 0.5 * rng.random::<f64>()).collect();
-        Law { centre, curves, is_number: matches!(label, Label::Number(_)) }
+        let rough = Rough {
+            kernel: PointKernel::Machine(Kernel::Gaussian { bandwidth }),
+            axes,
+            is: Kind::Bounded(height),
+        };
+        let curves = rough
+            .functions(&grid(axes))
+            .into_iter()
+            .skip(number)
+            .step_by(7)
+            .take(count)
+            .collect();
+        let centre = (0..axes)
+            .map(|_| 0.25 + 0.5 * rng.random::<f64>())
+            .collect();
+        Law {
+            centre,
+            curves,
+            is_number: matches!(label, Label::Number(_)),
+        }
     }
 
     /// Half of the places are in a cluster, the others anywhere.
@@ -220,9 +277,9 @@ impl Law {
 
     fn truth(&self, y: &[f64], label: &Label) -> Truth {
         match label {
-            Label::Number(bounds) => {
-                Truth::Number(bounds.min + (bounds.max - bounds.min) * (self.curve(0, y) + 1.0) / 2.0)
-            }
+            Label::Number(bounds) => Truth::Number(
+                bounds.min + (bounds.max - bounds.min) * (self.curve(0, y) + 1.0) / 2.0,
+            ),
             Label::Above(_) | Label::Classes(_) => Truth::Classes(self.probabilities(y)),
         }
     }
@@ -237,10 +294,18 @@ fn grid(axes: usize) -> Vec<Vec<f64>> {
     };
     let along = || (0..=steps).map(|i| f64::from(i) / f64::from(steps));
     (0..axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-        points.iter().flat_map(|p| along().map(move |y| [&p[..], &[y]].concat())).collect()
+        points
+            .iter()
+            .flat_map(|p| along().map(move |y| [&p[..], &[y]].concat()))
+            .collect()
     })
 }
 
 fn natural(release: &Release, y: &[f64]) -> Vec<f64> {
-    release.axes.iter().zip(y).map(|(axis, y)| (axis.min + (axis.max - axis.min) * y).min(axis.max)).collect()
+    release
+        .axes
+        .iter()
+        .zip(y)
+        .map(|(axis, y)| (axis.min + (axis.max - axis.min) * y).min(axis.max))
+        .collect()
 }

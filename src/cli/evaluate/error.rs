@@ -16,7 +16,10 @@ pub enum Error {
     #[error("cannot read {}", shown(path))]
     Read { path: PathBuf, source: io::Error },
     #[error("{}", shown(path))]
-    NoSynopsis { path: PathBuf, source: synopsis::Error },
+    NoSynopsis {
+        path: PathBuf,
+        source: synopsis::Error,
+    },
     #[error("cannot print")]
     Print(#[from] io::Error),
     #[error("cannot print the description")]
@@ -39,7 +42,9 @@ impl From<Error> for Failure {
             Error::Arguments(failure) => return failure,
             error => error,
         };
-        let why = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        let why = std::error::Error::source(&error)
+            .map(|source| format!(": {source}"))
+            .unwrap_or_default();
         let text = format!("{error}{why}");
         match error {
             Error::Read { .. } => Failure::Unavailable(text),
@@ -64,5 +69,9 @@ impl From<Error> for Failure {
 
 /// The name of a file to read.
 pub(super) fn shown(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }

@@ -6,7 +6,11 @@ use crate::cli::units;
 use bernstream_synopsis::description::{Choice, Definition, Description};
 
 pub(super) fn what(about: &Description, divisor: Divisor) -> String {
-    let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
+    let key = about
+        .key
+        .as_ref()
+        .map(|key| format!(", key '{key}'"))
+        .unwrap_or_default();
     let pipeline = &about.pipeline;
     let release = &about.release;
     let window = about.window;
@@ -17,16 +21,27 @@ pub(super) fn what(about: &Description, divisor: Divisor) -> String {
         Divisor::Nothing => meaning,
         Divisor::Records(n) => format!("{meaning}, divided by {n}"),
         Divisor::Mass(mass) => {
-            format!("{quantity}, divided by the released mass {mass:.1}, whose own noise the band ignores")
+            format!(
+                "{quantity}, divided by the released mass {mass:.1}, whose own noise the band ignores"
+            )
         }
         Divisor::Clipped(mass) => format!(
             "{quantity}, clipped at 0 and divided by the remaining mass {mass:.1}, whose own noise the band ignores"
         ),
-        Divisor::Cumulative => "the share of records at or below a point, which rises from 0 to 1".to_owned(),
+        Divisor::Cumulative => {
+            "the share of records at or below a point, which rises from 0 to 1".to_owned()
+        }
     };
-    let simulated = if about.synthetic { "; the records were simulated" } else { "" };
+    let simulated = if about.synthetic {
+        "; the records were simulated"
+    } else {
+        ""
+    };
     let span = format!("{} to {}", window.start, window.end);
-    format!("{release} of {pipeline}{key}, {span}{simulated}\n{}value: {value}", incomplete(about))
+    format!(
+        "{release} of {pipeline}{key}, {span}{simulated}\n{}value: {value}",
+        incomplete(about)
+    )
 }
 
 pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
@@ -48,7 +63,9 @@ pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> S
         random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
         other => format!("{other}, {}: ", privacy.price),
     };
-    let choice = |choice: &Choice| format!("\nchosen privately from the records of this window and key: {choice}");
+    let choice = |choice: &Choice| {
+        format!("\nchosen privately from the records of this window and key: {choice}")
+    };
     let choices: String = about.choices.iter().map(choice).collect();
     format!("{band}{choices}\n{definition}{}", privacy.in_words)
 }
@@ -56,7 +73,9 @@ pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> S
 /// That records are missing, where the operator has said so.
 pub(in crate::cli) fn incomplete(about: &Description) -> &'static str {
     match about.incomplete {
-        true => "incomplete: the operator has accepted that records of this window may be missing\n",
+        true => {
+            "incomplete: the operator has accepted that records of this window may be missing\n"
+        }
         false => "",
     }
 }

@@ -22,8 +22,18 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
             three_digits(choice.mechanism(protected).map_err(refused)?.noise())
         ));
         for function in choice.candidates.iter() {
-            let scale = float(settings.mechanism_of(release, function).map_err(refused)?.scale().units());
-            if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
+            let scale = float(
+                settings
+                    .mechanism_of(release, function)
+                    .map_err(refused)?
+                    .scale()
+                    .units(),
+            );
+            if let Target::Density(Density {
+                kernel: Smoothing::Bandwidths(lengths),
+                ..
+            }) = &function.about
+            {
                 lines.push(format!(
                     "  {lengths:?}: noise of scale {} {quantity}",
                     three_digits(scale * function.unit())
@@ -32,8 +42,12 @@ pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<Stri
         }
     }
     if let Some(choice) = &release.private_order {
-        let noise = settings.mechanism_of(release, &release.function).map_err(refused)?;
-        let order = choice.mechanism(&release.function, &noise, protected).map_err(refused)?;
+        let noise = settings
+            .mechanism_of(release, &release.function)
+            .map_err(refused)?;
+        let order = choice
+            .mechanism(&release.function, &noise, protected)
+            .map_err(refused)?;
         lines.push(format!(
             "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
              {quantity}",

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use crate::cli::explain::plan::{Plan, named};
-use crate::cli::explain::visibility::{CurveScale, CurveVisibility, ExpectedCurve, without_verdict};
+use crate::cli::explain::visibility::{
+    CurveScale, CurveVisibility, ExpectedCurve, without_verdict,
+};
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::units;
@@ -84,26 +86,48 @@ impl Accuracy {
             _ => What::Functions,
         };
         let at = |price: Price| {
-            plan.half_widths_at(price).map(|(in_the_middle, at_the_ends)| AtPrice { price, in_the_middle, at_the_ends })
+            plan.half_widths_at(price)
+                .map(|(in_the_middle, at_the_ends)| AtPrice {
+                    price,
+                    in_the_middle,
+                    at_the_ends,
+                })
         };
         let at_own = at(own)?;
         // Half of the lowest possible price is impossible.
-        let at_prices = around(own).into_iter().filter_map(|price| at(price).ok()).collect();
-        let of_curve =
-            |auto: &Selection| Within { within: auto.taken.expected.within, quantity: units::quantity(release) };
-        let curve = release.auto.as_ref().filter(|_| what == What::Counts && !release.is_sum_of_panes()).map(of_curve);
-        let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
+        let at_prices = around(own)
+            .into_iter()
+            .filter_map(|price| at(price).ok())
+            .collect();
+        let of_curve = |auto: &Selection| Within {
+            within: auto.taken.expected.within,
+            quantity: units::quantity(release),
+        };
+        let curve = release
+            .auto
+            .as_ref()
+            .filter(|_| what == What::Counts && !release.is_sum_of_panes())
+            .map(of_curve);
+        let auto = release
+            .auto
+            .as_ref()
+            .filter(|_| what != What::Counts && !release.is_sum_of_panes());
         let scale = scale(plan.settings, release)
             .filter(|_| !release.is_sum_of_panes() && (what != What::Counts || curve.is_some()));
         let expectation = scale.map(|scale| {
             let noise = at_own.in_the_middle.max(at_own.at_the_ends);
             let error = curve.as_ref().map_or(noise, |curve| curve.within);
-            ExpectedCurve { scale, error, is_of_noise_alone: curve.is_none() }
+            ExpectedCurve {
+                scale,
+                error,
+                is_of_noise_alone: curve.is_none(),
+            }
         });
         // Which noise a private choice leads to is not known before.
         let is_chosen = release.private_order.is_none() && release.private_bandwidths.is_none();
         let judged = expectation.filter(|_| is_chosen);
-        let visibility = judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
+        let visibility =
+            judged.map(|expected| CurveVisibility::new(plan.settings, release, expected));
         Ok(Accuracy {
             quantity: if what == What::Counts {
                 units::records(release.names.as_ref())
@@ -126,10 +150,16 @@ impl Accuracy {
 
     /// What matters, in two or three sentences.
     pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
-        let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else { return Vec::new() };
+        let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else {
+            return Vec::new();
+        };
         let price = named(own.price);
         let quantity = &self.quantity;
-        let of_sums = if plan.series.is_some() { " of the first sum," } else { "" };
+        let of_sums = if plan.series.is_some() {
+            " of the first sum,"
+        } else {
+            ""
+        };
         let many = match self.what {
             What::Curves => "95 % of curves are within",
             What::Maps => "95 % of maps are within",
@@ -138,11 +168,22 @@ impl Accuracy {
             What::Counts => "95 % of counts of all records are within",
         };
         let [middle, ends] = [own.in_the_middle, own.at_the_ends].map(three_digits);
-        let ends = if middle == ends { String::new() } else { format!(" in the middle, and ± {ends} at the ends") };
-        let mut lines =
-            vec![format!("At {price},{of_sums} {many} ± {middle} {quantity}{ends}, counting the noise alone.")];
+        let ends = if middle == ends {
+            String::new()
+        } else {
+            format!(" in the middle, and ± {ends} at the ends")
+        };
+        let mut lines = vec![format!(
+            "At {price},{of_sums} {many} ± {middle} {quantity}{ends}, counting the noise alone."
+        )];
         if let Some(within) = self.noise_and_form {
-            let even = match plan.release.auto.as_ref().and_then(|auto| auto.rough.as_ref()).map(|rough| rough.is) {
+            let even = match plan
+                .release
+                .auto
+                .as_ref()
+                .and_then(|auto| auto.rough.as_ref())
+                .map(|rough| rough.is)
+            {
                 Some(Kind::Bounded(_)) => ", by a bound",
                 _ => ", even of the roughest",
             };
@@ -181,7 +222,10 @@ impl Accuracy {
 
     /// A line for every price; the one of the file is marked.
     pub(super) fn table(&self) -> Vec<String> {
-        let are_alike = self.at_prices.iter().all(|at| at.in_the_middle == at.at_the_ends);
+        let are_alike = self
+            .at_prices
+            .iter()
+            .all(|at| at.in_the_middle == at.at_the_ends);
         let mut head = format!("{:<36}", "price of a window");
         head += &match are_alike {
             true => format!("error ({})", self.quantity),
@@ -189,21 +233,37 @@ impl Accuracy {
         };
         let line = |at: &AtPrice| {
             let mark = if at.price == self.price { "*" } else { " " };
-            let [middle, ends] = [at.in_the_middle, at.at_the_ends].map(|error| format!("± {}", three_digits(error)));
-            let errors = if are_alike { middle } else { format!("{middle:<17}{ends}") };
+            let [middle, ends] = [at.in_the_middle, at.at_the_ends]
+                .map(|error| format!("± {}", three_digits(error)));
+            let errors = if are_alike {
+                middle
+            } else {
+                format!("{middle:<17}{ends}")
+            };
             format!("{mark} {:<36}{errors}", named(at.price))
         };
-        std::iter::once(format!("  {head}")).chain(self.at_prices.iter().map(line)).collect()
+        std::iter::once(format!("  {head}"))
+            .chain(self.at_prices.iter().map(line))
+            .collect()
     }
 
     /// The noise of later windows, whose prices fall.
     pub(super) fn later(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
         let line = |(number, price): (u64, Price)| {
             let (middle, _) = plan.half_widths_at(price).ok()?;
-            Some(format!("window {number} of a block: {} pays for ± {}", named(price), three_digits(middle)))
+            Some(format!(
+                "window {number} of a block: {} pays for ± {}",
+                named(price),
+                three_digits(middle)
+            ))
         };
-        let told = format!("the noise of windows counted from 0, in the middle ({}):", self.quantity);
-        std::iter::once(told).chain(plan.later(half_after).into_iter().filter_map(line)).collect()
+        let told = format!(
+            "the noise of windows counted from 0, in the middle ({}):",
+            self.quantity
+        );
+        std::iter::once(told)
+            .chain(plan.later(half_after).into_iter().filter_map(line))
+            .collect()
     }
 }
 
@@ -211,12 +271,26 @@ impl Accuracy {
 pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale> {
     match &release.function.about {
         Target::Density(_) | Target::Cells(Cells { label: None }) => {
-            let records = settings.privacy.records_per_window.or(release.expected_records)?;
-            let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
-            Some(CurveScale::MeanHeight { records, height: float(records) / volume })
+            let records = settings
+                .privacy
+                .records_per_window
+                .or(release.expected_records)?;
+            let volume: f64 = release
+                .axes
+                .iter()
+                .map(|axis| axis.max - axis.min)
+                .product();
+            Some(CurveScale::MeanHeight {
+                records,
+                height: float(records) / volume,
+            })
         }
-        Target::Cells(Cells { label: Some(CellLabel::Number { min, max, .. }) }) => Some(CurveScale::Range(max - min)),
-        Target::Cells(Cells { label: Some(CellLabel::Above { .. }) }) => Some(CurveScale::Range(1.0)),
+        Target::Cells(Cells {
+            label: Some(CellLabel::Number { min, max, .. }),
+        }) => Some(CurveScale::Range(max - min)),
+        Target::Cells(Cells {
+            label: Some(CellLabel::Above { .. }),
+        }) => Some(CurveScale::Range(1.0)),
         // Fitted functions are drawn towards nothing, and how much of the range is left depends on records.
         _ => None,
     }
@@ -224,12 +298,25 @@ pub(super) fn scale(settings: &Settings, release: &Release) -> Option<CurveScale
 
 /// A quarter, half, the same, twice and four times the price; delta stays the same.
 fn around(price: Price) -> Vec<Price> {
-    let of =
-        |count: u64| [(count / 4).max(1), (count / 2).max(1), count, count.saturating_mul(2), count.saturating_mul(4)];
+    let of = |count: u64| {
+        [
+            (count / 4).max(1),
+            (count / 2).max(1),
+            count,
+            count.saturating_mul(2),
+            count.saturating_mul(4),
+        ]
+    };
     let all = match price {
-        Price::Pure(epsilon) => of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count))),
-        Price::Approximate { epsilon, delta } => of(epsilon.trillionths())
-            .map(|count| Price::Approximate { epsilon: Epsilon::from_trillionths(count), delta }),
+        Price::Pure(epsilon) => {
+            of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count)))
+        }
+        Price::Approximate { epsilon, delta } => {
+            of(epsilon.trillionths()).map(|count| Price::Approximate {
+                epsilon: Epsilon::from_trillionths(count),
+                delta,
+            })
+        }
         Price::Concentrated(rho) => {
             of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
         }

@@ -38,22 +38,51 @@ impl<'s> Plan<'s> {
         let adjacency = settings.privacy.adjacency;
         let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity =
-            target.sensitivity_in(release.noise.law().norm(), adjacency, contributions).map_err(unbounded)?;
-        let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let a_record = float(target.sup_sensitivity(Adjacency::AddRemove, 1).map_err(unbounded)?);
+        let sensitivity = target
+            .sensitivity_in(release.noise.law().norm(), adjacency, contributions)
+            .map_err(unbounded)?;
+        let sup = float(
+            target
+                .sup_sensitivity(adjacency, contributions)
+                .map_err(unbounded)?,
+        );
+        let a_record = float(
+            target
+                .sup_sensitivity(Adjacency::AddRemove, 1)
+                .map_err(unbounded)?,
+        );
         let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
-        let series = settings.series(release).map_err(|e| Failure::Configuration(e.to_string()))?;
-        Ok(Plan { settings, release, sensitivity, sup, a_record, band, series })
+        let series = settings
+            .series(release)
+            .map_err(|e| Failure::Configuration(e.to_string()))?;
+        Ok(Plan {
+            settings,
+            release,
+            sensitivity,
+            sup,
+            a_record,
+            band,
+            series,
+        })
     }
 
     /// What the noise is added to: its name, and how much of it there is.
     pub(super) fn form(&self) -> (&'static str, String) {
-        let Shape { dimensions, degree, basis } = self.release.shape();
+        let Shape {
+            dimensions,
+            degree,
+            basis,
+        } = self.release.shape();
         let count = self.release.shape().values();
         match basis {
             Basis::Bernstein => {
-                let orders = self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+                let orders = self
+                    .release
+                    .orders()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" or ");
                 (
                     "Lattice",
                     format!(
@@ -61,11 +90,17 @@ impl<'s> Plan<'s> {
                     ),
                 )
             }
-            Basis::Affine => {
-                ("Coefficients", format!("an affine function of {dimensions} columns: {count} coefficients"))
-            }
+            Basis::Affine => (
+                "Coefficients",
+                format!("an affine function of {dimensions} columns: {count} coefficients"),
+            ),
             Basis::Cells(basis) => {
-                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                let steps = basis
+                    .steps
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" x ");
                 let beyond = if count > basis.steps.iter().map(|m| *m as usize).product() {
                     ", and those that reach beyond the domain"
                 } else {
@@ -73,23 +108,48 @@ impl<'s> Plan<'s> {
                 };
                 let shared = match basis.spline {
                     Spline::Box => "each record counts in its own cell",
-                    Spline::Linear => "each record is shared by the nearest cells, in proportion to how near they are",
-                    Spline::Quadratic => "each record is shared by the nearest cells, by a quadratic spline",
+                    Spline::Linear => {
+                        "each record is shared by the nearest cells, in proportion to how near they are"
+                    }
+                    Spline::Quadratic => {
+                        "each record is shared by the nearest cells, by a quadratic spline"
+                    }
                 };
-                ("Cells", format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"))
+                (
+                    "Cells",
+                    format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"),
+                )
             }
             Basis::Tables(basis) => {
-                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-                let tables =
-                    if basis.tables == 1 { "one table".to_owned() } else { format!("{} tables", basis.tables) };
-                ("Cells", format!("{count} counts: {tables} of {steps} cells of the domain, {} spline", basis.spline))
+                let steps = basis
+                    .steps
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" x ");
+                let tables = if basis.tables == 1 {
+                    "one table".to_owned()
+                } else {
+                    format!("{} tables", basis.tables)
+                };
+                (
+                    "Cells",
+                    format!(
+                        "{count} counts: {tables} of {steps} cells of the domain, {} spline",
+                        basis.spline
+                    ),
+                )
             }
-            Basis::Kernel(_) => {
-                ("Kernel points", format!("kernel functions at {count} points, dimensions {dimensions}"))
-            }
-            Basis::Cosine { frequencies } => {
-                ("Moments", format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}"))
-            }
+            Basis::Kernel(_) => (
+                "Kernel points",
+                format!("kernel functions at {count} points, dimensions {dimensions}"),
+            ),
+            Basis::Cosine { frequencies } => (
+                "Moments",
+                format!(
+                    "{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}"
+                ),
+            ),
         }
     }
 
@@ -110,7 +170,9 @@ impl<'s> Plan<'s> {
         if let Basis::Cells(_) | Basis::Tables(_) = self.release.shape().basis {
             let together = together.replace("all values", "the counts of all cells");
             let records = three_digits(units / self.a_record);
-            let mut lines = vec![format!("a unit changes {together} by at most {records} records{how_often}")];
+            let mut lines = vec![format!(
+                "a unit changes {together} by at most {records} records{how_often}"
+            )];
             if matches!(self.release.shape().basis, Basis::Cells(_)) {
                 let peak = three_digits(self.in_natural_units(self.a_record));
                 lines.push(format!(
@@ -121,7 +183,10 @@ impl<'s> Plan<'s> {
             return lines;
         }
         let mut lines = vec![
-            format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
+            format!(
+                "a unit changes {together} by at most {} grid units{how_often}",
+                self.sensitivity.0
+            ),
             format!(
                 "that is {} times its largest change of a single value, {} {}",
                 three_digits(units / self.sup),
@@ -129,8 +194,11 @@ impl<'s> Plan<'s> {
                 units::quantity(self.release)
             ),
         ];
-        if self.release.noise.law().norm() == Norm::One && self.release.shape().basis == Basis::Bernstein {
-            let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
+        if self.release.noise.law().norm() == Norm::One
+            && self.release.shape().basis == Basis::Bernstein
+        {
+            let papers =
+                three_digits(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "the bound of [AR17], lattice points x largest change, is {papers} times this sensitivity"
             ));
@@ -144,7 +212,11 @@ impl<'s> Plan<'s> {
         if let Basis::Tables(_) = self.release.shape().basis {
             let records = self.in_natural_units(scale);
             return Ok(vec![
-                format!("{} noise of scale {} records on every count", self.release.noise.law(), three_digits(records)),
+                format!(
+                    "{} noise of scale {} records on every count",
+                    self.release.noise.law(),
+                    three_digits(records)
+                ),
                 format!(
                     "every reading by a kernel: within {} times the length of its weights at one point, and {} at all points and \
                      bandwidths at once, with 95 % probability",
@@ -156,8 +228,15 @@ impl<'s> Plan<'s> {
         let quantity = units::quantity(self.release);
         let natural = |units: f64| three_digits(self.in_natural_units(units));
         Ok(vec![
-            format!("{} noise of scale {} {quantity}", self.release.noise.law(), natural(scale)),
-            format!("expected largest error due to the noise: {} {quantity}", natural(self.band.expected_sup * scale)),
+            format!(
+                "{} noise of scale {} {quantity}",
+                self.release.noise.law(),
+                natural(scale)
+            ),
+            format!(
+                "expected largest error due to the noise: {} {quantity}",
+                natural(self.band.expected_sup * scale)
+            ),
         ])
     }
 
@@ -176,9 +255,19 @@ impl<'s> Plan<'s> {
             ),
             format!(
                 "standard deviation of the noise on one value: {}",
-                units(scale * self.release.noise.law().deviation(self.release.shape().values()))
+                units(
+                    scale
+                        * self
+                            .release
+                            .noise
+                            .law()
+                            .deviation(self.release.shape().values())
+                )
             ),
-            format!("expected largest error due to the noise: {}", units(self.band.expected_sup * scale)),
+            format!(
+                "expected largest error due to the noise: {}",
+                units(self.band.expected_sup * scale)
+            ),
             format!(
                 "half width of the simultaneous 95 % band: {} in the middle and {} at a corner of the domain",
                 units(middle),
@@ -192,7 +281,10 @@ impl<'s> Plan<'s> {
         let price_schedule = self.settings.price_schedule(self.release);
         let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
         let own = |n: u64| price_schedule.price(n)?.checked_sub(price_schedule.choices);
-        numbers.into_iter().filter_map(|n| Some((n, own(n)?))).collect()
+        numbers
+            .into_iter()
+            .filter_map(|n| Some((n, own(n)?)))
+            .collect()
     }
 
     /// What 95 % of the noise stays within at this price, in the middle and at a corner of the domain, in the units of the release:
@@ -220,7 +312,10 @@ impl<'s> Plan<'s> {
                 three_digits(100.0 * cell_error::form_of_a_record(&cells))
             )];
         }
-        let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about
+        let Target::Density(Density {
+            kernel: Smoothing::Bandwidths(bandwidths),
+            ..
+        }) = &self.release.function.about
         else {
             return Vec::new();
         };
@@ -231,8 +326,13 @@ impl<'s> Plan<'s> {
             )];
         }
         let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);
-        let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
-        let shares = predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
+        let in_cube: Vec<f64> = bandwidths
+            .iter()
+            .zip(widths)
+            .map(|(b, width)| b / width)
+            .collect();
+        let shares =
+            predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
         let say = |share: f64| {
             format!(
                 "without noise, a synopsis of one record is off by up to {} % of its peak (the worst on a grid of positions)",
@@ -244,10 +344,15 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     pub(super) fn scale(&self, price: Price) -> Result<f64, Failure> {
-        let noise = self.settings.mechanism_at(self.release, &self.release.function, price);
+        let noise = self
+            .settings
+            .mechanism_at(self.release, &self.release.function, price);
         let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
         // Relative to the noise of a single window; the factor does not depend on the price.
-        let factor = self.series.as_ref().map_or(Ok(1.0), |series| self.factor(series))?;
+        let factor = self
+            .series
+            .as_ref()
+            .map_or(Ok(1.0), |series| self.factor(series))?;
         Ok(factor * float(noise.scale().units()))
     }
 
@@ -264,8 +369,14 @@ impl<'s> Plan<'s> {
     fn worst(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
         let is_tree = self.release.noise.law().is_pure();
-        let first = if is_tree { count.saturating_sub(MOST_STEPS) } else { count - 1 };
-        (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
+        let first = if is_tree {
+            count.saturating_sub(MOST_STEPS)
+        } else {
+            count - 1
+        };
+        (first..count)
+            .map(|step| series.deviation(values, step))
+            .fold(0.0, f64::max)
     }
 
     /// How the noise grows from synopsis to synopsis, relative to the first one.
@@ -277,7 +388,9 @@ impl<'s> Plan<'s> {
             WindowKind::Tumbling => 1,
         };
         let mut counts: Vec<u64> =
-            std::iter::successors(Some(1), |count: &u64| count.checked_mul(10)).take_while(|n| *n < last).collect();
+            std::iter::successors(Some(1), |count: &u64| count.checked_mul(10))
+                .take_while(|n| *n < last)
+                .collect();
         counts.push(last);
         // The long run: a filter settles, and a sum continues past its horizon.
         counts.push(last.saturating_mul(10));

@@ -100,18 +100,28 @@ impl CurveVisibility {
         let factor = RESERVE * OF_THE_SHAPE / height_to_error;
         let shape_needs = match expected.scale {
             CurveScale::MeanHeight { records, .. }
-                if visible == VisibleDetail::Nothing && expected.is_of_noise_alone && factor.is_finite() =>
+                if visible == VisibleDetail::Nothing
+                    && expected.is_of_noise_alone
+                    && factor.is_finite() =>
             {
                 Some(ShapeNeeds::new(settings, release, records, factor))
             }
             _ => None,
         };
-        CurveVisibility { visible, height_to_error, shape_needs }
+        CurveVisibility {
+            visible,
+            height_to_error,
+            shape_needs,
+        }
     }
 
     /// The verdict in words: nothing, the shape, or details.
     pub(super) fn in_words(&self, expected: ExpectedCurve) -> Vec<String> {
-        let error = if expected.is_of_noise_alone { "the noise" } else { "what noise and form stay within" };
+        let error = if expected.is_of_noise_alone {
+            "the noise"
+        } else {
+            "what noise and form stay within"
+        };
         let times = three_digits(self.height_to_error);
         let verdict = match expected.scale {
             CurveScale::MeanHeight { records, height } => format!(
@@ -189,7 +199,9 @@ fn of_values(visible: VisibleDetail) -> &'static str {
         VisibleDetail::Nothing => {
             "Nothing will be seen: bands are too wide to tell values apart that differ by a quarter of the range"
         }
-        VisibleDetail::Shape => "The shape will be seen: bands tell values apart that differ by a quarter of the range",
+        VisibleDetail::Shape => {
+            "The shape will be seen: bands tell values apart that differ by a quarter of the range"
+        }
         VisibleDetail::Details => {
             "Details will be seen: bands tell values apart that differ by a twentieth of the range"
         }
@@ -200,27 +212,38 @@ impl ShapeNeeds {
     /// What makes the height `factor` times as large beside the noise.
     fn new(settings: &Settings, release: &Release, records: u64, factor: f64) -> Self {
         let windows = u32::try_from(times(1, factor)).ok();
-        let length = windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
+        let length =
+            windows.and_then(|windows| settings.windows.grid.length().checked_mul(windows));
         ShapeNeeds {
             records: times(records, factor),
             price: Some(price_times(release.payment.own(), factor))
                 .filter(|price| price.is_within(settings.privacy.total)),
-            window: length.filter(|length| *length < Duration::MAX).map(clock::show),
+            window: length
+                .filter(|length| *length < Duration::MAX)
+                .map(clock::show),
             bandwidths: wider(release, factor),
         }
     }
 
     fn in_words(&self) -> String {
-        let price = self.price.map(|price| format!(", or {} a window", named(price))).unwrap_or_default();
+        let price = self
+            .price
+            .map(|price| format!(", or {} a window", named(price)))
+            .unwrap_or_default();
         let window = match &self.window {
-            Some(length) => format!(", or windows of {length} at the same price, if they have as many more records"),
+            Some(length) => format!(
+                ", or windows of {length} at the same price, if they have as many more records"
+            ),
             None => String::new(),
         };
         let bandwidths = match &self.bandwidths {
             Some(bandwidths) => format!(", or bandwidths = {bandwidths:?}"),
             None => String::new(),
         };
-        format!("To see the shape: about {} records in a window{price}{window}{bandwidths}.", self.records)
+        format!(
+            "To see the shape: about {} records in a window{price}{window}{bandwidths}.",
+            self.records
+        )
     }
 }
 
@@ -236,7 +259,10 @@ fn times(count: u64, factor: f64) -> u64 {
 }
 
 /// To two digits.
-#[expect(clippy::cast_possible_truncation, reason = "the logarithm of a float is small")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the logarithm of a float is small"
+)]
 fn rounded_up(value: f64) -> f64 {
     let second_digit = 10_f64.powi(value.log10().floor() as i32 - 1);
     two_digits((value / second_digit).ceil() * second_digit)
@@ -245,26 +271,39 @@ fn rounded_up(value: f64) -> f64 {
 /// A price at which the noise is about `factor` times smaller.
 fn price_times(price: Price, factor: f64) -> Price {
     match price {
-        Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(times(epsilon.trillionths(), factor))),
-        Price::Approximate { epsilon, delta } => {
-            Price::Approximate { epsilon: Epsilon::from_trillionths(times(epsilon.trillionths(), factor)), delta }
-        }
-        Price::Concentrated(rho) => {
-            Price::Concentrated(Rho::from_trillionths(times(rho.trillionths(), factor * factor)))
-        }
+        Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(times(
+            epsilon.trillionths(),
+            factor,
+        ))),
+        Price::Approximate { epsilon, delta } => Price::Approximate {
+            epsilon: Epsilon::from_trillionths(times(epsilon.trillionths(), factor)),
+            delta,
+        },
+        Price::Concentrated(rho) => Price::Concentrated(Rho::from_trillionths(times(
+            rho.trillionths(),
+            factor * factor,
+        ))),
         Price::Slots(count) => Price::Slots(times(count, factor)),
     }
 }
 
 /// Bandwidths of a kernel that is `factor` times lower.
 fn wider(release: &Release, factor: f64) -> Option<Vec<f64>> {
-    let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &release.function.about else {
+    let Target::Density(Density {
+        kernel: Smoothing::Bandwidths(bandwidths),
+        ..
+    }) = &release.function.about
+    else {
         return None;
     };
     // Where the size is fixed, wider kernels are not always less noisy.
     release.auto.as_ref()?;
     let each = factor.powf(1.0 / bandwidths.len() as f64);
-    let wider: Vec<f64> = bandwidths.iter().map(|bandwidth| rounded_up(bandwidth * each)).collect();
+    let wider: Vec<f64> = bandwidths
+        .iter()
+        .map(|bandwidth| rounded_up(bandwidth * each))
+        .collect();
     let mut axes = wider.iter().zip(&release.axes);
-    axes.all(|(bandwidth, axis)| *bandwidth <= WIDEST_KERNEL * (axis.max - axis.min)).then_some(wider)
+    axes.all(|(bandwidth, axis)| *bandwidth <= WIDEST_KERNEL * (axis.max - axis.min))
+        .then_some(wider)
 }

@@ -21,10 +21,18 @@ const SHOWN: usize = 10;
 pub fn run(output: &Output) -> Result<(), Failure> {
     let mut audit = Audit::default();
     let mut unreadable = Vec::new();
-    output.extent()?.each_published(|found| match Synopsis::open(found.bytes()) {
-        Ok(synopsis) => audit.add(&found.place, Digest::of(found.bytes()), synopsis.description()),
-        Err(error) => unreadable.push(format!("{}: not a readable synopsis: {error}", found.place)),
-    })?;
+    output
+        .extent()?
+        .each_published(|found| match Synopsis::open(found.bytes()) {
+            Ok(synopsis) => audit.add(
+                &found.place,
+                Digest::of(found.bytes()),
+                synopsis.description(),
+            ),
+            Err(error) => {
+                unreadable.push(format!("{}: not a readable synopsis: {error}", found.place))
+            }
+        })?;
     let findings = audit.finish();
     let mut text = String::new();
     for statement in &findings.statements {
@@ -47,25 +55,45 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     }
     let found = unreadable.len();
     let shown = few(&unreadable).join("\n  ");
-    Err(Failure::Unsound(format!("the output contradicts itself or what it promises, in {found} places:\n  {shown}")))
+    Err(Failure::Unsound(format!(
+        "the output contradicts itself or what it promises, in {found} places:\n  {shown}"
+    )))
 }
 
 fn say(text: &mut String, statement: &Statement) {
-    let Statement { pipeline, ledger, promise, in_words, messages, copies, rows, until, .. } = statement;
+    let Statement {
+        pipeline,
+        ledger,
+        promise,
+        in_words,
+        messages,
+        copies,
+        rows,
+        until,
+        ..
+    } = statement;
     let worst = statement.worst;
     let newest = statement.newest;
     let definition = &promise.definition;
     let total = promise.total;
     let unit = match &promise.unit {
         Unit::Record => "a record".to_owned(),
-        Unit::User { column, per, .. } => format!("all records of one {column} within a block ({per})"),
+        Unit::User { column, per, .. } => {
+            format!("all records of one {column} within a block ({per})")
+        }
     };
     let found = match copies {
         0 => format!("{messages} messages of the rows {} to {}", rows.0, rows.1),
-        copies => format!("{messages} messages of the rows {} to {}, and {copies} copies of them", rows.0, rows.1),
+        copies => format!(
+            "{messages} messages of the rows {} to {}, and {copies} copies of them",
+            rows.0, rows.1
+        ),
     };
     section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
-    let promised = [format!("{definition}, at most {total} per block, for {unit}"), in_words.clone()];
+    let promised = [
+        format!("{definition}, at most {total} per block, for {unit}"),
+        in_words.clone(),
+    ];
     section(text, "Promised", &promised);
     let spent = |(block, spent): (Span, _)| {
         let block = match block == Span::ALL {
@@ -74,17 +102,33 @@ fn say(text: &mut String, statement: &Statement) {
         };
         format!("{block}: {spent} of {total}")
     };
-    section(text, "Spent", &[format!("most, {}", spent(worst)), format!("newest, {}", spent(newest))]);
+    section(
+        text,
+        "Spent",
+        &[
+            format!("most, {}", spent(worst)),
+            format!("newest, {}", spent(newest)),
+        ],
+    );
     let holds = [
-        format!("for every block that was charged up to the window that ends at {until}; it cannot be revoked"),
-        format!("the newest block has {} left; a window that it cannot pay for is withheld", statement.left),
+        format!(
+            "for every block that was charged up to the window that ends at {until}; it cannot be revoked"
+        ),
+        format!(
+            "the newest block has {} left; a window that it cannot pay for is withheld",
+            statement.left
+        ),
     ];
     section(text, "Holds", &holds);
     section(text, "Missing", &missing(&statement.missing));
 }
 
 fn missing(missing: &Missing) -> Vec<String> {
-    let Missing { unaccounted, messages, rows } = missing;
+    let Missing {
+        unaccounted,
+        messages,
+        rows,
+    } = missing;
     let mut lines = Vec::new();
     if *rows > 0 {
         lines.push(format!(
@@ -93,11 +137,17 @@ fn missing(missing: &Missing) -> Vec<String> {
         ));
     }
     if !messages.is_empty() {
-        lines.push(format!("{} messages of rows whose other keys are there:", messages.len()));
+        lines.push(format!(
+            "{} messages of rows whose other keys are there:",
+            messages.len()
+        ));
         lines.extend(few(messages));
     }
     if !unaccounted.is_empty() {
-        lines.push(format!("{} claims that exceed the prices on the output:", unaccounted.len()));
+        lines.push(format!(
+            "{} claims that exceed the prices on the output:",
+            unaccounted.len()
+        ));
         lines.extend(few(unaccounted));
     }
     if lines.is_empty() {

@@ -34,7 +34,10 @@ pub(super) struct Replaced {
 /// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
 pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger)? {
-        return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
+        return Err(ledger::Error::Exists {
+            path: settings.ledger.path.clone(),
+        }
+        .into());
     }
     // Before anything is created: a ledger needs an existing input, one that a worker reads.
     let input = input_id(settings)?;
@@ -49,19 +52,34 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
     {
         created.push(format!("clock topic {}", kafka.clock));
     }
-    let done = settings.output.create_missing(&mut created).map_err(Failure::from);
+    let done = settings
+        .output
+        .create_missing(&mut created)
+        .map_err(Failure::from);
     let done = done.and_then(|()| log::create_missing(settings, &mut created));
-    created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
+    created
+        .iter()
+        .try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;
     let mut witness = settings.output.open_witness()?;
     let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
     claim(settings, &mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
-    line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
-    line(format_args!("the first window starts at {}{}", genesis.first, because(&settings.privacy.unit, mode)))?;
+    line(format_args!(
+        "created the ledger {} in {}",
+        genesis.ledger,
+        settings.ledger.path.display()
+    ))?;
+    line(format_args!(
+        "the first window starts at {}{}",
+        genesis.first,
+        because(&settings.privacy.unit, mode)
+    ))?;
     if let Some(until) = genesis.backfill_until {
-        line(format_args!("past windows accept records that are sent until {until}, and are released after that"))?;
+        line(format_args!(
+            "past windows accept records that are sent until {until}, and are released after that"
+        ))?;
     }
     Ok(())
 }
@@ -69,8 +87,14 @@ pub(super) fn run(settings: &Settings, mode: StartMode, replaced: Replaced) -> R
 /// Why the first window may start later than the next one.
 fn because(unit: &Unit, mode: StartMode) -> String {
     match unit {
-        Unit::User { per: Period::Every(per), .. } if mode.may_wait() => {
-            format!(": the budget of a user is for a whole period of {}", clock::show(*per))
+        Unit::User {
+            per: Period::Every(per),
+            ..
+        } if mode.may_wait() => {
+            format!(
+                ": the budget of a user is for a whole period of {}",
+                clock::show(*per)
+            )
         }
         _ => String::new(),
     }
@@ -78,7 +102,8 @@ fn because(unit: &Unit, mode: StartMode) -> String {
 
 /// Refuses to end a ledger that its log can build again. One that it cannot build, for whatever reason, may be replaced.
 fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<(), Failure> {
-    let built = open_log(log).and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
+    let built = open_log(log)
+        .and_then(|mut log| log.restorable(&settings.ledger, &claim.head, Timestamp::now()));
     match built {
         Err(error @ Error::Unavailable { .. }) => Err(error.into()),
         Err(_) => Ok(()),
@@ -92,7 +117,12 @@ fn not_restorable(settings: &Settings, log: &Params, claim: &Claim) -> Result<()
 }
 
 /// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
-fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced) -> Result<(), Failure> {
+fn foresee(
+    settings: &Settings,
+    input: &str,
+    mode: StartMode,
+    replaced: Replaced,
+) -> Result<(), Failure> {
     let (witness, claim) = match settings.output.open_witness() {
         Ok(mut witness) => (Some(witness.identity()?), witness.read()?),
         Err(error) if error.is_missing() => (None, None),
@@ -104,9 +134,15 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced
         Err(error) => return Err(error.into()),
     };
     if !is_output_untouched {
-        not_another_output(settings, replaced.is_asked_for && claim.is_some() && mode == StartMode::Init)?;
+        not_another_output(
+            settings,
+            replaced.is_asked_for && claim.is_some() && mode == StartMode::Init,
+        )?;
     }
-    let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
+    let prior = PriorState {
+        claim: claim.as_ref(),
+        is_output_untouched,
+    };
     let start = bootstrap(settings.scheme(), mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
     if let Some(end) = settings.windows.end.filter(|end| start.first >= *end) {
@@ -137,5 +173,14 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, replaced: Replaced
     let owner = witness.unwrap_or_default();
     let was_claimed = claim.is_some();
     let may_wait = mode.may_wait();
-    Ok(shares::foresee(settings, input, &Beginner { owner: &owner, was_claimed, first: start.first, may_wait })?)
+    Ok(shares::foresee(
+        settings,
+        input,
+        &Beginner {
+            owner: &owner,
+            was_claimed,
+            first: start.first,
+            may_wait,
+        },
+    )?)
 }

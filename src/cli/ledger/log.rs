@@ -17,7 +17,9 @@ const NAMED: usize = 5;
 /// The log of the configuration.
 fn params(settings: &Settings) -> Result<&Params, Failure> {
     settings.ledger_log.as_ref().ok_or_else(|| {
-        Failure::Configuration("the configuration has no ledger log: add ledger.log and ledger.key_file".to_owned())
+        Failure::Configuration(
+            "the configuration has no ledger log: add ledger.log and ledger.key_file".to_owned(),
+        )
     })
 }
 
@@ -27,7 +29,9 @@ fn params(settings: &Settings) -> Result<&Params, Failure> {
 ///
 /// If it cannot be created.
 pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), Failure> {
-    let Some(log) = &settings.ledger_log else { return Ok(()) };
+    let Some(log) = &settings.ledger_log else {
+        return Ok(());
+    };
     match topic::describe(&log.records.broker, &log.records.topic) {
         Err(kafka::Error::NoTopic { .. }) => {
             KafkaLog::create(log)?;
@@ -49,8 +53,14 @@ pub fn init(settings: &Settings) -> Result<(), Failure> {
     create_missing(settings, &mut created)?;
     open_log(log)?;
     match created.is_empty() {
-        true => line(format_args!("the ledger log topic {} is there and can be used", log.records.topic)),
-        false => line(format_args!("created the {}; a worker that is started now fills it", created.join(", "))),
+        true => line(format_args!(
+            "the ledger log topic {} is there and can be used",
+            log.records.topic
+        )),
+        false => line(format_args!(
+            "created the {}; a worker that is started now fills it",
+            created.join(", ")
+        )),
     }
 }
 
@@ -64,13 +74,18 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
     let mut witness = settings.output.open_witness()?;
     let Some(accepted) = witness.read()? else {
         return Err(Failure::Ledger(
-            "the witness has no claim, so there is nothing to build: a worker makes a new ledger".into(),
+            "the witness has no claim, so there is nothing to build: a worker makes a new ledger"
+                .into(),
         ));
     };
     if ledger::exists(&settings.ledger)? {
         let ledger = Ledger::open(&settings.ledger)?;
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-            Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),
+            Ok(()) => {
+                return line(
+                    "nothing to build: the ledger on the disk is the one that the witness follows",
+                );
+            }
             Err(Error::ForeignHead { .. }) if is_dry => {}
             Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
             Err(error) => return Err(error.into()),
@@ -80,18 +95,24 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
     let (built, verb) = match is_dry {
         true => (
             counting("reading the ledger log", |done| {
-                log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| done.set(read, all))
+                log.restorable_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+                    done.set(read, all)
+                })
             })?,
             "would build",
         ),
         false => (
             counting("building the ledger from its log", |done| {
-                log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| done.set(read, all))
+                log.restore_telling(&settings.ledger, &accepted.head, now, &mut |read, all| {
+                    done.set(read, all)
+                })
             })?,
             "built",
         ),
     };
-    let from = built.checkpoint.map_or(String::new(), |row| format!(" from the checkpoint of row {row} on"));
+    let from = built.checkpoint.map_or(String::new(), |row| {
+        format!(" from the checkpoint of row {row} on")
+    });
     line(format_args!(
         "{verb} the ledger from its log{from}: {} rows, newest {}, of {} bytes in the log; {} windows are not known to be published",
         built.rows, built.newest, built.bytes, built.unpublished
@@ -105,12 +126,22 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
 /// If the log lacks a row that the witness has accepted, or cannot be read.
 pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
     let mut log = open_log(log)?;
-    let (lacking, (rows, bytes)) = during("comparing the ledger with its log", || ledger.compare(&mut log, accepted))?;
+    let (lacking, (rows, bytes)) = during("comparing the ledger with its log", || {
+        ledger.compare(&mut log, accepted)
+    })?;
     if lacking.is_empty() {
-        let from = log.base().map_or(String::new(), |row| format!(" after that of a checkpoint, row {row}"));
-        return Ok(format!("the ledger log has every row that was accepted{from}: {rows} rows, {bytes} bytes"));
+        let from = log.base().map_or(String::new(), |row| {
+            format!(" after that of a checkpoint, row {row}")
+        });
+        return Ok(format!(
+            "the ledger log has every row that was accepted{from}: {rows} rows, {bytes} bytes"
+        ));
     }
-    let named: Vec<String> = lacking.iter().take(NAMED).map(|head| head.sequence.to_string()).collect();
+    let named: Vec<String> = lacking
+        .iter()
+        .take(NAMED)
+        .map(|head| head.sequence.to_string())
+        .collect();
     let dots = if lacking.len() > NAMED { ", ..." } else { "" };
     Err(Failure::Unsound(format!(
         "the ledger log lacks rows that the witness has accepted ({}{dots}): if this disk is lost now, nothing can be published any \

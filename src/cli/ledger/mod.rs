@@ -32,8 +32,7 @@ use bernstream_ledger::{Head, Ledger, Paid, Step};
 use bernstream_synopsis::clock::Timestamp;
 
 /// What `ledger archive` says where it has nothing to do.
-const NOTHING_TO_MOVE: &str =
-    "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
+const NOTHING_TO_MOVE: &str = "nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -132,7 +131,11 @@ enum LogAction {
 }
 
 fn time_or_now(text: &str) -> Result<Timestamp, String> {
-    if text == "now" { Ok(Timestamp::now()) } else { Timestamp::parse_argument(text) }
+    if text == "now" {
+        Ok(Timestamp::now())
+    } else {
+        Timestamp::parse_argument(text)
+    }
 }
 
 /// Runs one of the actions.
@@ -144,27 +147,54 @@ fn time_or_now(text: &str) -> Result<Timestamp, String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings::load(arguments.action.configuration())?;
     let done = match &arguments.action {
-        Action::Init { from, backfill_until, replace, abandon, .. } => {
+        Action::Init {
+            from,
+            backfill_until,
+            replace,
+            abandon,
+            ..
+        } => {
             let mode = match (*from, &settings.input) {
-                (Some(from), _) => StartMode::From { from, backfill_until: *backfill_until },
+                (Some(from), _) => StartMode::From {
+                    from,
+                    backfill_until: *backfill_until,
+                },
                 // Files are history: their windows are all over.
-                (None, Input::Files(_)) => {
-                    StartMode::From { from: settings.windows.grid.origin(), backfill_until: None }
-                }
+                (None, Input::Files(_)) => StartMode::From {
+                    from: settings.windows.grid.origin(),
+                    backfill_until: None,
+                },
                 (None, Input::Kafka(_)) => StartMode::Init,
             };
-            init::run(&settings, mode, Replaced { is_asked_for: *replace, is_abandoned: *abandon })
+            init::run(
+                &settings,
+                mode,
+                Replaced {
+                    is_asked_for: *replace,
+                    is_abandoned: *abandon,
+                },
+            )
         }
         Action::Show { by: Some(by), .. } => spending::show(&settings, *by),
         Action::Show { by: None, json, .. } => show::run(&settings, *json),
-        Action::Verify { output_only: true, .. } => audit::run(&settings.output),
+        Action::Verify {
+            output_only: true, ..
+        } => audit::run(&settings.output),
         Action::Verify { json: true, .. } => line(as_json(&verify(&settings, &mut |_| Ok(()))?)?),
-        Action::Verify { .. } => verify(&settings, &mut |line| report(format_args!("{line}\n"))).map(drop),
+        Action::Verify { .. } => {
+            verify(&settings, &mut |line| report(format_args!("{line}\n"))).map(drop)
+        }
         Action::Export { secret, .. } => export(&settings, *secret),
         Action::Archive { .. } => archive(&settings),
         Action::Restore { dry_run, .. } => log::restore(&settings, *dry_run),
-        Action::Log { action: LogAction::Init { .. } } => log::init(&settings),
-        Action::Republish { window: None, all: false, .. } => Err(unasked(&settings)),
+        Action::Log {
+            action: LogAction::Init { .. },
+        } => log::init(&settings),
+        Action::Republish {
+            window: None,
+            all: false,
+            ..
+        } => Err(unasked(&settings)),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
     done.map_err(|failure| failure.advised(&settings))
@@ -179,7 +209,9 @@ impl Action {
             | Action::Export { configuration, .. }
             | Action::Archive { configuration }
             | Action::Restore { configuration, .. }
-            | Action::Log { action: LogAction::Init { configuration } }
+            | Action::Log {
+                action: LogAction::Init { configuration },
+            }
             | Action::Republish { configuration, .. } => configuration,
         }
     }
@@ -192,11 +224,17 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
     let mut loose = 0;
     let missing = ledger.missing();
     ledger.each_row(|row| {
-        if let Some(missing) = missing.filter(|missing| missing.last.checked_add(1) == Some(row.head.sequence)) {
+        if let Some(missing) =
+            missing.filter(|missing| missing.last.checked_add(1) == Some(row.head.sequence))
+        {
             writeln!(out, "{}", missing.line()).map_err(|error| unprinted(&error))?;
         }
-        let line =
-            if is_secret { row.secret_line() } else { row.public_line().map_err(|e| Failure::Other(e.to_string()))? };
+        let line = if is_secret {
+            row.secret_line()
+        } else {
+            row.public_line()
+                .map_err(|e| Failure::Other(e.to_string()))?
+        };
         rows += 1;
         if !is_secret && !row.is_checkable() {
             loose = rows;
@@ -223,7 +261,9 @@ fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
 fn archive(settings: &Settings) -> Result<(), Failure> {
     let ledger = verified(settings)?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
-    let Some(accepted) = accepted else { return line(NOTHING_TO_MOVE) };
+    let Some(accepted) = accepted else {
+        return line(NOTHING_TO_MOVE);
+    };
     let moved = counting("moving old rows", |done| {
         ledger.archive(&accepted, &mut |step| match step {
             // One that is written has come half of the way.
@@ -251,7 +291,8 @@ fn each_kept(
         && let kept = ledger.kept(accepted, last.as_ref(), deliver::MESSAGES)?
         && !kept.is_empty()
     {
-        kept.chunk_by(|one, next| one.window() == next.window()).try_for_each(&mut each)?;
+        kept.chunk_by(|one, next| one.window() == next.window())
+            .try_for_each(&mut each)?;
         last = kept.into_iter().last();
     }
     Ok(())
@@ -270,7 +311,9 @@ fn unasked(settings: &Settings) -> Failure {
             Ok(())
         })?;
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
-            return Ok(Failure::Configuration("no message is kept, so there is nothing to publish again".to_owned()));
+            return Ok(Failure::Configuration(
+                "no message is kept, so there is nothing to publish again".to_owned(),
+            ));
         };
         Ok(Failure::Configuration(format!(
             "that would publish {} of {} again, those that start from {first} to {last}: add --all for all of them, or --window START \
@@ -290,8 +333,12 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
     let mut sink = settings.output.open_sink()?;
     let mut sent = 0;
     each_kept(&ledger, accepted.as_ref(), |messages| {
-        if messages.iter().all(|paid| window.is_none_or(|at| paid.window().start == at)) {
-            sink.publish(messages).map_err(|unpublished| unpublished.error)?;
+        if messages
+            .iter()
+            .all(|paid| window.is_none_or(|at| paid.window().start == at))
+        {
+            sink.publish(messages)
+                .map_err(|unpublished| unpublished.error)?;
             sent += messages.len();
         }
         Ok(())
@@ -301,6 +348,8 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
             "nothing that is kept is of a window that starts at {window}: nothing was published again; `bernstream ledger show` says \
              which windows there are, and ledger.keep_published how long messages are kept"
         ))),
-        _ => line(format_args!("published {sent} messages again, byte for byte")),
+        _ => line(format_args!(
+            "published {sent} messages again, byte for byte"
+        )),
     }
 }

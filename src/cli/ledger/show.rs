@@ -72,7 +72,11 @@ struct Spent {
 /// If the ledger is missing, damaged or cannot be read, or if standard output cannot be written.
 pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
     let shown = look(settings)?;
-    if is_json { line(as_json(&shown)?) } else { print(shown.in_words()) }
+    if is_json {
+        line(as_json(&shown)?)
+    } else {
+        print(shown.in_words())
+    }
 }
 
 fn look(settings: &Settings) -> Result<Shown, Failure> {
@@ -84,13 +88,26 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
     rows::each_row("reading the ledger", &ledger, |stored| {
         match stored.row {
             Row::Genesis(_) => {}
-            Row::Window(Closed { outcome: Outcome::Released { .. }, .. }) => released += 1,
-            Row::Window(Closed { outcome: Outcome::Withheld, .. }) => withheld += 1,
-            Row::Configuration(row) => changes.push(Change { first: row.first, row: stored.head.sequence }),
+            Row::Window(Closed {
+                outcome: Outcome::Released { .. },
+                ..
+            }) => released += 1,
+            Row::Window(Closed {
+                outcome: Outcome::Withheld,
+                ..
+            }) => withheld += 1,
+            Row::Configuration(row) => changes.push(Change {
+                first: row.first,
+                row: stored.head.sequence,
+            }),
         }
         Ok(())
     })?;
-    let blocks = ledger.blocks(SHOWN)?.into_iter().map(|(block, spent)| Spent { block, spent }).collect();
+    let blocks = ledger
+        .blocks(SHOWN)?
+        .into_iter()
+        .map(|(block, spent)| Spent { block, spent })
+        .collect();
     Ok(Shown {
         ledger: genesis.ledger.clone(),
         pipeline: settings.pipeline.clone(),
@@ -139,17 +156,31 @@ fn share(settings: &Settings) -> String {
 impl Shown {
     fn in_words(&self) -> String {
         let mut text = String::new();
-        let mut lines =
-            vec![format!("{} of {}, begun {}", self.ledger, self.pipeline, self.created), self.definition.clone()];
+        let mut lines = vec![
+            format!(
+                "{} of {}, begun {}",
+                self.ledger, self.pipeline, self.created
+            ),
+            self.definition.clone(),
+        ];
         lines.extend(self.meaning.iter().cloned());
         lines.extend(self.share.iter().cloned());
         lines.extend([
-            format!("first window {}, next window {}", self.first_window, self.next_window),
-            format!("newest row {}, digest {}", self.head.sequence, self.head.digest),
+            format!(
+                "first window {}, next window {}",
+                self.first_window, self.next_window
+            ),
+            format!(
+                "newest row {}, digest {}",
+                self.head.sequence, self.head.digest
+            ),
         ]);
         let until = |until| format!("past windows accept records that were sent until {until}");
         lines.extend(self.backfill_until.map(until));
-        lines.extend(self.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
+        lines.extend(
+            self.previous
+                .map(|head| format!("follows the ledger that ended with row {}", head.sequence)),
+        );
         lines.extend(self.missing.map(not_here));
         section(&mut text, "Ledger", &lines);
         if let Some(left) = &self.left {
@@ -164,13 +195,17 @@ impl Shown {
             format!("{} messages not known to be published", self.unpublished),
         ];
         section(&mut text, "Windows", &windows);
-        let changes = self.changes.iter().map(|change| format!("from {} on, by row {}", change.first, change.row));
+        let changes = self
+            .changes
+            .iter()
+            .map(|change| format!("from {} on, by row {}", change.first, change.row));
         let changes: Vec<String> = changes.collect();
         if !changes.is_empty() {
             section(&mut text, "Changes of the configuration", &changes);
         }
-        let told =
-            |Spent { block, spent }: &Spent| format!("{} - {}  {spent} of {}", block.start, block.end, self.total);
+        let told = |Spent { block, spent }: &Spent| {
+            format!("{} - {}  {spent} of {}", block.start, block.end, self.total)
+        };
         let blocks: Vec<String> = self.blocks.iter().map(told).collect();
         if !blocks.is_empty() {
             let parts = match self.total {
@@ -179,7 +214,11 @@ impl Shown {
                 Price::Concentrated(_) => "rho",
                 Price::Slots(_) => "windows of the plan",
             };
-            section(&mut text, &format!("Newest blocks: {parts} spent of the total"), &blocks);
+            section(
+                &mut text,
+                &format!("Newest blocks: {parts} spent of the total"),
+                &blocks,
+            );
         }
         text
     }

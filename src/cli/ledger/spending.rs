@@ -60,13 +60,18 @@ impl Tally {
     }
 
     fn charge(&mut self, release: Option<&str>, price: Price) {
-        let sum = self.charged.entry(release.map(str::to_owned)).or_insert(price.zero());
+        let sum = self
+            .charged
+            .entry(release.map(str::to_owned))
+            .or_insert(price.zero());
         // A sum that is shown: over many blocks it can be larger than any price.
         *sum = sum.checked_add(price).unwrap_or(price.map(|_| u64::MAX));
     }
 
     fn spans(&self) -> String {
-        self.windows.map_or(String::new(), |(first, last)| format!("windows from {} to {}", first.start, last.end))
+        self.windows.map_or(String::new(), |(first, last)| {
+            format!("windows from {} to {}", first.start, last.end)
+        })
     }
 
     fn parts(&self) -> String {
@@ -90,21 +95,33 @@ impl Spending {
     fn take(&mut self, closed: &Closed, since: [Timestamp; 2], recorded: Option<&paid::Recorded>) {
         let window = closed.window;
         let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
-        let day = self.days.entry(day.map_or(window.start, |days| days.span_of(window.start).start)).or_default();
+        let day = self
+            .days
+            .entry(day.map_or(window.start, |days| days.span_of(window.start).start))
+            .or_default();
         let Outcome::Released { charges, .. } = &closed.outcome else {
             day.withhold(window);
-            for block in recorded.iter().flat_map(|recorded| recorded.blocks().spans_meeting(window)) {
+            for block in recorded
+                .iter()
+                .flat_map(|recorded| recorded.blocks().spans_meeting(window))
+            {
                 self.blocks.entry(block).or_default().withhold(window);
             }
             return;
         };
         day.release(window);
-        for (block, _) in charges.iter().filter(|(block, _)| block.start < window.end && window.start < block.end) {
+        for (block, _) in charges
+            .iter()
+            .filter(|(block, _)| block.start < window.end && window.start < block.end)
+        {
             self.blocks.entry(*block).or_default().release(window);
         }
         let parts = recorded.and_then(|recorded| recorded.of(window, since, charges));
         let parts: Vec<_> = match parts {
-            Some(parts) => parts.into_iter().map(|(name, charges)| (Some(name), charges)).collect(),
+            Some(parts) => parts
+                .into_iter()
+                .map(|(name, charges)| (Some(name), charges))
+                .collect(),
             None => vec![(None, charges.clone())],
         };
         for (name, charges) in parts {
@@ -139,7 +156,10 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     let mut covered_from = genesis.first;
     rows::each_row("reading the ledger", &ledger, |stored| {
         // The settings may have changed in the rows that are missing.
-        if let Some((_, settings)) = ledger.settings_after_missing().filter(|(row, _)| *row == stored.head.sequence) {
+        if let Some((_, settings)) = ledger
+            .settings_after_missing()
+            .filter(|(row, _)| *row == stored.head.sequence)
+        {
             recorded = paid::Recorded::read(settings);
         }
         match &stored.row {
@@ -156,14 +176,28 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
         Ok(())
     })?;
     let (title, lines) = match by {
-        By::Release => ("Spent by release, a window after the other", by_release(&spending)),
-        By::Day => ("Spent by day (UTC), a window after the other, the newest 30 days", by_day(&spending)),
-        By::Block => ("Newest blocks: what of the total, and for which release", by_block(&spending, total)),
+        By::Release => (
+            "Spent by release, a window after the other",
+            by_release(&spending),
+        ),
+        By::Day => (
+            "Spent by day (UTC), a window after the other, the newest 30 days",
+            by_day(&spending),
+        ),
+        By::Block => (
+            "Newest blocks: what of the total, and for which release",
+            by_block(&spending, total),
+        ),
     };
     let mut text = String::new();
-    section(&mut text, title, if lines.is_empty() { &NOTHING } else { &lines });
+    section(
+        &mut text,
+        title,
+        if lines.is_empty() { &NOTHING } else { &lines },
+    );
     if by != By::Block {
-        let note = "sums of windows: a unit has lost only what was charged to its own block (--by block)";
+        let note =
+            "sums of windows: a unit has lost only what was charged to its own block (--by block)";
         section(&mut text, "Note", &[note.to_owned()]);
     }
     if let Some(missing) = ledger.missing() {
@@ -184,7 +218,8 @@ fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     Left::of(settings).iter().flat_map(Left::in_words).collect()
 }
 
-static NOTHING: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);
+static NOTHING: std::sync::LazyLock<Vec<String>> =
+    std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);
 
 fn by_release(spending: &Spending) -> Vec<String> {
     let one = |tally: &Tally| format!("{}: {}, {}", tally.parts(), count(tally), tally.spans());
@@ -196,7 +231,11 @@ fn by_day(spending: &Spending) -> Vec<String> {
     let one = |(day, tally): (&Timestamp, &Tally)| {
         let day = day.to_string();
         let day = day.split('T').next().unwrap_or_default();
-        let parts = if tally.charged.is_empty() { "nothing".to_owned() } else { tally.parts() };
+        let parts = if tally.charged.is_empty() {
+            "nothing".to_owned()
+        } else {
+            tally.parts()
+        };
         format!("{day}: {parts}; {}", count(tally))
     };
     newest.map(one).collect()
@@ -205,16 +244,34 @@ fn by_day(spending: &Spending) -> Vec<String> {
 fn by_block(spending: &Spending, total: Price) -> Vec<String> {
     let newest = spending.blocks.iter().rev().take(SHOWN);
     let one = |(block, tally): (&Span, &Tally)| {
-        let sum = tally.charged.values().try_fold(total.zero(), |sum, price| sum.checked_add(*price));
+        let sum = tally
+            .charged
+            .values()
+            .try_fold(total.zero(), |sum, price| sum.checked_add(*price));
         let sum = sum.map_or("more than is known".to_owned(), |sum| sum.to_string());
-        let of = if tally.charged.is_empty() { String::new() } else { format!(": {}", tally.parts()) };
-        let withheld = tally.first_withheld.map_or(String::new(), |first| format!(", the first at {first}"));
-        format!("{} - {}  {sum} of {total}{of}; {}{withheld}", block.start, block.end, count(tally))
+        let of = if tally.charged.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", tally.parts())
+        };
+        let withheld = tally
+            .first_withheld
+            .map_or(String::new(), |first| format!(", the first at {first}"));
+        format!(
+            "{} - {}  {sum} of {total}{of}; {}{withheld}",
+            block.start,
+            block.end,
+            count(tally)
+        )
     };
     newest.map(one).collect()
 }
 
 fn count(tally: &Tally) -> String {
-    let withheld = if tally.withheld > 0 { format!(", {} withheld", tally.withheld) } else { String::new() };
+    let withheld = if tally.withheld > 0 {
+        format!(", {} withheld", tally.withheld)
+    } else {
+        String::new()
+    };
     format!("{} released{withheld}", counted(tally.released, "window"))
 }

@@ -65,14 +65,20 @@ fn is_zero(count: &u64) -> bool {
 /// # Errors
 ///
 /// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
-pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Failure>) -> Result<Verified, Failure> {
+pub fn verify(
+    settings: &Settings,
+    tell: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<Verified, Failure> {
     let published = settings.output.extent()?;
     let mut sink = settings.output.open_sink()?;
     let end = sink.tail(&[])?.unwrap_or_default();
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = rows::verified(settings)?;
     let (rows, mut paid) = paid(&ledger, &published)?;
-    tell(format!("the ledger has {rows} rows, newest {}", ledger.head().digest))?;
+    tell(format!(
+        "the ledger has {rows} rows, newest {}",
+        ledger.head().digest
+    ))?;
     tell(format!("it accounts for {}", promised(ledger.genesis())))?;
     let missing_rows = ledger.missing();
     if let Some(missing) = missing_rows {
@@ -81,7 +87,8 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let mut witness = settings.output.open_witness()?;
     let (head, behind) = recognised_or_behind(settings, &ledger, &mut *witness)?;
     let witness_row = head.map(|head| head.sequence);
-    let accepted = witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
+    let accepted =
+        witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
     tell(format!("the witness has accepted {accepted}"))?;
     let strays = witness.strays().witness;
     if strays > 0 {
@@ -98,22 +105,34 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         not_lost(&ledger, head, &end, tell)?;
     }
     // Of the rows that are accepted, it has those up to this one.
-    let head = if behind > 0 { Some(*ledger.head()) } else { head };
+    let head = if behind > 0 {
+        Some(*ledger.head())
+    } else {
+        head
+    };
     if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
         tell(log::verify(&ledger, head, log)?)?;
     }
     if let Some((topic, held)) = shares::held(settings, &ledger)? {
-        let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
+        let until = held
+            .until
+            .map_or(String::new(), |until| format!(" until {until}"));
         let share = held.entry.share;
         let from = held.entry.from;
-        if let Some((first, last)) = held.until.map_or(Ok(None), |until| claimed_after(&ledger, head, until))? {
+        if let Some((first, last)) = held
+            .until
+            .map_or(Ok(None), |until| claimed_after(&ledger, head, until))?
+        {
             return Err(Failure::Unsound(format!(
                 "the share of this ledger in the budget topic {} ended{until}, and it has charged blocks after that, from {first} to \
                  {last}: others may have charged them too",
                 topic.name()
             )));
         }
-        tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
+        tell(format!(
+            "the budget topic {} knows its share, {share} from {from} on{until}",
+            topic.name()
+        ))?;
     }
     let mut others = 0;
     let mut of_missing_rows = 0;
@@ -128,10 +147,15 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         match paid.find(&found) {
             true => {}
             false if is_other() => others += 1,
-            false if missing_rows.is_some_and(|m| found.is_of_rows(&genesis.ledger, m.first..=m.last)) => {
+            false
+                if missing_rows
+                    .is_some_and(|m| found.is_of_rows(&genesis.ledger, m.first..=m.last)) =>
+            {
                 of_missing_rows += 1;
             }
-            false if behind > 0 && found.is_of_rows(&genesis.ledger, next_rows.clone()) => of_rows_behind += 1,
+            false if behind > 0 && found.is_of_rows(&genesis.ledger, next_rows.clone()) => {
+                of_rows_behind += 1
+            }
             false => unpaid.push(found),
         }
     };
@@ -150,9 +174,14 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if !unpaid.is_empty() {
         let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
         let places = places.join(", ");
-        return Err(Failure::Unsound(format!("the output holds what this ledger never paid for: {places}")));
+        return Err(Failure::Unsound(format!(
+            "the output holds what this ledger never paid for: {places}"
+        )));
     }
-    tell(format!("every message on the output was paid for, byte for byte: {}", paid.found()))?;
+    tell(format!(
+        "every message on the output was paid for, byte for byte: {}",
+        paid.found()
+    ))?;
     let missing = paid.missing();
     if missing > 0 {
         tell(format!(
@@ -163,7 +192,10 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let newest = ledger.newest_published()?;
     // The output is read again, now that the newest row is known; messages that arrived meanwhile change nothing here.
     let end = sink.tail(&ledger.newest_messages()?)?.unwrap_or_default();
-    let lost = newest.map(|newest| end.lost(&ledger, &newest)).transpose()?.unwrap_or_default();
+    let lost = newest
+        .map(|newest| end.lost(&ledger, &newest))
+        .transpose()?
+        .unwrap_or_default();
     let missing_at_end = lost.kept.len() as u64;
     if missing_at_end > 0 {
         tell(format!(
@@ -184,13 +216,19 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
         ))?;
     }
     if of_missing_rows > 0 {
-        tell(format!("and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"))?;
+        tell(format!(
+            "and {of_missing_rows} of rows that are not in the ledger, which it cannot verify"
+        ))?;
     }
     if of_rows_behind > 0 {
-        tell(format!("and {of_rows_behind} of rows that it does not have yet, which it cannot verify"))?;
+        tell(format!(
+            "and {of_rows_behind} of rows that it does not have yet, which it cannot verify"
+        ))?;
     }
     if others > 0 {
-        tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
+        tell(format!(
+            "and {others} from earlier ledgers, which this ledger cannot verify"
+        ))?;
     }
     // Once nothing contradicts it any more.
     tell("verified: ledger, witness and output agree".to_owned())?;
@@ -242,11 +280,16 @@ fn claimed_after(
     until: Timestamp,
 ) -> Result<Option<(Timestamp, Timestamp)>, Failure> {
     // Of the rows that are missing, and were accepted, only the newest block is known.
-    let newest = ledger.charged_by_missing().filter(|block| block.end > until);
+    let newest = ledger
+        .charged_by_missing()
+        .filter(|block| block.end > until);
     let mut found: Option<(Timestamp, Timestamp)> = newest.map(|block| (block.start, block.start));
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
-        if let Row::Window(Closed { outcome: Outcome::Released { charges, .. }, .. }) = stored.row
+        if let Row::Window(Closed {
+            outcome: Outcome::Released { charges, .. },
+            ..
+        }) = stored.row
             && is_accepted
         {
             for (block, _) in charges.iter().filter(|(block, _)| block.end > until) {
@@ -265,7 +308,11 @@ fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), 
     let paid = PaidMessages::gather(published.has_envelope(), |each| {
         rows::each_row("adding up what the ledger paid for", ledger, |stored| {
             rows += 1;
-            if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
+            if let Row::Window(Closed {
+                outcome: Outcome::Released { messages, .. },
+                ..
+            }) = stored.row
+            {
                 messages.iter().for_each(&mut *each);
             }
             Ok(())

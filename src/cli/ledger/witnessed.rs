@@ -28,7 +28,10 @@ pub(in crate::cli) fn claim(
 }
 
 /// The head of the witness, if this ledger may continue from it.
-pub(in crate::cli) fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
+pub(in crate::cli) fn recognised(
+    ledger: &Ledger,
+    witness: &mut dyn Witness,
+) -> Result<Option<Head>, Failure> {
     let accepted = witness.read()?;
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted.map(|claim| claim.head))
@@ -44,7 +47,9 @@ pub(in crate::cli) fn recognised_or_behind(
     match ledger.recognise(&witness.identity()?, accepted.as_ref()) {
         Ok(()) => Ok((accepted.map(|claim| claim.head), 0)),
         Err(error) => {
-            let (Error::ForeignHead { .. }, Some(claim), Some(log)) = (&error, accepted, &settings.ledger_log) else {
+            let (Error::ForeignHead { .. }, Some(claim), Some(log)) =
+                (&error, accepted, &settings.ledger_log)
+            else {
                 return Err(error.into());
             };
             match ledger.rows_behind(&mut open_log(log)?, claim.head)? {

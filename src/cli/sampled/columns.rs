@@ -17,19 +17,39 @@ pub struct ColumnTally<'a> {
 
 impl<'a> ColumnTally<'a> {
     pub fn new(columns: &'a Columns) -> Self {
-        ColumnTally { columns, records: 0, lacking: BTreeMap::new() }
+        ColumnTally {
+            columns,
+            records: 0,
+            lacking: BTreeMap::new(),
+        }
     }
 
     pub fn count(&mut self, batch: &Batch) {
         self.records += batch.times.len() as u64;
-        let Columns { time, key, unit, values, .. } = self.columns;
+        let Columns {
+            time,
+            key,
+            unit,
+            values,
+            ..
+        } = self.columns;
         let mut lacking = vec![(time, batch.times.null_count())];
         for (name, ids) in [(key, &batch.keys), (unit, &batch.units)] {
             if let (Some(name), Some(ids)) = (name, ids) {
-                lacking.push((name, (0..batch.times.len()).filter(|row| ids.get(*row).is_none()).count()));
+                lacking.push((
+                    name,
+                    (0..batch.times.len())
+                        .filter(|row| ids.get(*row).is_none())
+                        .count(),
+                ));
             }
         }
-        lacking.extend(values.iter().zip(&batch.values).map(|(name, column)| (name, column.null_count())));
+        lacking.extend(
+            values
+                .iter()
+                .zip(&batch.values)
+                .map(|(name, column)| (name, column.null_count())),
+        );
         // A column that is read as two things counts once.
         let mut most: BTreeMap<&str, usize> = BTreeMap::new();
         for (name, nulls) in lacking {
@@ -46,13 +66,20 @@ impl<'a> ColumnTally<'a> {
         let records = self.records;
         let of_column = |(column, without): (&&str, &u64)| {
             Check::new(
-                format!("records in them have {column:?}: {} of {records}", records - without),
+                format!(
+                    "records in them have {column:?}: {} of {records}",
+                    records - without
+                ),
                 *without < records,
                 "none has it: it is missing or null, or of another type than is declared",
                 "correct the name of the column, or its type",
             )
         };
-        self.lacking.iter().filter(|_| records > 0).map(of_column).collect()
+        self.lacking
+            .iter()
+            .filter(|_| records > 0)
+            .map(of_column)
+            .collect()
     }
 }
 
@@ -68,12 +95,23 @@ impl TypeTally {
     /// Counts how a message has the columns.
     pub fn count(&mut self, found: &FoundColumns) {
         // One that is needed for two things is one column.
-        let columns: BTreeMap<&str, &FoundColumn> =
-            found.columns().iter().map(|column| (column.name(), column)).collect();
+        let columns: BTreeMap<&str, &FoundColumn> = found
+            .columns()
+            .iter()
+            .map(|column| (column.name(), column))
+            .collect();
         for (name, column) in columns {
-            *self.kinds.entry(name.to_owned()).or_default().entry(column.cells()).or_default() += 1;
+            *self
+                .kinds
+                .entry(name.to_owned())
+                .or_default()
+                .entry(column.cells())
+                .or_default() += 1;
         }
-        let unread: BTreeMap<&str, &FoundColumn> = found.unread().map(|column| (column.name(), column)).collect();
+        let unread: BTreeMap<&str, &FoundColumn> = found
+            .unread()
+            .map(|column| (column.name(), column))
+            .collect();
         for (name, column) in unread {
             let why = || (0, found.fault(column).to_string());
             self.unread.entry(name.to_owned()).or_insert_with(why).0 += 1;

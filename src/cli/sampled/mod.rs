@@ -29,13 +29,19 @@ pub fn checks(settings: &Settings, trial: Trial) -> Vec<Check> {
         cap.count(batch);
     };
     let read = match &settings.input {
-        Input::Kafka(params) => {
-            counting("trying messages", |done| of_topic::checks(params, &settings.columns, trial, &mut take, done))
-        }
+        Input::Kafka(params) => counting("trying messages", |done| {
+            of_topic::checks(params, &settings.columns, trial, &mut take, done)
+        }),
         Input::Files(params) => counting("trying records, bytes of files", |done| {
             of_files::checks(params, &settings.columns, trial, &mut take, done)
         }),
     };
     let is_part = matches!(settings.input, Input::Kafka(_));
-    [read, columns.checks(), of_use::checks(&tally, trial.least), cap.checks(is_part)].concat()
+    [
+        read,
+        columns.checks(),
+        of_use::checks(&tally, trial.least),
+        cap.checks(is_part),
+    ]
+    .concat()
 }

@@ -34,7 +34,11 @@ struct UserWindow {
 
 impl<'a> CapTally<'a> {
     pub fn new(settings: &'a Settings) -> Self {
-        CapTally { rules: &settings.windows, counts: HashMap::new(), is_full: false }
+        CapTally {
+            rules: &settings.windows,
+            counts: HashMap::new(),
+            is_full: false,
+        }
     }
 
     pub fn count(&mut self, batch: &Batch) {
@@ -54,20 +58,27 @@ impl<'a> CapTally<'a> {
 
     /// How many records the cap keeps, with a warning where it drops most of them; `is_part` if not all records are tried.
     pub fn checks(&self, is_part: bool) -> Vec<Check> {
-        let Some(cap) = &self.rules.cap else { return Vec::new() };
+        let Some(cap) = &self.rules.cap else {
+            return Vec::new();
+        };
         let counts: Vec<u64> = self.counts.values().copied().collect();
         let records = counts.iter().sum::<u64>();
         if records == 0 {
             return Vec::new();
         }
-        let kept = counts.iter().map(|count| u64::from(cap.records).min(*count)).sum();
+        let kept = counts
+            .iter()
+            .map(|count| u64::from(cap.records).min(*count))
+            .sum();
         let mut what = format!(
             "records in them count under the cap of {} for a user in a window: {}",
             cap.records,
             part(kept, records)
         );
         if self.is_full {
-            what += &format!("; of the first {MOST_USER_WINDOWS} users and windows, for there are more");
+            what += &format!(
+                "; of the first {MOST_USER_WINDOWS} users and windows, for there are more"
+            );
         }
         if is_part {
             what += "; a user may have more records than are in the sample, and the cap then keeps less of them";
@@ -83,16 +94,32 @@ impl<'a> CapTally<'a> {
                 ),
             )
         };
-        vec![Check { warning: loss.is_much().then(why), ..Check::passed(what) }]
+        vec![Check {
+            warning: loss.is_much().then(why),
+            ..Check::passed(what)
+        }]
     }
 }
 
 /// Whose record it is, if a window takes it: the releases may drop it all the same.
 fn of_record(rules: &Rules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
-    let time = batch.times.is_valid(row).then(|| Timestamp::from_micros(batch.times.value(row)))?;
-    let is_taken = rules.has_window(time, batch.message_time) && is_listed(rules, batch, row) && has_user(batch, row);
-    let user = batch.units.as_ref().and_then(|users| users.get(row)).filter(|_| is_taken)?;
+    let time = batch
+        .times
+        .is_valid(row)
+        .then(|| Timestamp::from_micros(batch.times.value(row)))?;
+    let is_taken = rules.has_window(time, batch.message_time)
+        && is_listed(rules, batch, row)
+        && has_user(batch, row);
+    let user = batch
+        .units
+        .as_ref()
+        .and_then(|users| users.get(row))
+        .filter(|_| is_taken)?;
     let window = rules.grid.span_of(time).start;
     let period = cap.period.span_of(time).start;
-    Some(UserWindow { window, period, user: user.to_vec() })
+    Some(UserWindow {
+        window,
+        period,
+        user: user.to_vec(),
+    })
 }

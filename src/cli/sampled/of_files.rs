@@ -23,7 +23,9 @@ pub fn checks(
     take: &mut dyn FnMut(&Batch),
     done: &WorkDone,
 ) -> Vec<Check> {
-    let Ok(mut files) = Files::open(params, columns.clone()) else { return Vec::new() };
+    let Ok(mut files) = Files::open(params, columns.clone()) else {
+        return Vec::new();
+    };
     let mut records = 0;
     let bytes = files.bytes();
     loop {
@@ -35,9 +37,17 @@ pub fn checks(
             }
             Ok(_) => return vec![readable(params, &files, records, trial.least)],
             Err(error) => {
-                let what = format!("records of the files at {} can be read", params.path.display());
+                let what = format!(
+                    "records of the files at {} can be read",
+                    params.path.display()
+                );
                 let why = error.in_full().unwrap_or_else(|| error.to_string());
-                return vec![Check::new(what, false, why, "write the file again, or take it out of the folder")];
+                return vec![Check::new(
+                    what,
+                    false,
+                    why,
+                    "write the file again, or take it out of the folder",
+                )];
             }
         }
     }
@@ -49,14 +59,30 @@ fn readable(params: &Params, files: &Files, records: u64, least: u64) -> Check {
     let path = params.path.display();
     let part = records.saturating_sub(broken);
     let mut what = format!("records of the files at {path} can be read: {part} of {records}");
-    let listed: Vec<String> = files.broken_lines().flat_map(of_file).take(MOST_LISTED).collect();
+    let listed: Vec<String> = files
+        .broken_lines()
+        .flat_map(of_file)
+        .take(MOST_LISTED)
+        .collect();
     if !listed.is_empty() {
         what = format!("{what}; the others are dropped: {}", listed.join("; "));
     }
-    Share { part, whole: records }.judged(what, least, "correct what writes the lines, or the ending of the name")
+    Share {
+        part,
+        whole: records,
+    }
+    .judged(
+        what,
+        least,
+        "correct what writes the lines, or the ending of the name",
+    )
 }
 
 fn of_file((path, lines): (&Path, &BrokenLines)) -> Vec<String> {
     let name = folder::shown(std::iter::once(path));
-    lines.first.iter().map(|broken| format!("line {} of {name}: {}", broken.line, broken.why)).collect()
+    lines
+        .first
+        .iter()
+        .map(|broken| format!("line {} of {name}: {}", broken.line, broken.why))
+        .collect()
 }

@@ -22,17 +22,30 @@ pub fn checks(
         batch.found.iter().for_each(|found| types.count(found));
         take(batch);
     };
-    match sample(params, columns, trial.most, &mut take, &mut |read, all| done.set(read, all)) {
+    match sample(params, columns, trial.most, &mut take, &mut |read, all| {
+        done.set(read, all)
+    }) {
         Ok(found) => [of_messages(params, &found, trial.least), types.checks()].concat(),
         Err(error) => {
             let what = format!("messages of {} can be read", params.topic);
-            vec![Check::new(what, false, error.to_string(), "correct what the message names, and try again")]
+            vec![Check::new(
+                what,
+                false,
+                error.to_string(),
+                "correct what the message names, and try again",
+            )]
         }
     }
 }
 
 fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
-    let Sample { messages, by_producers, unpacked, silent, .. } = found;
+    let Sample {
+        messages,
+        by_producers,
+        unpacked,
+        silent,
+        ..
+    } = found;
     let topic = &params.topic;
     if *messages == 0 && unpacked.is_none() && silent.is_empty() {
         return vec![Check::passed(format!(
@@ -43,10 +56,19 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
     if let Some(why) = unpacked {
         let remedy = "the worker names the offsets of the batch when it comes to it; see `lost` in [input.kafka]";
         let what = format!("batches of {topic} can be unpacked");
-        checks.push(Check::new(what, false, format!("a batch cannot be unpacked: {why}"), remedy));
+        checks.push(Check::new(
+            what,
+            false,
+            format!("a batch cannot be unpacked: {why}"),
+            remedy,
+        ));
     }
     if unpacked.is_none() && !silent.is_empty() {
-        let numbers = silent.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let numbers = silent
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
         checks.push(Check::new(
             format!("all that was asked for has arrived from {topic}"),
             false,
@@ -55,22 +77,32 @@ fn of_messages(params: &Params, found: &Sample, least: u64) -> Vec<Check> {
         ));
     }
     if !by_producers.is_empty() {
-        let last = |(partition, offset): (&i32, &i64)| format!("offset {offset} of partition {partition}");
+        let last =
+            |(partition, offset): (&i32, &i64)| format!("offset {offset} of partition {partition}");
         let last = by_producers.iter().map(last).collect::<Vec<_>>().join(", ");
         let why =
             "they were written before the topic had LogAppendTime, and a worker that comes to them stops".to_owned();
         let remedy = "let the ledger begin behind them, without --from, or give them up: see `lost` in [input.kafka]";
         let what = format!("messages with a time that their producers set, up to {last} at least");
-        checks.push(Check { warning: Some((why, remedy.to_owned())), ..Check::passed(what) });
+        checks.push(Check {
+            warning: Some((why, remedy.to_owned())),
+            ..Check::passed(what)
+        });
     }
     checks
 }
 
 /// A broken message of many records stops the worker, unless it may pass it; one of a single record is dropped by itself.
 fn readable(params: &Params, found: &Sample, least: u64) -> Check {
-    let share = Share { part: found.messages - found.broken.len() as u64, whole: found.messages };
+    let share = Share {
+        part: found.messages - found.broken.len() as u64,
+        whole: found.messages,
+    };
     let Share { part, whole } = share;
-    let what = format!("messages of {} can be read, of the oldest and the newest: {part} of {whole}", params.topic);
+    let what = format!(
+        "messages of {} can be read, of the oldest and the newest: {part} of {whole}",
+        params.topic
+    );
     if found.broken.is_empty() {
         return Check::passed(what);
     }
@@ -78,5 +110,9 @@ fn readable(params: &Params, found: &Sample, least: u64) -> Check {
         return Check::new(what, false, found.listed(), found.remedy());
     }
     let what = format!("{what}; the others are dropped: {}", found.listed());
-    share.judged(what, least, "correct `format`, with its schemas, or what is sent")
+    share.judged(
+        what,
+        least,
+        "correct `format`, with its schemas, or what is sent",
+    )
 }

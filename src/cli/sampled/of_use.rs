@@ -11,26 +11,55 @@ const LONGEST_NAME: usize = 40;
 
 /// Whether enough of the records lie in a window, have a listed key, and have what the releases read where they read it.
 pub fn checks(tally: &Tally<'_>, least: u64) -> Vec<Check> {
-    let Tally { records, in_window, in_time, times, with_listed_key, .. } = *tally;
+    let Tally {
+        records,
+        in_window,
+        in_time,
+        times,
+        with_listed_key,
+        ..
+    } = *tally;
     let mut checks = Vec::new();
     if let Some((first, last)) = times {
-        let what =
-            format!("records in them lie in a window: {in_window} of {records}, with times from {first} to {last}");
+        let what = format!(
+            "records in them lie in a window: {in_window} of {records}, with times from {first} to {last}"
+        );
         let remedy = "correct input.time_format, the column of the event time, or origin and end of [windows]";
-        checks.push(Share { part: in_window, whole: records }.judged(what, least, remedy));
+        checks.push(
+            Share {
+                part: in_window,
+                whole: records,
+            }
+            .judged(what, least, remedy),
+        );
     }
     if in_time < in_window {
-        let what = format!("records in them came before the cutoff of their window: {in_time} of {in_window}");
+        let what = format!(
+            "records in them came before the cutoff of their window: {in_time} of {in_window}"
+        );
         let remedy = "correct the time zone of the event time, or grace; for records of the past begin the ledger with \
                       --from and --backfill-until";
         // Records of the past are late by design, and whether the ledger begins there is not known yet: only a warning.
-        checks.push(Share { part: in_time, whole: in_window }.judged(what, 0, remedy));
+        checks.push(
+            Share {
+                part: in_time,
+                whole: in_window,
+            }
+            .judged(what, 0, remedy),
+        );
     }
     if tally.has_keys() && records > 0 {
         let others = named(&tally.commonest_unlisted());
-        let what = format!("records in them have a listed key: {with_listed_key} of {records}{others}");
+        let what =
+            format!("records in them have a listed key: {with_listed_key} of {records}{others}");
         let remedy = "correct the keys of [input.key], or its column";
-        checks.push(Share { part: with_listed_key, whole: records }.judged(what, least, remedy));
+        checks.push(
+            Share {
+                part: with_listed_key,
+                whole: records,
+            }
+            .judged(what, least, remedy),
+        );
     }
     for release in tally.releases.iter().filter(|_| records > 0) {
         checks.push(complete(release, records, least));
@@ -44,27 +73,58 @@ fn complete(release: &ReleaseTally<'_>, records: u64, least: u64) -> Check {
     let ReleaseTally { name, complete, .. } = release;
     let what = format!("records in them have all that {name} reads: {complete} of {records}");
     let remedy = "correct the names of the columns, or their types";
-    Share { part: *complete, whole: records }.judged(what, least, remedy)
+    Share {
+        part: *complete,
+        whole: records,
+    }
+    .judged(what, least, remedy)
 }
 
 /// Whether enough of those lie inside its domain. An end belongs to it: it may be a value of its own.
 fn inside(release: &ReleaseTally<'_>, least: u64) -> Check {
-    let ReleaseTally { name, form, complete, inside, at_ends } = release;
-    let more = if *at_ends > 0 { format!(", and {at_ends} at its ends") } else { String::new() };
-    let what = format!("records in them lie inside the domain of {name}: {inside} of {complete}{more}");
-    let drops =
-        form.axes.iter().any(|axis| axis.outside == Outside::Drop) || matches!(form.label, Some(Label::Classes(_)));
-    let fate = if drops { "dropped" } else { "moved to its ends" };
-    let remedy = format!("correct min and max, the column, or its unit: records outside are {fate}");
-    Share { part: inside + at_ends, whole: *complete }.judged(what, least, &remedy)
+    let ReleaseTally {
+        name,
+        form,
+        complete,
+        inside,
+        at_ends,
+    } = release;
+    let more = if *at_ends > 0 {
+        format!(", and {at_ends} at its ends")
+    } else {
+        String::new()
+    };
+    let what =
+        format!("records in them lie inside the domain of {name}: {inside} of {complete}{more}");
+    let drops = form.axes.iter().any(|axis| axis.outside == Outside::Drop)
+        || matches!(form.label, Some(Label::Classes(_)));
+    let fate = if drops {
+        "dropped"
+    } else {
+        "moved to its ends"
+    };
+    let remedy =
+        format!("correct min and max, the column, or its unit: records outside are {fate}");
+    Share {
+        part: inside + at_ends,
+        whole: *complete,
+    }
+    .judged(what, least, &remedy)
 }
 
 /// The first of the keys that are not listed.
 fn named(unlisted: &[UnlistedKey<'_>]) -> String {
     let one = |UnlistedKey { key, records }: &UnlistedKey<'_>| {
-        let name: String = String::from_utf8_lossy(key).chars().take(LONGEST_NAME).collect();
+        let name: String = String::from_utf8_lossy(key)
+            .chars()
+            .take(LONGEST_NAME)
+            .collect();
         format!("{name:?} in {records}")
     };
     let named: Vec<String> = unlisted.iter().take(MOST_NAMED).map(one).collect();
-    if named.is_empty() { String::new() } else { format!("; the commonest others: {}", named.join(", ")) }
+    if named.is_empty() {
+        String::new()
+    } else {
+        format!("; the commonest others: {}", named.join(", "))
+    }
 }

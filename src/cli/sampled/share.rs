@@ -20,10 +20,18 @@ impl Share {
     /// `what` as a check: a fault below `least` percent, and a warning where it is less than usual. The share of nothing is no fault.
     pub fn judged(self, what: String, least: u64, remedy: &str) -> Check {
         if self.is_below(least) {
-            return Check::new(what, false, format!("less than {least} %, which --least-share asks for"), remedy);
+            return Check::new(
+                what,
+                false,
+                format!("less than {least} %, which --least-share asks for"),
+                remedy,
+            );
         }
         let why = || (format!("less than {USUAL} %"), remedy.to_owned());
-        Check { warning: self.is_below(USUAL).then(why), ..Check::passed(what) }
+        Check {
+            warning: self.is_below(USUAL).then(why),
+            ..Check::passed(what)
+        }
     }
 }
 
@@ -45,7 +53,11 @@ mod tests {
             (u64::MAX, u64::MAX, 100, false, false),
         ] {
             let check = Share { part, whole }.judged(String::new(), least, "");
-            assert_eq!((check.fault.is_some(), check.warning.is_some()), (is_fault, is_warning), "{part} of {whole}");
+            assert_eq!(
+                (check.fault.is_some(), check.warning.is_some()),
+                (is_fault, is_warning),
+                "{part} of {whole}"
+            );
         }
     }
 }

@@ -101,7 +101,9 @@ impl<'a> Tally<'a> {
         if self.rules.keys.is_none() {
             return;
         }
-        let Some(key) = batch.keys.as_ref().and_then(|keys| keys.get(row)) else { return };
+        let Some(key) = batch.keys.as_ref().and_then(|keys| keys.get(row)) else {
+            return;
+        };
         if is_listed(self.rules, batch, row) {
             self.with_listed_key += 1;
         } else if let Some(records) = self.unlisted.get_mut(key) {
@@ -118,8 +120,14 @@ impl<'a> Tally<'a> {
 
     /// The keys that are not listed, the commonest first.
     pub fn commonest_unlisted(&self) -> Vec<UnlistedKey<'_>> {
-        let mut all: Vec<_> =
-            self.unlisted.iter().map(|(key, records)| UnlistedKey { key, records: *records }).collect();
+        let mut all: Vec<_> = self
+            .unlisted
+            .iter()
+            .map(|(key, records)| UnlistedKey {
+                key,
+                records: *records,
+            })
+            .collect();
         all.sort_by_key(|unlisted| std::cmp::Reverse(unlisted.records));
         all
     }
@@ -127,7 +135,12 @@ impl<'a> Tally<'a> {
 
 impl ReleaseTally<'_> {
     fn count(&mut self, batch: &Batch, row: usize) {
-        let values: Option<Vec<f64>> = self.form.columns.iter().map(|column| value(batch, *column, row)).collect();
+        let values: Option<Vec<f64>> = self
+            .form
+            .columns
+            .iter()
+            .map(|column| value(batch, *column, row))
+            .collect();
         let Some(values) = values else { return };
         self.complete += 1;
         match place(&self.form, &values) {
@@ -140,19 +153,27 @@ impl ReleaseTally<'_> {
 
 /// Whether a record has a key that is listed, where keys are.
 pub(super) fn is_listed(rules: &Rules, batch: &Batch, row: usize) -> bool {
-    let Some(listed) = &rules.keys else { return true };
+    let Some(listed) = &rules.keys else {
+        return true;
+    };
     let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
     key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
 }
 
 /// Whether a record has a user who can be told apart.
 pub(super) fn has_user(batch: &Batch, row: usize) -> bool {
-    batch.units.as_ref().and_then(|users| users.get(row)).is_some_and(|user| user.len() <= LONGEST_UNIT)
+    batch
+        .units
+        .as_ref()
+        .and_then(|users| users.get(row))
+        .is_some_and(|user| user.len() <= LONGEST_UNIT)
 }
 
 fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
     let column = batch.values.get(column)?;
-    (row < column.len() && column.is_valid(row)).then(|| column.value(row)).filter(|value| !value.is_nan())
+    (row < column.len() && column.is_valid(row))
+        .then(|| column.value(row))
+        .filter(|value| !value.is_nan())
 }
 
 /// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.

@@ -8,7 +8,9 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMic
 use arrow_ipc::writer::StreamWriter;
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
-use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+use prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+};
 
 use super::{NOT_TEXT, Record, origin};
 
@@ -42,7 +44,11 @@ impl Form {
                 format!("{{ protobuf = {{ descriptor = {file:?}, message = \"Row\" }} }}")
             }
         };
-        ("time_format = \"microseconds\"", "type = \"text\",", format!("format = {format}"))
+        (
+            "time_format = \"microseconds\"",
+            "type = \"text\",",
+            format!("format = {format}"),
+        )
     }
 
     /// A message, or several of one record each.
@@ -66,12 +72,19 @@ impl Form {
 
     /// Messages that are no records.
     pub fn no_records(self) -> Vec<(&'static str, Option<Vec<u8>>)> {
-        let record = Record { time: Some(95_000_000), key: Some("a"), value: Some(50.0) };
+        let record = Record {
+            time: Some(95_000_000),
+            key: Some("a"),
+            value: Some(50.0),
+        };
         let whole = self.payloads(&[record]).next().expect("one");
         let mut all = vec![
             ("no payload", None),
             ("bytes of nothing", Some(vec![0xff; 100])),
-            ("a record cut short", Some(whole[..whole.len() - 1].to_vec())),
+            (
+                "a record cut short",
+                Some(whole[..whole.len() - 1].to_vec()),
+            ),
             ("a record and a zero", Some([whole, vec![0]].concat())),
         ];
         match self {
@@ -98,7 +111,10 @@ fn micros(record: &Record) -> Option<i64> {
 
 /// With the key that is no text as bytes that are none.
 fn bent(mut bytes: Vec<u8>) -> Vec<u8> {
-    while let Some(at) = bytes.windows(NOT_TEXT.len()).position(|w| w == NOT_TEXT.as_bytes()) {
+    while let Some(at) = bytes
+        .windows(NOT_TEXT.len())
+        .position(|w| w == NOT_TEXT.as_bytes())
+    {
         bytes[at..at + NOT_TEXT.len()].fill(0xff);
     }
     bytes
@@ -106,11 +122,28 @@ fn bent(mut bytes: Vec<u8>) -> Vec<u8> {
 
 fn arrow(records: &[Record]) -> Vec<u8> {
     let columns: [(&str, ArrayRef); 3] = [
-        ("time", Arc::new(records.iter().map(micros).collect::<TimestampMicrosecondArray>().with_timezone("UTC"))),
-        ("key", Arc::new(records.iter().map(|r| r.key).collect::<StringArray>())),
-        ("value", Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>())),
+        (
+            "time",
+            Arc::new(
+                records
+                    .iter()
+                    .map(micros)
+                    .collect::<TimestampMicrosecondArray>()
+                    .with_timezone("UTC"),
+            ),
+        ),
+        (
+            "key",
+            Arc::new(records.iter().map(|r| r.key).collect::<StringArray>()),
+        ),
+        (
+            "value",
+            Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>()),
+        ),
     ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)));
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.map(|(name, column)| (name, column, true)),
+    );
     let batch = batch.expect("columns of one length");
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
     writer.write(&batch).expect("it is written");
@@ -120,14 +153,22 @@ fn arrow(records: &[Record]) -> Vec<u8> {
 fn json(record: &Record) -> Vec<u8> {
     let time = micros(record);
     let Record { key, value, .. } = record;
-    serde_json::json!({ "note": "n", "value": value, "key": key, "time": time }).to_string().into_bytes()
+    serde_json::json!({ "note": "n", "value": value, "key": key, "time": time })
+        .to_string()
+        .into_bytes()
 }
 
 fn avro(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 0, 7];
     match micros(record) {
         None => bytes.push(0),
-        Some(time) => bytes.extend([vec![2], varint(((time << 1) ^ (time >> 63)).cast_unsigned())].concat()),
+        Some(time) => bytes.extend(
+            [
+                vec![2],
+                varint(((time << 1) ^ (time >> 63)).cast_unsigned()),
+            ]
+            .concat(),
+        ),
     }
     bytes.extend([2, b'n']);
     match record.key {
@@ -175,8 +216,12 @@ fn descriptor() -> Vec<u8> {
         r#type: Some(kind.into()),
         ..FieldDescriptorProto::default()
     };
-    let fields =
-        [(1, "time", Type::Int64), (2, "key", Type::String), (3, "value", Type::Double), (4, "note", Type::String)];
+    let fields = [
+        (1, "time", Type::Int64),
+        (2, "key", Type::String),
+        (3, "value", Type::Double),
+        (4, "note", Type::String),
+    ];
     let row = DescriptorProto {
         name: Some("Row".to_owned()),
         field: fields.map(field).to_vec(),

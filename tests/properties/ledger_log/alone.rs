@@ -26,19 +26,29 @@ pub fn check(state: &State, worker: usize, setup: &Setup) -> Result<(), Violatio
     // Messages in flight expire.
     state.late_messages = 0;
     let must_end = state.is_one_chain(known(&state, worker, setup));
-    let setup = &Setup { draws: u8::MAX, ..*setup };
-    state.faults = Faults { checkpoints: 9, ..Faults::default() };
+    let setup = &Setup {
+        draws: u8::MAX,
+        ..*setup
+    };
+    state.faults = Faults {
+        checkpoints: 9,
+        ..Faults::default()
+    };
     let settled = run(&state, worker, setup)?;
     if has_stopped(&settled, worker) {
         return match must_end {
-            true => Err(format!("worker {worker} alone stops, though nothing contradicts the witness")),
+            true => Err(format!(
+                "worker {worker} alone stops, though nothing contradicts the witness"
+            )),
             false => Ok(()),
         };
     }
     let windows = (1 << setup.windows) - 1;
     if settled.published() != windows {
         let missing = worker::missing(&settled, setup);
-        return Err(format!("worker {worker} alone never publishes window {missing}"));
+        return Err(format!(
+            "worker {worker} alone never publishes window {missing}"
+        ));
     }
     let mut replaced = settled;
     replaced.workers[worker].process = None;
@@ -50,7 +60,9 @@ pub fn check(state: &State, worker: usize, setup: &Setup) -> Result<(), Violatio
     let head = topics::accepted(&replaced, setup);
     match replaced.workers[worker].disk.ledger {
         Some(ledger) if ledger.head == head && ledger.account == replaced.chain(head) => Ok(()),
-        _ => Err(format!("worker {worker} ran alone, lost its disk, and cannot go on")),
+        _ => Err(format!(
+            "worker {worker} ran alone, lost its disk, and cannot go on"
+        )),
     }
 }
 
@@ -63,7 +75,9 @@ fn known(state: &State, worker: usize, setup: &Setup) -> Set {
 }
 
 fn has_stopped(state: &State, worker: usize) -> bool {
-    state.workers[worker].process.is_some_and(|process| process.stopped)
+    state.workers[worker]
+        .process
+        .is_some_and(|process| process.stopped)
 }
 
 /// Whether the bodies of the accepted chain are in the log or on the worker's disk.
@@ -81,7 +95,9 @@ fn has_all(state: &State, worker: usize, setup: &Setup) -> bool {
 fn run(state: &State, worker: usize, setup: &Setup) -> Result<State, Violation> {
     let mut state = *state;
     for _ in 0..200 {
-        let is_down = state.workers[worker].process.is_none_or(|process| process.stopped);
+        let is_down = state.workers[worker]
+            .process
+            .is_none_or(|process| process.stopped);
         if setup.compares && has_stopped(&state, worker) {
             return Ok(state);
         }
@@ -115,14 +131,22 @@ fn next(state: &State, worker: usize, setup: &Setup) -> Result<Option<State>, Vi
         Step::Pay => Some(12),
         _ => None,
     };
-    let mut steps: Vec<_> = worker::steps(state, worker).filter_map(|step| Some((rank(&step)?, step))).collect();
+    let mut steps: Vec<_> = worker::steps(state, worker)
+        .filter_map(|step| Some((rank(&step)?, step)))
+        .collect();
     steps.sort_by_key(|(rank, _)| *rank);
-    steps.into_iter().find_map(|(_, step)| worker::after(state, worker, step, setup)).transpose()
+    steps
+        .into_iter()
+        .find_map(|(_, step)| worker::after(state, worker, step, setup))
+        .transpose()
 }
 
 /// Whether the log lacks what neither the worker nor it has.
 fn needs_checkpoint(state: &State, worker: usize, setup: &Setup) -> bool {
-    let (Some(process), Some(ledger)) = (state.workers[worker].process, state.workers[worker].disk.ledger) else {
+    let (Some(process), Some(ledger)) = (
+        state.workers[worker].process,
+        state.workers[worker].disk.ledger,
+    ) else {
         return false;
     };
     let is_known = process.view < UNREAD && ledger.account & bit(process.view) != 0;

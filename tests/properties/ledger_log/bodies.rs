@@ -62,7 +62,10 @@ impl Run<'_> {
 
     pub fn draft(&mut self) -> Option<()> {
         let ledger = self.ledger().filter(|ledger| ledger.head != NONE)?;
-        if self.setup.holds(Clause::OneSnapshot) || self.process.draft.is_some() || self.state.faults.checkpoints == 0 {
+        if self.setup.holds(Clause::OneSnapshot)
+            || self.process.draft.is_some()
+            || self.state.faults.checkpoints == 0
+        {
             return None;
         }
         self.process.draft = Some(ledger.account);
@@ -70,7 +73,9 @@ impl Run<'_> {
     }
 
     pub fn checkpoint(&mut self, arrival: Arrival) -> Option<()> {
-        let ledger = self.ledger().filter(|ledger| ledger.head != NONE && self.is_recognised())?;
+        let ledger = self
+            .ledger()
+            .filter(|ledger| ledger.head != NONE && self.is_recognised())?;
         if !self.process.has_read_log {
             return None;
         }
@@ -79,7 +84,11 @@ impl Run<'_> {
             true => ledger.account & self.state.chain(row),
             false => self.process.draft.take()?,
         };
-        let body = self.state.make_checkpoint(Checkpoint { row, account, from: ledger.head })?;
+        let body = self.state.make_checkpoint(Checkpoint {
+            row,
+            account,
+            from: ledger.head,
+        })?;
         if self.process.seen & bit(body) != 0 {
             return None;
         }
@@ -115,7 +124,9 @@ impl Run<'_> {
             return None;
         }
         let seen = self.process.seen;
-        let mut usable: Vec<_> = each(seen).filter_map(|body| Some((body, self.state.checkpoint(body)?))).collect();
+        let mut usable: Vec<_> = each(seen)
+            .filter_map(|body| Some((body, self.state.checkpoint(body)?)))
+            .collect();
         if is_tested {
             usable.retain(|(_, checkpoint)| self.state.chain(view) & bit(checkpoint.row) != 0);
             usable.retain(|(_, checkpoint)| topics::has_noise(self.state, checkpoint, view));
@@ -124,7 +135,8 @@ impl Run<'_> {
         if self.setup.holds(Clause::TwoRows) {
             usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
         }
-        let (body, checkpoint) = *usable.get(usize::from(self.setup.holds(Clause::SecondNewest)))?;
+        let (body, checkpoint) =
+            *usable.get(usize::from(self.setup.holds(Clause::SecondNewest)))?;
         let later = match is_tested {
             true => self.state.chain(view) & !self.state.chain(checkpoint.row),
             false => 0,
@@ -132,16 +144,26 @@ impl Run<'_> {
         let pieces = self.state.log.items();
         // A checkpoint is known from reading the log up to it.
         let place = pieces.iter().position(|piece| piece / 2 == body)?;
-        if later & !seen != 0 || pieces[..place].iter().any(|piece| seen & bit(piece / 2) == 0) {
+        if later & !seen != 0
+            || pieces[..place]
+                .iter()
+                .any(|piece| seen & bit(piece / 2) == 0)
+        {
             return None;
         }
-        let is_later = |row: &u8| usize::from(*row) < ROWS && State::length(*row) > State::length(checkpoint.row);
+        let is_later = |row: &u8| {
+            usize::from(*row) < ROWS && State::length(*row) > State::length(checkpoint.row)
+        };
         let others = match is_tested {
-            true => each(seen).filter(is_later).fold(0, |rows, row| rows | bit(row)),
+            true => each(seen)
+                .filter(is_later)
+                .fold(0, |rows, row| rows | bit(row)),
             false => 0,
         };
         let needed = later | others | bit(body);
-        let first = pieces.iter().position(|piece| needed & bit(piece / 2) != 0)?;
+        let first = pieces
+            .iter()
+            .position(|piece| needed & bit(piece / 2) != 0)?;
         if pieces[first] / 2 != kept || first == 0 {
             return None;
         }
@@ -149,18 +171,29 @@ impl Run<'_> {
         let was_enough = self.is_enough_without(newest);
         (0..first).for_each(|_| _ = self.state.log.remove(0));
         if was_enough && !self.is_enough_without(newest) {
-            return Some(Err("what is left is not enough if the newest checkpoint is lost".to_owned()));
+            return Some(Err(
+                "what is left is not enough if the newest checkpoint is lost".to_owned(),
+            ));
         }
         Some(Ok(()))
     }
 
     /// Whether the accepted ledger can be built without the checkpoints of a row.
     fn is_enough_without(&self, row: u8) -> bool {
-        let of_row = each(topics::whole(self.state, self.setup))
-            .filter(|body| self.state.checkpoint(*body).is_some_and(|checkpoint| checkpoint.row == row));
+        let of_row = each(topics::whole(self.state, self.setup)).filter(|body| {
+            self.state
+                .checkpoint(*body)
+                .is_some_and(|checkpoint| checkpoint.row == row)
+        });
         let lost = of_row.fold(0, |bodies, body| bodies | bit(body));
         let whole = topics::whole(self.state, self.setup) & !lost;
-        topics::walk(self.state, topics::accepted(self.state, self.setup), whole, self.setup).is_ok()
+        topics::walk(
+            self.state,
+            topics::accepted(self.state, self.setup),
+            whole,
+            self.setup,
+        )
+        .is_ok()
     }
 
     pub fn restore(&mut self) -> Option<()> {
@@ -173,14 +206,23 @@ impl Run<'_> {
         }
         let readable = self.process.seen & topics::whole(self.state, self.setup);
         let restored = topics::walk(self.state, goal, readable, self.setup).ok()?;
-        let account = restored.checkpoint.map_or(0, |(_, checkpoint)| checkpoint.account);
-        if restored.checkpoint.is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, goal)) {
+        let account = restored
+            .checkpoint
+            .map_or(0, |(_, checkpoint)| checkpoint.account);
+        if restored
+            .checkpoint
+            .is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, goal))
+        {
             // What is not the noise that its row wrote is never gone on with.
             return None;
         }
         let marks = self.state.log_marks;
         self.disk().marks |= marks | account;
-        let ledger = Ledger { head: goal, account: account | restored.rows, bytes: restored.rows };
+        let ledger = Ledger {
+            head: goal,
+            account: account | restored.rows,
+            bytes: restored.rows,
+        };
         self.disk().ledger = Some(ledger);
         Some(())
     }
@@ -203,13 +245,21 @@ impl Run<'_> {
         }
         let marks = self.state.log_marks;
         self.disk().marks |= marks;
-        self.disk().ledger = Some(Ledger { head: goal, account: ledger.account | rows, bytes: ledger.bytes | rows });
+        self.disk().ledger = Some(Ledger {
+            head: goal,
+            account: ledger.account | rows,
+            bytes: ledger.bytes | rows,
+        });
         Some(())
     }
 
     pub fn discard(&mut self) -> Option<()> {
         let view = self.process.view;
-        if self.setup.holds(Clause::NewFile) || view >= UNREAD || self.is_recognised() || self.ledger().is_none() {
+        if self.setup.holds(Clause::NewFile)
+            || view >= UNREAD
+            || self.is_recognised()
+            || self.ledger().is_none()
+        {
             return None;
         }
         self.disk().ledger = None;
@@ -218,11 +268,19 @@ impl Run<'_> {
 
     pub fn give_up(&mut self) -> Option<()> {
         let view = self.process.view;
-        if self.setup.holds(Clause::Wait) || view >= UNREAD || self.is_recognised() || !self.process.has_read_log {
+        if self.setup.holds(Clause::Wait)
+            || view >= UNREAD
+            || self.is_recognised()
+            || !self.process.has_read_log
+        {
             return None;
         }
         let found = topics::walk(self.state, view, self.process.seen, self.setup).err()?;
-        self.disk().ledger = Some(Ledger { head: view, account: found | bit(view), bytes: found });
+        self.disk().ledger = Some(Ledger {
+            head: view,
+            account: found | bit(view),
+            bytes: found,
+        });
         Some(())
     }
 }

@@ -78,19 +78,25 @@ pub fn explore(setup: &Setup, bound: usize) -> Report {
                     return found(&paths, at, None, violation);
                 }
             }
-            let steps = [0, 1]
-                .into_iter()
-                .flat_map(|worker| worker::steps(&state, worker).map(move |step| Event::Step(worker, step)));
+            let steps = [0, 1].into_iter().flat_map(|worker| {
+                worker::steps(&state, worker).map(move |step| Event::Step(worker, step))
+            });
             for event in steps.chain(faults::faults(&state).map(Event::Fault)) {
                 match after(&state, event, setup) {
                     None => {}
                     Some(Err(violation)) => return found(&paths, at, Some(event), violation),
                     Some(Ok(next)) => {
-                        if next.witness.items().len() > usize::from(setup.claims) || !known.insert(name(&next)) {
+                        if next.witness.items().len() > usize::from(setup.claims)
+                            || !known.insert(name(&next))
+                        {
                             continue;
                         }
                         if paths.len() >= bound {
-                            return Report { states: paths.len(), is_cut: true, violation: None };
+                            return Report {
+                                states: paths.len(),
+                                is_cut: true,
+                                violation: None,
+                            };
                         }
                         coming.push((paths.len() as u32, next));
                         paths.push((at, Some(event)));
@@ -100,7 +106,11 @@ pub fn explore(setup: &Setup, bound: usize) -> Report {
         }
         wave = coming;
     }
-    Report { states: paths.len(), is_cut: false, violation: None }
+    Report {
+        states: paths.len(),
+        is_cut: false,
+        violation: None,
+    }
 }
 
 /// What the future of a worker that is alone depends on.
@@ -114,7 +124,12 @@ fn alone_of(state: &State, worker: usize) -> State {
     if worker == 1 { alone.mirrored() } else { alone }
 }
 
-fn found(paths: &[(u32, Option<Event>)], at: u32, last: Option<Event>, violation: Violation) -> Report {
+fn found(
+    paths: &[(u32, Option<Event>)],
+    at: u32,
+    last: Option<Event>,
+    violation: Violation,
+) -> Report {
     let mut events: Vec<_> = last.into_iter().collect();
     let mut at = at;
     while let (before, Some(event)) = paths[at as usize] {
@@ -122,7 +137,11 @@ fn found(paths: &[(u32, Option<Event>)], at: u32, last: Option<Event>, violation
         at = before;
     }
     events.reverse();
-    Report { states: paths.len(), is_cut: false, violation: Some(Trace { events, violation }) }
+    Report {
+        states: paths.len(),
+        is_cut: false,
+        violation: Some(Trace { events, violation }),
+    }
 }
 
 /// 128 bits that stand for a state: of some million states, two share them with a chance of 1e-25.
@@ -153,7 +172,11 @@ impl Hasher for Lanes {
 
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
-            self.add(chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+            self.add(
+                chunk
+                    .iter()
+                    .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+            );
         }
     }
 

@@ -52,9 +52,18 @@ pub fn faults(state: &State) -> impl Iterator<Item = Fault> {
     let elections = (0..state.witness.items().len() as u8).map(Fault::Election);
     let losses = (0..state.witness.items().len() as u8).map(Fault::LoseClaims);
     let messages = each(state.sink & !state.lost_messages).map(Fault::LoseMessage);
-    let late = each(state.late_messages).flat_map(|row| [true, false].map(|comes| Fault::MessageArrives(row, comes)));
-    let of_topics = losses.chain(messages).chain(late).chain([Fault::StrayRecord]);
-    let of_topics = of_topics.chain(bodies).chain(claims).chain(lost).chain(elections).chain([Fault::Expiry]);
+    let late = each(state.late_messages)
+        .flat_map(|row| [true, false].map(|comes| Fault::MessageArrives(row, comes)));
+    let of_topics = losses
+        .chain(messages)
+        .chain(late)
+        .chain([Fault::StrayRecord]);
+    let of_topics = of_topics
+        .chain(bodies)
+        .chain(claims)
+        .chain(lost)
+        .chain(elections)
+        .chain([Fault::Expiry]);
     of_workers.chain(of_topics)
 }
 
@@ -137,7 +146,9 @@ pub fn after(state: &State, fault: Fault, setup: &Setup) -> Option<Result<State,
             next.witness.push(Claim::STRAY);
         }
         Fault::Expiry => {
-            if setup.holds(Clause::NoExpiry) || state.workers.iter().any(|worker| worker.process.is_some()) {
+            if setup.holds(Clause::NoExpiry)
+                || state.workers.iter().any(|worker| worker.process.is_some())
+            {
                 return None;
             }
             (0..state.log.items().len()).for_each(|_| _ = next.log.remove(0));
@@ -171,9 +182,15 @@ fn lose_claims(state: &mut State, length: u8, setup: &Setup) -> Option<()> {
         state.witness.remove(usize::from(length));
     }
     if setup.holds(Clause::TellsApart) {
-        let disks = state.workers.iter_mut().map(|worker| &mut worker.disk).chain(&mut state.aside);
+        let disks = state
+            .workers
+            .iter_mut()
+            .map(|worker| &mut worker.disk)
+            .chain(&mut state.aside);
         let places = disks.filter_map(|disk| disk.place.as_mut());
-        places.filter(|place| place.offset >= length).for_each(|place| place.claim.maker = Claim::LOST);
+        places
+            .filter(|place| place.offset >= length)
+            .for_each(|place| place.claim.maker = Claim::LOST);
     }
     state.witness_has_lost = true;
     is_evident(state, setup).then_some(())
@@ -204,7 +221,11 @@ fn elect(state: &mut State, length: u8, setup: &Setup) -> Option<()> {
         return None;
     }
     if lost & state.sink != 0 {
-        let mut disks = state.workers.iter().map(|worker| worker.disk).chain(state.aside);
+        let mut disks = state
+            .workers
+            .iter()
+            .map(|worker| worker.disk)
+            .chain(state.aside);
         if !disks.all(|disk| disk.place.is_some_and(|place| place.offset >= length)) {
             return None;
         }

@@ -33,7 +33,9 @@ impl Run<'_> {
         let accepted = self.state.chain(view);
         let ahead = self.known() & !accepted;
         match each(ahead).max_by_key(|row| State::depth(*row)) {
-            Some(newest) if (ahead | accepted) & !self.state.chain(newest) == 0 => Lost::Again(newest),
+            Some(newest) if (ahead | accepted) & !self.state.chain(newest) == 0 => {
+                Lost::Again(newest)
+            }
             Some(_) => Lost::Fork,
             None => self.body_ahead().map_or(Lost::Nothing, Lost::Again),
         }
@@ -42,8 +44,14 @@ impl Run<'_> {
     /// Rows that were accepted, as output, log and disk show.
     fn known(&self) -> Set {
         let disk = self.state.workers[self.worker].disk;
-        let remembered = disk.marks | disk.lost.map_or(0, bit) | disk.place.map_or(0, |place| bit(place.claim.head));
-        let own = if self.setup.holds(Clause::ComparesDisk) { remembered } else { 0 };
+        let remembered = disk.marks
+            | disk.lost.map_or(0, bit)
+            | disk.place.map_or(0, |place| bit(place.claim.head));
+        let own = if self.setup.holds(Clause::ComparesDisk) {
+            remembered
+        } else {
+            0
+        };
         self.process.published | own
     }
 
@@ -51,8 +59,9 @@ impl Run<'_> {
     fn body_ahead(&self) -> Option<u8> {
         let view = self.process.view;
         let accepted = self.state.chain(view);
-        let has_own =
-            self.ledger().is_some_and(|ledger| ledger.account & !accepted != 0 && accepted & !ledger.account == 0);
+        let has_own = self.ledger().is_some_and(|ledger| {
+            ledger.account & !accepted != 0 && accepted & !ledger.account == 0
+        });
         if has_own || !self.setup.holds(Clause::ClaimsBodies) {
             return None;
         }
@@ -61,7 +70,9 @@ impl Run<'_> {
             accepted & !chain == 0 && chain & !accepted & !self.process.seen == 0
         };
         let rows = self.process.seen & !accepted & ((1 << ROWS) - 1);
-        each(rows).filter(follows).max_by_key(|row| (State::depth(*row), std::cmp::Reverse(*row)))
+        each(rows)
+            .filter(follows)
+            .max_by_key(|row| (State::depth(*row), std::cmp::Reverse(*row)))
     }
 
     /// Reads the output and the marks in the log.
@@ -89,7 +100,8 @@ impl Run<'_> {
     /// Whether no message is in flight that is not on one chain with `row`.
     fn has_waited(&self, row: u8) -> bool {
         let late = self.state.late_messages;
-        !self.setup.holds(Clause::WaitsForMessages) || self.state.is_one_chain(late | self.state.chain(row))
+        !self.setup.holds(Clause::WaitsForMessages)
+            || self.state.is_one_chain(late | self.state.chain(row))
     }
 
     /// Whether a row may be published, now that its claim is read; `None` if not yet.
@@ -106,7 +118,8 @@ impl Run<'_> {
             return Some(true);
         }
         let shown = self.shown();
-        self.has_waited(row).then(|| each(shown).all(|other| self.state.is_one_chain(bit(other) | bit(row))))
+        self.has_waited(row)
+            .then(|| each(shown).all(|other| self.state.is_one_chain(bit(other) | bit(row))))
     }
 
     /// Reads all of a witness that does not show the remembered record.
@@ -116,7 +129,10 @@ impl Run<'_> {
         let head = found.map_or(NONE, |place| place.claim.head);
         self.disk().place = found;
         if self.state.chain(head) & bit(remembered) == 0 {
-            let longer = self.disk().lost.filter(|lost| self.state.chain(*lost) & bit(remembered) != 0);
+            let longer = self
+                .disk()
+                .lost
+                .filter(|lost| self.state.chain(*lost) & bit(remembered) != 0);
             self.disk().lost = longer.or(Some(remembered));
             self.process.is_compared = false;
         }

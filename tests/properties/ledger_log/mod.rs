@@ -51,53 +51,204 @@ use self::setup::{CALM, Clause, Faults, Setup};
 /// For each clause a case in which it is needed.
 fn cases() -> Vec<(Clause, Setup)> {
     let with = |faults: Faults| Setup { faults, ..CALM };
-    let one = |faults: Faults| Setup { windows: 1, ..with(faults) };
+    let one = |faults: Faults| Setup {
+        windows: 1,
+        ..with(faults)
+    };
     let none = Faults::default();
     let dies = Faults { crashes: 1, ..none };
-    let loses = Faults { lost_disks: 1, ..dies };
-    let checkpoint = Faults { checkpoints: 1, ..loses };
-    let cut = Setup { retention: true, ordered: true, ..CALM };
-    let two_checkpoints = Faults { checkpoints: 2, ..none };
+    let loses = Faults {
+        lost_disks: 1,
+        ..dies
+    };
+    let checkpoint = Faults {
+        checkpoints: 1,
+        ..loses
+    };
+    let cut = Setup {
+        retention: true,
+        ordered: true,
+        ..CALM
+    };
+    let two_checkpoints = Faults {
+        checkpoints: 2,
+        ..none
+    };
     vec![
-        (Clause::NamesHead, Setup { unclaimed: 2, ..CALM }),
-        (Clause::Pieces, Setup { parts: 2, ordered: true, ..one(loses) }),
+        (
+            Clause::NamesHead,
+            Setup {
+                unclaimed: 2,
+                ..CALM
+            },
+        ),
+        (
+            Clause::Pieces,
+            Setup {
+                parts: 2,
+                ordered: true,
+                ..one(loses)
+            },
+        ),
         (Clause::BodyBeforeClaim, one(loses)),
-        (Clause::ReadTheLog, one(Faults { lost_bodies: 1, ..dies })),
+        (
+            Clause::ReadTheLog,
+            one(Faults {
+                lost_bodies: 1,
+                ..dies
+            }),
+        ),
         (Clause::AfterPublishing, one(checkpoint)),
         (Clause::Replaced, with(checkpoint)),
         (Clause::OneSnapshot, with(checkpoint)),
         (Clause::ChainTest, with(checkpoint)),
-        (Clause::NewFile, with(Faults { lost_bodies: 1, ..none })),
-        (Clause::OldFile, with(Faults { lost_bodies: 1, ..none })),
+        (
+            Clause::NewFile,
+            with(Faults {
+                lost_bodies: 1,
+                ..none
+            }),
+        ),
+        (
+            Clause::OldFile,
+            with(Faults {
+                lost_bodies: 1,
+                ..none
+            }),
+        ),
         (Clause::Follows, CALM),
         (Clause::Wait, CALM),
-        (Clause::WholeRecord, Setup { unclaimed: 2, ..with(Faults { elections: 1, late_claims: 2, ..dies }) }),
-        (Clause::Shorter, with(Faults { crashes: 2, elections: 1, ..none })),
-        (Clause::NoExpiry, one(Faults { crashes: 2, lost_disks: 1, ..none })),
-        (Clause::AcceptedCheckpoint, Setup { unclaimed: 2, faults: two_checkpoints, ..cut }),
-        (Clause::SecondNewest, Setup { faults: Faults { crashes: 1, lost_disks: 1, ..two_checkpoints }, ..cut }),
-        (Clause::TwoRows, Setup { faults: Faults { crashes: 1, lost_disks: 1, ..two_checkpoints }, ..cut }),
+        (
+            Clause::WholeRecord,
+            Setup {
+                unclaimed: 2,
+                ..with(Faults {
+                    elections: 1,
+                    late_claims: 2,
+                    ..dies
+                })
+            },
+        ),
+        (
+            Clause::Shorter,
+            with(Faults {
+                crashes: 2,
+                elections: 1,
+                ..none
+            }),
+        ),
+        (
+            Clause::NoExpiry,
+            one(Faults {
+                crashes: 2,
+                lost_disks: 1,
+                ..none
+            }),
+        ),
+        (
+            Clause::AcceptedCheckpoint,
+            Setup {
+                unclaimed: 2,
+                faults: two_checkpoints,
+                ..cut
+            },
+        ),
+        (
+            Clause::SecondNewest,
+            Setup {
+                faults: Faults {
+                    crashes: 1,
+                    lost_disks: 1,
+                    ..two_checkpoints
+                },
+                ..cut
+            },
+        ),
+        (
+            Clause::TwoRows,
+            Setup {
+                faults: Faults {
+                    crashes: 1,
+                    lost_disks: 1,
+                    ..two_checkpoints
+                },
+                ..cut
+            },
+        ),
         (Clause::MarkAfter, one(dies)),
         (Clause::Unmarked, one(dies)),
-        (Clause::SettingsOnce, Setup { settings: true, claims: 5, ..one(dies) }),
-        (Clause::VoidRecords, one(Faults { stray_records: 1, ..none })),
+        (
+            Clause::SettingsOnce,
+            Setup {
+                settings: true,
+                claims: 5,
+                ..one(dies)
+            },
+        ),
+        (
+            Clause::VoidRecords,
+            one(Faults {
+                stray_records: 1,
+                ..none
+            }),
+        ),
     ]
 }
 
 /// For each part of clause 12a a case in which it is needed: the witness loses its newest claims.
 fn cases_of_lost_claims() -> Vec<(Clause, Setup)> {
-    let none = Faults { lost_claims: 1, ..Faults::default() };
-    let one = |faults: Faults| Setup { windows: 1, compares: true, faults, ..CALM };
-    let loses = Faults { crashes: 1, lost_disks: 1, lost_messages: 1, ..none };
+    let none = Faults {
+        lost_claims: 1,
+        ..Faults::default()
+    };
+    let one = |faults: Faults| Setup {
+        windows: 1,
+        compares: true,
+        faults,
+        ..CALM
+    };
+    let loses = Faults {
+        crashes: 1,
+        lost_disks: 1,
+        lost_messages: 1,
+        ..none
+    };
     vec![
-        (Clause::ComparesMarks, one(Faults { lost_messages: 1, ..none })),
+        (
+            Clause::ComparesMarks,
+            one(Faults {
+                lost_messages: 1,
+                ..none
+            }),
+        ),
         (Clause::ComparesOutput, one(none)),
         (Clause::ComparesDisk, one(none)),
-        (Clause::ClaimsBodies, Setup { workers: 1, ..one(loses) }),
+        (
+            Clause::ClaimsBodies,
+            Setup {
+                workers: 1,
+                ..one(loses)
+            },
+        ),
         (Clause::ComparesAgain, one(none)),
-        (Clause::WaitsForMessages, one(Faults { late_messages: 1, ..none })),
+        (
+            Clause::WaitsForMessages,
+            one(Faults {
+                late_messages: 1,
+                ..none
+            }),
+        ),
         (Clause::ComparesRecord, one(none)),
-        (Clause::TellsApart, Setup { windows: 2, ..one(Faults { stray_records: 1, ..none }) }),
+        (
+            Clause::TellsApart,
+            Setup {
+                windows: 2,
+                ..one(Faults {
+                    stray_records: 1,
+                    ..none
+                })
+            },
+        ),
     ]
 }
 
@@ -133,13 +284,27 @@ fn two_workers() -> Setup {
         stray_records: 1,
         ..Faults::default()
     };
-    Setup { compares: true, faults, ..CALM }
+    Setup {
+        compares: true,
+        faults,
+        ..CALM
+    }
 }
 
 /// Of a worker that has no other beside it the output may lose messages too, with their marks.
 fn one_worker() -> Setup {
-    let faults = Faults { crashes: 2, lost_messages: 2, late_claims: 1, ..two_workers().faults };
-    Setup { workers: 1, compares: true, faults, ..CALM }
+    let faults = Faults {
+        crashes: 2,
+        lost_messages: 2,
+        late_claims: 1,
+        ..two_workers().faults
+    };
+    Setup {
+        workers: 1,
+        compares: true,
+        faults,
+        ..CALM
+    }
 }
 
 /// Explores up to `bound` states of a setup, which must hold.
@@ -157,20 +322,41 @@ fn holds(name: &str, setup: &Setup, bound: usize) -> usize {
 #[test]
 fn without_a_clause_something_breaks() {
     for (clause, setup) in cases() {
-        let report = explore(&Setup { without: Some(clause), ..setup }, 600_000);
+        let report = explore(
+            &Setup {
+                without: Some(clause),
+                ..setup
+            },
+            600_000,
+        );
         let Some(trace) = report.violation else {
-            panic!("without {clause:?} nothing breaks in {} states", report.states);
+            panic!(
+                "without {clause:?} nothing breaks in {} states",
+                report.states
+            );
         };
-        println!("without {clause:?}, after {} states:\n{trace}", report.states);
+        println!(
+            "without {clause:?}, after {} states:\n{trace}",
+            report.states
+        );
     }
 }
 
 #[test]
 fn with_all_clauses_nothing_breaks_where_one_of_them_is_needed() {
     // Elections need long traces before something breaks without the clause.
-    let bound = |setup: &Setup| if setup.faults.elections > 0 { 300_000 } else { 80_000 };
+    let bound = |setup: &Setup| {
+        if setup.faults.elections > 0 {
+            300_000
+        } else {
+            80_000
+        }
+    };
     let all = cases();
-    let states: usize = all.iter().map(|(clause, setup)| holds(&format!("{clause:?}"), setup, bound(setup))).sum();
+    let states: usize = all
+        .iter()
+        .map(|(clause, setup)| holds(&format!("{clause:?}"), setup, bound(setup)))
+        .sum();
     println!("{states} states");
 }
 
@@ -178,7 +364,15 @@ fn with_all_clauses_nothing_breaks_where_one_of_them_is_needed() {
 fn with_all_faults_together_nothing_breaks() {
     holds(
         "one window, three crashes, copies",
-        &Setup { windows: 1, faults: Faults { copies: 2, crashes: 3, ..Faults::default() }, ..CALM },
+        &Setup {
+            windows: 1,
+            faults: Faults {
+                copies: 2,
+                crashes: 3,
+                ..Faults::default()
+            },
+            ..CALM
+        },
         150_000,
     );
     holds("everything", &everything(), 250_000);
@@ -187,18 +381,33 @@ fn with_all_faults_together_nothing_breaks() {
 #[test]
 fn without_a_part_of_the_comparison_lost_claims_break_something() {
     for (clause, setup) in cases_of_lost_claims() {
-        let report = explore(&Setup { without: Some(clause), ..setup }, 600_000);
+        let report = explore(
+            &Setup {
+                without: Some(clause),
+                ..setup
+            },
+            600_000,
+        );
         let Some(trace) = report.violation else {
-            panic!("without {clause:?} nothing breaks in {} states", report.states);
+            panic!(
+                "without {clause:?} nothing breaks in {} states",
+                report.states
+            );
         };
-        println!("without {clause:?}, after {} states:\n{trace}", report.states);
+        println!(
+            "without {clause:?}, after {} states:\n{trace}",
+            report.states
+        );
     }
 }
 
 #[test]
 fn where_the_witness_loses_its_newest_claims_no_window_is_published_twice() {
     let all = cases_of_lost_claims();
-    let mut states: usize = all.iter().map(|(clause, setup)| holds(&format!("{clause:?}"), setup, 100_000)).sum();
+    let mut states: usize = all
+        .iter()
+        .map(|(clause, setup)| holds(&format!("{clause:?}"), setup, 100_000))
+        .sum();
     for (name, setup) in [("two workers", two_workers()), ("one worker", one_worker())] {
         states += holds(&format!("lost claims, {name}"), &setup, 120_000);
     }
@@ -213,14 +422,36 @@ fn further_out_nothing_breaks_either() {
         holds(&format!("{clause:?}"), &setup, 4_000_000);
     }
     holds("everything", &everything(), 10_000_000);
-    let elections = Faults { elections: 1, ..everything().faults };
-    holds("everything, with elections", &Setup { faults: elections, ..everything() }, 10_000_000);
+    let elections = Faults {
+        elections: 1,
+        ..everything().faults
+    };
+    holds(
+        "everything, with elections",
+        &Setup {
+            faults: elections,
+            ..everything()
+        },
+        10_000_000,
+    );
     for (clause, setup) in cases_of_lost_claims() {
         holds(&format!("{clause:?}"), &setup, 4_000_000);
     }
     holds("lost claims, two workers", &two_workers(), 10_000_000);
     holds("lost claims, one worker", &one_worker(), 10_000_000);
-    let order = Setup { ordered: true, retention: true, windows: 3, unclaimed: 2, ..everything() };
-    let order = Setup { faults: Faults { checkpoints: 3, ..order.faults }, ..order };
+    let order = Setup {
+        ordered: true,
+        retention: true,
+        windows: 3,
+        unclaimed: 2,
+        ..everything()
+    };
+    let order = Setup {
+        faults: Faults {
+            checkpoints: 3,
+            ..order.faults
+        },
+        ..order
+    };
     holds("everything, with retention", &order, 10_000_000);
 }

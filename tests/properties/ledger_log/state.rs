@@ -38,7 +38,10 @@ pub struct List<T, const N: usize> {
 
 impl<T: Copy + Default + Ord, const N: usize> List<T, N> {
     pub fn new() -> Self {
-        List { items: [T::default(); N], len: 0 }
+        List {
+            items: [T::default(); N],
+            len: 0,
+        }
     }
 
     pub fn items(&self) -> &[T] {
@@ -52,7 +55,8 @@ impl<T: Copy + Default + Ord, const N: usize> List<T, N> {
 
     pub fn remove(&mut self, place: usize) -> T {
         let item = self.items[place];
-        self.items.copy_within(place + 1..usize::from(self.len), place);
+        self.items
+            .copy_within(place + 1..usize::from(self.len), place);
         self.len -= 1;
         self.items[usize::from(self.len)] = T::default();
         item
@@ -80,7 +84,11 @@ impl Claim {
     /// The maker of a remembered record that the witness has lost: no other record has it, not even the same one that was sent again.
     pub const LOST: u8 = UNREAD;
     /// A record that is no claim.
-    pub const STRAY: Claim = Claim { previous: FREE, head: NONE, maker: FREE };
+    pub const STRAY: Claim = Claim {
+        previous: FREE,
+        head: NONE,
+        maker: FREE,
+    };
 }
 
 /// The accepted record of the witness, and where it is.
@@ -178,7 +186,11 @@ pub struct Row {
     pub settings: u8,
 }
 
-const NO_ROW: Row = Row { parent: FREE, window: NONE, settings: NONE };
+const NO_ROW: Row = Row {
+    parent: FREE,
+    window: NONE,
+    settings: NONE,
+};
 
 /// The body of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,8 +233,16 @@ pub struct State {
 impl State {
     pub fn new(setup: &Setup) -> Self {
         let disk = Disk::default();
-        let worker = Worker { process: Some(Process::new(&disk, setup)), disk, starts: 1 };
-        let other = if setup.workers > 1 { worker } else { Worker::default() };
+        let worker = Worker {
+            process: Some(Process::new(&disk, setup)),
+            disk,
+            starts: 1,
+        };
+        let other = if setup.workers > 1 {
+            worker
+        } else {
+            Worker::default()
+        };
         State {
             rows: [NO_ROW; ROWS],
             checkpoints: [None; CHECKPOINTS],
@@ -263,7 +283,9 @@ impl State {
 
     /// Whether all rows are on one chain.
     pub fn is_one_chain(&self, rows: Set) -> bool {
-        each(rows).max_by_key(|row| Self::depth(*row)).is_none_or(|newest| rows & !self.chain(newest) == 0)
+        each(rows)
+            .max_by_key(|row| Self::depth(*row))
+            .is_none_or(|newest| rows & !self.chain(newest) == 0)
     }
 
     /// The rows that the output and the marks in the log show to be published.
@@ -273,7 +295,11 @@ impl State {
 
     /// The number of rows of a chain that ends with `head`.
     pub fn length(head: u8) -> u8 {
-        if head == NONE { 0 } else { Self::depth(head) + 1 }
+        if head == NONE {
+            0
+        } else {
+            Self::depth(head) + 1
+        }
     }
 
     /// A new row behind `parent`; `None` if `draws` rows there are of consequence already, or the chain is too long.
@@ -283,21 +309,27 @@ impl State {
             return None;
         }
         let first = depth * DRAWS as u8;
-        let free = (first..first + draws.min(DRAWS as u8)).find(|&place| self.row(place).parent == FREE)?;
+        let free = (first..first + draws.min(DRAWS as u8))
+            .find(|&place| self.row(place).parent == FREE)?;
         self.rows[usize::from(free)] = row;
         Some(free)
     }
 
     /// The body of a checkpoint; a new one, or one that is the same.
     pub fn make_checkpoint(&mut self, checkpoint: Checkpoint) -> Option<u8> {
-        let same = self.checkpoints.iter().position(|other| *other == Some(checkpoint));
+        let same = self
+            .checkpoints
+            .iter()
+            .position(|other| *other == Some(checkpoint));
         let place = same.or_else(|| self.checkpoints.iter().position(Option::is_none))?;
         self.checkpoints[place] = Some(checkpoint);
         Some((ROWS + place) as u8)
     }
 
     pub fn checkpoint(&self, body: u8) -> Option<Checkpoint> {
-        usize::from(body).checked_sub(ROWS).and_then(|place| self.checkpoints[place])
+        usize::from(body)
+            .checked_sub(ROWS)
+            .and_then(|place| self.checkpoints[place])
     }
 
     /// The published windows, a bit each.
@@ -314,8 +346,16 @@ impl State {
         }
         for worker in &self.workers {
             if let Some(process) = &worker.process {
-                let half = if process.half == NONE { 0 } else { bit(process.half) };
-                let view = if process.view < UNREAD { bit(process.view) } else { 0 };
+                let half = if process.half == NONE {
+                    0
+                } else {
+                    bit(process.half)
+                };
+                let view = if process.view < UNREAD {
+                    bit(process.view)
+                } else {
+                    0
+                };
                 used |= process.draft.unwrap_or(0) | view | process.published;
                 bodies |= half;
             }
@@ -330,10 +370,20 @@ impl State {
             }
         }
         used |= bodies & kept;
-        let disks = self.workers.iter().map(|worker| worker.disk).chain(self.aside);
+        let disks = self
+            .workers
+            .iter()
+            .map(|worker| worker.disk)
+            .chain(self.aside);
         for disk in disks {
             if let Some(ledger) = disk.ledger {
-                used |= ledger.account | ledger.bytes | if ledger.head == NONE { 0 } else { bit(ledger.head) };
+                used |= ledger.account
+                    | ledger.bytes
+                    | if ledger.head == NONE {
+                        0
+                    } else {
+                        bit(ledger.head)
+                    };
             }
             used |= disk.lost.map_or(0, bit);
             if let Some(Place { claim, .. }) = disk.place {
@@ -349,7 +399,11 @@ impl State {
         }
         let mut all = used;
         for (place, checkpoint) in self.checkpoints.iter().enumerate() {
-            all |= if checkpoint.is_some() { bit((ROWS + place) as u8) } else { 0 };
+            all |= if checkpoint.is_some() {
+                bit((ROWS + place) as u8)
+            } else {
+                0
+            };
         }
         for (place, row) in self.rows.iter_mut().enumerate() {
             if used & bit(place as u8) == 0 {

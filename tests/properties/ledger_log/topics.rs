@@ -15,7 +15,9 @@ pub enum Read {
 
 /// The accepted record of a witness, from the remembered place on.
 pub fn read(claims: &[Claim], remembered: Option<Place>, setup: &Setup) -> Read {
-    let Some(place) = remembered else { return Read::Accepted(fold(claims, 0, None, setup)) };
+    let Some(place) = remembered else {
+        return Read::Accepted(fold(claims, 0, None, setup));
+    };
     let Some(found) = claims.get(usize::from(place.offset)) else {
         return match setup.holds(Clause::Shorter) {
             true => Read::Shorter,
@@ -27,20 +29,32 @@ pub fn read(claims: &[Claim], remembered: Option<Place>, setup: &Setup) -> Read 
         false => found.head == place.claim.head,
     };
     match is_same {
-        true => Read::Accepted(fold(claims, usize::from(place.offset) + 1, Some(place), setup)),
+        true => Read::Accepted(fold(
+            claims,
+            usize::from(place.offset) + 1,
+            Some(place),
+            setup,
+        )),
         false => Read::Differs,
     }
 }
 
 pub fn fold(claims: &[Claim], start: usize, known: Option<Place>, setup: &Setup) -> Option<Place> {
-    claims.iter().enumerate().skip(start).fold(known, |accepted, (offset, &claim)| {
-        let head = accepted.map_or(NONE, |place| place.claim.head);
-        let follows = claim.previous == head || !setup.holds(Clause::NamesHead);
-        match follows && State::length(claim.head) > State::length(head) {
-            true => Some(Place { offset: offset as u8, claim }),
-            false => accepted,
-        }
-    })
+    claims
+        .iter()
+        .enumerate()
+        .skip(start)
+        .fold(known, |accepted, (offset, &claim)| {
+            let head = accepted.map_or(NONE, |place| place.claim.head);
+            let follows = claim.previous == head || !setup.holds(Clause::NamesHead);
+            match follows && State::length(claim.head) > State::length(head) {
+                true => Some(Place {
+                    offset: offset as u8,
+                    claim,
+                }),
+                false => accepted,
+            }
+        })
 }
 
 /// The accepted head of all that the witness has.
@@ -52,13 +66,22 @@ pub fn accepted(state: &State, setup: &Setup) -> u8 {
 pub fn whole(state: &State, setup: &Setup) -> Set {
     let pieces = state.log.items();
     if setup.parts == 1 {
-        return pieces.iter().fold(0, |bodies, piece| bodies | bit(piece / 2));
+        return pieces
+            .iter()
+            .fold(0, |bodies, piece| bodies | bit(piece / 2));
     }
     if !setup.holds(Clause::Pieces) {
-        let pairs = pieces.windows(2).filter(|pair| pair[0] % 2 == 0 && pair[1] == pair[0] + 1);
+        let pairs = pieces
+            .windows(2)
+            .filter(|pair| pair[0] % 2 == 0 && pair[1] == pair[0] + 1);
         return pairs.fold(0, |bodies, pair| bodies | bit(pair[0] / 2));
     }
-    let part = |part| pieces.iter().filter(move |piece| *piece % 2 == part).fold(0, |set, piece| set | bit(piece / 2));
+    let part = |part| {
+        pieces
+            .iter()
+            .filter(move |piece| *piece % 2 == part)
+            .fold(0, |set, piece| set | bit(piece / 2))
+    };
     part(0) & part(1)
 }
 
@@ -94,7 +117,9 @@ pub fn has_noise(state: &State, checkpoint: &Checkpoint, head: u8) -> bool {
 /// are among `bodies`, and whether they are all that is needed is no.
 pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Restored, Set> {
     let chain = state.chain(head);
-    let is_whole = |checkpoint: &Checkpoint| !setup.holds(Clause::Replaced) || has_noise(state, checkpoint, head);
+    let is_whole = |checkpoint: &Checkpoint| {
+        !setup.holds(Clause::Replaced) || has_noise(state, checkpoint, head)
+    };
     if !setup.holds(Clause::ChainTest) {
         // Any checkpoint that is not behind the head will do.
         for body in (0..32).rev().filter(|&body| bodies & bit(body) != 0) {
@@ -105,7 +130,10 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
                     .filter(|&row| State::length(row) > State::length(checkpoint.row))
                     .fold(0, |rows, row| rows | bit(row));
                 if rows & !bodies == 0 {
-                    return Ok(Restored { checkpoint: Some((body, checkpoint)), rows });
+                    return Ok(Restored {
+                        checkpoint: Some((body, checkpoint)),
+                        rows,
+                    });
                 }
             }
         }
@@ -118,10 +146,14 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
                 && is_whole(checkpoint)
                 && (checkpoint.account == state.chain(row) || !setup.holds(Clause::OneSnapshot))
         };
-        let bodies_of_checkpoints = super::state::each(bodies).filter_map(|body| Some((body, state.checkpoint(body)?)));
+        let bodies_of_checkpoints =
+            super::state::each(bodies).filter_map(|body| Some((body, state.checkpoint(body)?)));
         let mut usable = bodies_of_checkpoints.filter(|(_, checkpoint)| is_usable(checkpoint));
         if let Some(found) = usable.next() {
-            return Ok(Restored { checkpoint: Some(found), rows });
+            return Ok(Restored {
+                checkpoint: Some(found),
+                rows,
+            });
         }
         if bodies & bit(row) == 0 {
             return Err(chain & bodies);
@@ -129,5 +161,8 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
         rows |= bit(row);
         row = state.row(row).parent;
     }
-    Ok(Restored { checkpoint: None, rows })
+    Ok(Restored {
+        checkpoint: None,
+        rows,
+    })
 }

@@ -50,14 +50,25 @@ pub fn steps(state: &State, worker: usize) -> impl Iterator<Item = Step> {
     let length = state.witness.items().len() as u8;
     let arrivals = [Arrival::Now, Arrival::Late];
     let bodies = each(bodies(state, worker));
-    let rows = state.workers[worker].process.map_or(0, |process| process.acknowledged | process.marked);
-    let ledger = state.workers[worker].disk.ledger.map_or(0, |ledger| ledger.bytes);
+    let rows = state.workers[worker]
+        .process
+        .map_or(0, |process| process.acknowledged | process.marked);
+    let ledger = state.workers[worker]
+        .disk
+        .ledger
+        .map_or(0, |ledger| ledger.bytes);
     (0..=length)
         .rev()
         .map(Step::ReadWitness)
         .chain([Step::ReadLog, Step::Compare])
-        .chain(each(ledger | rows).flat_map(move |row| arrivals.map(|arrival| Step::Publish(row, arrival))))
-        .chain(each(ledger | rows).flat_map(|row| [true, false].map(|arrives| Step::Mark(row, arrives))))
+        .chain(
+            each(ledger | rows)
+                .flat_map(move |row| arrivals.map(|arrival| Step::Publish(row, arrival))),
+        )
+        .chain(
+            each(ledger | rows)
+                .flat_map(|row| [true, false].map(|arrives| Step::Mark(row, arrives))),
+        )
         .chain([Step::Discard, Step::Follow, Step::Restore, Step::GiveUp])
         .chain(bodies.flat_map(move |body| arrivals.map(|arrival| Step::Append(body, arrival))))
         .chain(arrivals.map(Step::Claim))
@@ -68,11 +79,18 @@ pub fn steps(state: &State, worker: usize) -> impl Iterator<Item = Step> {
 
 /// The bodies of rows that a worker has.
 fn bodies(state: &State, worker: usize) -> Set {
-    state.workers[worker].disk.ledger.map_or(0, |ledger| ledger.bytes)
+    state.workers[worker]
+        .disk
+        .ledger
+        .map_or(0, |ledger| ledger.bytes)
 }
 
 fn deletable(state: &State) -> Set {
-    state.log.items().iter().fold(0, |bodies, piece| bodies | bit(piece / 2))
+    state
+        .log
+        .items()
+        .iter()
+        .fold(0, |bodies, piece| bodies | bit(piece / 2))
 }
 
 /// What is wrong after a step.
@@ -83,10 +101,22 @@ pub type Violation = String;
 /// # Errors
 ///
 /// What it breaks.
-pub fn after(state: &State, worker: usize, step: Step, setup: &Setup) -> Option<Result<State, Violation>> {
+pub fn after(
+    state: &State,
+    worker: usize,
+    step: Step,
+    setup: &Setup,
+) -> Option<Result<State, Violation>> {
     let mut next = *state;
-    let process = next.workers[worker].process.filter(|process| !process.stopped)?;
-    let mut run = Run { state: &mut next, worker, process, setup };
+    let process = next.workers[worker]
+        .process
+        .filter(|process| !process.stopped)?;
+    let mut run = Run {
+        state: &mut next,
+        worker,
+        process,
+        setup,
+    };
     match run.take(step)? {
         Ok(()) => {
             let process = run.process;
@@ -120,7 +150,11 @@ impl Run<'_> {
     /// Whether the ledger continues from the accepted head, as it was read, or from what is to be claimed again.
     pub fn is_recognised(&self) -> bool {
         let goal = self.goal();
-        goal != UNREAD && (goal == NONE || self.ledger().is_some_and(|ledger| ledger.account & bit(goal) != 0))
+        goal != UNREAD
+            && (goal == NONE
+                || self
+                    .ledger()
+                    .is_some_and(|ledger| ledger.account & bit(goal) != 0))
     }
 
     fn take(&mut self, step: Step) -> Option<Result<(), Violation>> {
@@ -165,7 +199,9 @@ impl Run<'_> {
             return Some(());
         }
         match topics::read(claims, self.disk().place, self.setup) {
-            Read::Shorter | Read::Differs if self.setup.compares && self.setup.holds(Clause::ComparesDisk) => {
+            Read::Shorter | Read::Differs
+                if self.setup.compares && self.setup.holds(Clause::ComparesDisk) =>
+            {
                 self.read_anew(claims)
             }
             Read::Shorter => None,
@@ -183,8 +219,8 @@ impl Run<'_> {
     /// The witness has accepted the claim at this place; whether that is news.
     pub fn see(&mut self, place: Option<Place>) -> bool {
         let head = place.map_or(NONE, |place| place.claim.head);
-        let is_maker =
-            place.is_some_and(|place| place.claim.maker == self.maker()) || self.setup.holds(Clause::Unmarked);
+        let is_maker = place.is_some_and(|place| place.claim.maker == self.maker())
+            || self.setup.holds(Clause::Unmarked);
         let is_news = (self.process.view, self.process.is_maker) != (head, is_maker);
         (self.process.view, self.process.is_maker) = (head, is_maker);
         let accepted = self.state.chain(head);
@@ -202,7 +238,11 @@ impl Run<'_> {
 
     fn read_log(&mut self) -> Option<()> {
         let whole = topics::whole(self.state, self.setup);
-        let seen = if self.setup.holds(Clause::ReadTheLog) { whole } else { self.process.seen | whole };
+        let seen = if self.setup.holds(Clause::ReadTheLog) {
+            whole
+        } else {
+            self.process.seen | whole
+        };
         let is_news = !self.process.has_read_log || seen != self.process.seen;
         (self.process.seen, self.process.has_read_log) = (seen, true);
         is_news.then_some(())
@@ -212,15 +252,30 @@ impl Run<'_> {
         if !self.is_recognised() || self.lost() != Lost::Nothing {
             return None;
         }
-        let ledger = self.ledger().unwrap_or(Ledger { head: NONE, account: 0, bytes: 0 });
+        let ledger = self.ledger().unwrap_or(Ledger {
+            head: NONE,
+            account: 0,
+            bytes: 0,
+        });
         let unclaimed = State::length(ledger.head) - State::length(self.process.view);
         if unclaimed >= self.setup.unclaimed {
             return None;
         }
         let mine = self.worker as u8;
-        let rows: Vec<_> = each(ledger.account).map(|row| self.state.row(row)).collect();
-        let settings = rows.iter().rev().map(|row| row.settings).find(|settings| *settings != NONE).unwrap_or(0);
-        let mut row = Row { parent: ledger.head, window: NONE, settings: NONE };
+        let rows: Vec<_> = each(ledger.account)
+            .map(|row| self.state.row(row))
+            .collect();
+        let settings = rows
+            .iter()
+            .rev()
+            .map(|row| row.settings)
+            .find(|settings| *settings != NONE)
+            .unwrap_or(0);
+        let mut row = Row {
+            parent: ledger.head,
+            window: NONE,
+            settings: NONE,
+        };
         if self.setup.settings && settings != mine {
             if self.process.settled && self.setup.holds(Clause::SettingsOnce) {
                 self.process.stopped = true;
@@ -236,7 +291,11 @@ impl Run<'_> {
         self.process.settled |= self.setup.settings;
         let row = self.state.draw(row, self.setup.draws)?;
         let account = ledger.account | bit(row);
-        self.disk().ledger = Some(Ledger { head: row, account, bytes: ledger.bytes | bit(row) });
+        self.disk().ledger = Some(Ledger {
+            head: row,
+            account,
+            bytes: ledger.bytes | bit(row),
+        });
         Some(())
     }
 
@@ -248,13 +307,18 @@ impl Run<'_> {
         }
         let bodies = self.process.seen;
         if self.setup.holds(Clause::BodyBeforeClaim)
-            && (!self.process.has_read_log || topics::walk(self.state, ledger.head, bodies, self.setup).is_err())
+            && (!self.process.has_read_log
+                || topics::walk(self.state, ledger.head, bodies, self.setup).is_err())
         {
             return None;
         }
-        let claim = Claim { previous, head: ledger.head, maker: self.maker() };
-        let is_known =
-            self.state.witness.items().last() == Some(&claim) || self.state.late_claims.items().contains(&claim);
+        let claim = Claim {
+            previous,
+            head: ledger.head,
+            maker: self.maker(),
+        };
+        let is_known = self.state.witness.items().last() == Some(&claim)
+            || self.state.late_claims.items().contains(&claim);
         if is_known {
             return None;
         }
@@ -305,7 +369,9 @@ impl Run<'_> {
                 return Some(Err(format!("row {row} is published and not claimed")));
             }
             if ledger.account != self.state.chain(ledger.head) {
-                return Some(Err(format!("row {row} is published by a ledger whose account is not that of its chain")));
+                return Some(Err(format!(
+                    "row {row} is published by a ledger whose account is not that of its chain"
+                )));
             }
             if let Err(violation) = arrive(self.state, row) {
                 return Some(Err(violation));
@@ -373,17 +439,25 @@ pub fn put_claim(state: &mut State, claim: Claim, setup: &Setup) -> Option<Resul
         state.witness.remove(state.witness.items().len() - 1);
     }
     if before != NONE && state.chain(after) & bit(before) == 0 {
-        return Some(Err(format!("row {after} is accepted after {before}, which it does not follow")));
+        return Some(Err(format!(
+            "row {after} is accepted after {before}, which it does not follow"
+        )));
     }
-    let settings = each(state.chain(after)).filter(|row| state.row(*row).settings != NONE).count();
+    let settings = each(state.chain(after))
+        .filter(|row| state.row(*row).settings != NONE)
+        .count();
     let starts: u8 = state.workers.iter().map(|worker| worker.starts).sum();
     if settings > usize::from(starts) {
-        return Some(Err(format!("{settings} rows of settings are accepted, of {starts} processes")));
+        return Some(Err(format!(
+            "{settings} rows of settings are accepted, of {starts} processes"
+        )));
     }
     Some(Ok(()))
 }
 
 /// The first window that is not published.
 pub fn missing(state: &State, setup: &Setup) -> u8 {
-    (0..setup.windows).find(|window| state.published() & bit(*window) == 0).unwrap_or(setup.windows)
+    (0..setup.windows)
+        .find(|window| state.published() & bit(*window) == 0)
+        .unwrap_or(setup.windows)
 }

@@ -27,8 +27,12 @@ const SCHEMA: &str = r#"{
   ]}"#;
 
 fn form() -> RecordForm {
-    let other = r#"{"type": "record", "name": "Other", "fields": [{"name": "at", "type": "string"}]}"#;
-    let schemas = [(7, Schema::parse(SCHEMA).expect("a schema")), (8, Schema::parse(other).expect("a schema"))];
+    let other =
+        r#"{"type": "record", "name": "Other", "fields": [{"name": "at", "type": "string"}]}"#;
+    let schemas = [
+        (7, Schema::parse(SCHEMA).expect("a schema")),
+        (8, Schema::parse(other).expect("a schema")),
+    ];
     RecordForm::Avro(Arc::new(Schemas(BTreeMap::from(schemas))))
 }
 
@@ -53,16 +57,48 @@ fn framed(id: u32, parts: &[Vec<u8>]) -> Vec<u8> {
 
 /// What `ride` holds.
 fn ride() -> Vec<Vec<u8>> {
-    vec![text("Bern"), 7.25_f64.to_le_bytes().to_vec(), vec![1], [long(1), text("12.50")].concat(), long(1)]
+    vec![
+        text("Bern"),
+        7.25_f64.to_le_bytes().to_vec(),
+        vec![1],
+        [long(1), text("12.50")].concat(),
+        long(1),
+    ]
 }
 
 /// The parts of the plain record: id, time, tags, rider, counts, ride, before, inner, nothing.
 fn parts() -> Vec<Vec<u8>> {
-    let tags = [long(2), text("a"), text("b"), long(-1), long(4), text("abc"), long(0)].concat();
-    let counts = [long(1), text("at"), long(1), 5.0_f64.to_le_bytes().to_vec(), long(0)].concat();
+    let tags = [
+        long(2),
+        text("a"),
+        text("b"),
+        long(-1),
+        long(4),
+        text("abc"),
+        long(0),
+    ]
+    .concat();
+    let counts = [
+        long(1),
+        text("at"),
+        long(1),
+        5.0_f64.to_le_bytes().to_vec(),
+        long(0),
+    ]
+    .concat();
     let nothing = [long(3), long(0)].concat();
     let ride = [long(1), ride().concat()].concat();
-    vec![vec![9; 4], long(1000), tags, [long(1), long(7)].concat(), counts, ride.clone(), ride, long(0), nothing]
+    vec![
+        vec![9; 4],
+        long(1000),
+        tags,
+        [long(1), long(7)].concat(),
+        counts,
+        ride.clone(),
+        ride,
+        long(0),
+        nothing,
+    ]
 }
 
 fn with(at: usize, part: Vec<u8>) -> Vec<u8> {
@@ -79,17 +115,45 @@ fn one(payload: Vec<u8>) -> Kept {
 fn the_needed_fields_are_found_past_all_the_others() {
     assert_eq!(one(framed(7, &parts())), plain());
     assert_eq!(one(with(3, long(0))), Kept { 2: None, ..plain() });
-    assert_eq!(one(with(5, long(0))), Kept { 1: None, 3: vec![None, None], ..plain() });
-    let float = [long(1), ride()[..3].concat(), [long(2), 12.5_f32.to_le_bytes().to_vec()].concat(), long(0)].concat();
+    assert_eq!(
+        one(with(5, long(0))),
+        Kept {
+            1: None,
+            3: vec![None, None],
+            ..plain()
+        }
+    );
+    let float = [
+        long(1),
+        ride()[..3].concat(),
+        [long(2), 12.5_f32.to_le_bytes().to_vec()].concat(),
+        long(0),
+    ]
+    .concat();
     assert_eq!(one(with(5, float)), plain());
     // A record in the record has fields of the same names.
     let inner = [long(1), parts().concat()].concat();
     assert_eq!(one(with(7, inner)), plain());
     // A field that another schema has with another type.
-    assert_eq!(one(framed(8, &[text("1000")])), Kept(Some(1_000_000), None, None, vec![None, None]));
+    assert_eq!(
+        one(framed(8, &[text("1000")])),
+        Kept(Some(1_000_000), None, None, vec![None, None])
+    );
     let form = form();
-    let paths = ["at", "ride.km", "inner.inner.ride.city", "ride", "km", "ride.km.x", "tags.x", "counts.at"];
-    assert_eq!(paths.map(|path| has(&form, path)), [true, true, true, true, false, false, false, false]);
+    let paths = [
+        "at",
+        "ride.km",
+        "inner.inner.ride.city",
+        "ride",
+        "km",
+        "ride.km.x",
+        "tags.x",
+        "counts.at",
+    ];
+    assert_eq!(
+        paths.map(|path| has(&form, path)),
+        [true, true, true, true, false, false, false, false]
+    );
 }
 
 #[test]
@@ -98,15 +162,32 @@ fn what_is_no_record_of_a_pinned_schema_is_dropped() {
     for end in 0..whole.len() {
         assert_eq!(one(whole[..end].to_vec()), dropped(), "cut to {end} bytes");
     }
-    assert_eq!(one([whole.clone(), vec![0]].concat()), dropped(), "a byte more");
-    assert_eq!(one([vec![1], whole[1..].to_vec()].concat()), dropped(), "another magic byte");
+    assert_eq!(
+        one([whole.clone(), vec![0]].concat()),
+        dropped(),
+        "a byte more"
+    );
+    assert_eq!(
+        one([vec![1], whole[1..].to_vec()].concat()),
+        dropped(),
+        "another magic byte"
+    );
     assert_eq!(one(framed(9, &parts())), dropped(), "an unknown schema");
     assert_eq!(one(with(3, long(2))), dropped(), "a type that there is not");
-    assert_eq!(one(with(3, long(-1))), dropped(), "a type that there is not");
+    assert_eq!(
+        one(with(3, long(-1))),
+        dropped(),
+        "a type that there is not"
+    );
     let ride = [long(1), ride()[..4].concat(), long(2)].concat();
     assert_eq!(one(with(5, ride)), dropped(), "a symbol that there is not");
     assert_eq!(one(with(1, vec![0xff; 10])), dropped(), "more than 64 bits");
-    let bent = [long(1), text("B").into_iter().map(|b| b | 0x80).collect(), self::ride()[1..].concat()].concat();
+    let bent = [
+        long(1),
+        text("B").into_iter().map(|b| b | 0x80).collect(),
+        self::ride()[1..].concat(),
+    ]
+    .concat();
     assert_eq!(one(with(5, bent)).0, None, "a length beyond the end");
 }
 
@@ -121,18 +202,37 @@ fn a_needed_text_that_is_not_utf8_is_null() {
 fn a_short_record_is_no_long_work() {
     // 2^62 nulls, and as many in negative blocks; records in records without an end.
     assert_eq!(one(with(8, [long(1 << 62), long(0)].concat())), dropped());
-    assert_eq!(one(with(8, [long(i64::MIN), long(0), long(0)].concat())), plain());
-    assert_eq!(one(with(2, [long(1), long(i64::MAX), vec![0; 8]].concat())), dropped());
-    for part in [[long(1), vec![0xff; 8]].concat(), vec![0; 500_000], [long(i64::MAX), vec![0; 500_000]].concat()] {
+    assert_eq!(
+        one(with(8, [long(i64::MIN), long(0), long(0)].concat())),
+        plain()
+    );
+    assert_eq!(
+        one(with(2, [long(1), long(i64::MAX), vec![0; 8]].concat())),
+        dropped()
+    );
+    for part in [
+        [long(1), vec![0xff; 8]].concat(),
+        vec![0; 500_000],
+        [long(i64::MAX), vec![0; 500_000]].concat(),
+    ] {
         let memory = memory_of(&form(), &with(2, part));
         assert!(memory < 8.0, "{memory} bytes a byte");
     }
     let before: Vec<u8> = parts()[..7].concat();
-    let deep = [before.clone(), [long(1), before.clone()].concat().repeat(5_000)].concat();
+    let deep = [
+        before.clone(),
+        [long(1), before.clone()].concat().repeat(5_000),
+    ]
+    .concat();
     assert_eq!(one(framed(7, &[deep])), dropped());
     let within = |depth: usize| {
         let end = [long(0), parts()[8].clone()].concat();
-        let inner = [[long(1), before.clone()].concat().repeat(depth), end, parts()[8].repeat(depth)].concat();
+        let inner = [
+            [long(1), before.clone()].concat().repeat(depth),
+            end,
+            parts()[8].repeat(depth),
+        ]
+        .concat();
         one(framed(7, &[before.clone(), inner]))
     };
     assert_eq!(within(30), plain());
@@ -144,7 +244,10 @@ fn a_schema_that_is_none_is_refused_with_its_reason() {
     for (text, why) in [
         ("{", "not JSON"),
         ("\"string\"", "not the schema of a record"),
-        (r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "B"}]}"#, "no type 'B'"),
+        (
+            r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "B"}]}"#,
+            "no type 'B'",
+        ),
         (
             r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", ["null"]]}]}"#,
             "a union in a union",
@@ -165,7 +268,8 @@ fn a_schema_that_is_none_is_refused_with_its_reason() {
     }
     // Nothing can be a record of it, and nothing hangs.
     let endless =
-        Schema::parse(r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}"#).expect("a schema");
+        Schema::parse(r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}"#)
+            .expect("a schema");
     let form = RecordForm::Avro(Arc::new(Schemas(BTreeMap::from([(1, endless)]))));
     assert_eq!(read(&form, &[framed(1, &[])]), [dropped()]);
 }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
-    DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
-    FileDescriptorSet,
+    DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
+    FileDescriptorProto, FileDescriptorSet,
 };
 
 use super::{Kept, dropped, has, memory_of, plain, read};
@@ -28,12 +28,19 @@ fn field(name: &str, number: i32, kind: Type, type_name: Option<&str>) -> FieldD
 }
 
 fn message(name: &str, field: Vec<FieldDescriptorProto>) -> DescriptorProto {
-    DescriptorProto { name: Some(name.to_owned()), field, ..DescriptorProto::default() }
+    DescriptorProto {
+        name: Some(name.to_owned()),
+        field,
+        ..DescriptorProto::default()
+    }
 }
 
 /// As `protoc --include_imports --descriptor_set_out` writes it.
 fn descriptor() -> Vec<u8> {
-    let list = FieldDescriptorProto { label: Some(Label::Repeated.into()), ..field("list", 9, Type::Int32, None) };
+    let list = FieldDescriptorProto {
+        label: Some(Label::Repeated.into()),
+        ..field("list", 9, Type::Int32, None)
+    };
     let symbol = |(number, name): (i32, &str)| EnumValueDescriptorProto {
         name: Some(name.to_owned()),
         number: Some(number),
@@ -52,7 +59,12 @@ fn descriptor() -> Vec<u8> {
                     field("rider", 2, Type::Uint64, None),
                     field("ride", 3, Type::Message, Some(".rides.Ride")),
                     field("inner", 4, Type::Message, Some(".rides.Event")),
-                    field("started", 5, Type::Message, Some(".google.protobuf.Timestamp")),
+                    field(
+                        "started",
+                        5,
+                        Type::Message,
+                        Some(".google.protobuf.Timestamp"),
+                    ),
                     field("kind", 6, Type::Enum, Some(".rides.Kind")),
                     list,
                 ],
@@ -79,11 +91,17 @@ fn descriptor() -> Vec<u8> {
         syntax: Some("proto3".to_owned()),
         message_type: vec![message(
             "Timestamp",
-            vec![field("seconds", 1, Type::Int64, None), field("nanos", 2, Type::Int32, None)],
+            vec![
+                field("seconds", 1, Type::Int64, None),
+                field("nanos", 2, Type::Int32, None),
+            ],
         )],
         ..FileDescriptorProto::default()
     };
-    FileDescriptorSet { file: vec![timestamp, rides] }.encode_to_vec()
+    FileDescriptorSet {
+        file: vec![timestamp, rides],
+    }
+    .encode_to_vec()
 }
 
 fn kind() -> Arc<MessageType> {
@@ -110,7 +128,12 @@ fn number(field: u64, number: u64) -> Vec<u8> {
 }
 
 fn bytes(field: u64, bytes: &[u8]) -> Vec<u8> {
-    [varint(field << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+    [
+        varint(field << 3 | 2),
+        varint(bytes.len() as u64),
+        bytes.to_vec(),
+    ]
+    .concat()
 }
 
 fn ride() -> Vec<u8> {
@@ -140,13 +163,41 @@ fn the_needed_fields_are_found_in_any_order() {
     assert_eq!(one(other.concat()), plain());
     // The last one counts, and messages are merged: so it is in Protobuf.
     assert_eq!(one([number(1, 5), whole()].concat()), plain());
-    assert_eq!(one([whole(), bytes(3, &bytes(1, b"Thun"))].concat()), Kept { 1: Some(b"Thun".to_vec()), ..plain() });
+    assert_eq!(
+        one([whole(), bytes(3, &bytes(1, b"Thun"))].concat()),
+        Kept {
+            1: Some(b"Thun".to_vec()),
+            ..plain()
+        }
+    );
     // What is not written has its default, which no one can tell from what is.
-    assert_eq!(one(Vec::new()), Kept(Some(0), None, Some(b"0".to_vec()), vec![None, None]));
-    assert_eq!(one(bytes(3, b"")), Kept(Some(0), Some(Vec::new()), Some(b"0".to_vec()), vec![Some(0.0), None]));
+    assert_eq!(
+        one(Vec::new()),
+        Kept(Some(0), None, Some(b"0".to_vec()), vec![None, None])
+    );
+    assert_eq!(
+        one(bytes(3, b"")),
+        Kept(
+            Some(0),
+            Some(Vec::new()),
+            Some(b"0".to_vec()),
+            vec![Some(0.0), None]
+        )
+    );
     let form = form();
-    let paths = ["at", "ride.km", "inner.inner.ride.city", "list", "km", "ride.km.x", "ride.x"];
-    assert_eq!(paths.map(|path| has(&form, path)), [true, true, true, true, false, false, false]);
+    let paths = [
+        "at",
+        "ride.km",
+        "inner.inner.ride.city",
+        "list",
+        "km",
+        "ride.km.x",
+        "ride.x",
+    ];
+    assert_eq!(
+        paths.map(|path| has(&form, path)),
+        [true, true, true, true, false, false, false]
+    );
 }
 
 #[test]
@@ -157,10 +208,19 @@ fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
         values: vec!["list".to_owned()],
         ..Columns::default()
     };
-    let declared = Declared { time: TimeFormat::Rfc3339, key: Some(IdType::Text), unit: None };
+    let declared = Declared {
+        time: TimeFormat::Rfc3339,
+        key: Some(IdType::Text),
+        unit: None,
+    };
     let mut reader = RecordReader::new(&form(), &columns, &declared).expect("all is declared");
     let mut gather = Gather::new(&columns);
-    let time = |seconds: i64, nanos: i64| bytes(5, &[number(1, seconds as u64), number(2, nanos as u64)].concat());
+    let time = |seconds: i64, nanos: i64| {
+        bytes(
+            5,
+            &[number(1, seconds as u64), number(2, nanos as u64)].concat(),
+        )
+    };
     for (offset, payload) in [
         [time(1, 999_999_999), number(6, 1)].concat(),
         [time(-1, 500), number(6, 9)].concat(),
@@ -178,7 +238,16 @@ fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
     assert_eq!(times, [Some(1_999_999), Some(-1_000_000), None, None, None]);
     let keys = batch.keys.expect("keys");
     let keys: Vec<Option<&[u8]>> = (0..5).map(|row| keys.get(row)).collect();
-    assert_eq!(keys, [Some(&b"SHORT"[..]), None, Some(b"NONE"), Some(b"NONE"), Some(b"NONE")]);
+    assert_eq!(
+        keys,
+        [
+            Some(&b"SHORT"[..]),
+            None,
+            Some(b"NONE"),
+            Some(b"NONE"),
+            Some(b"NONE")
+        ]
+    );
 }
 
 #[test]
@@ -186,8 +255,16 @@ fn what_is_no_message_is_dropped() {
     assert_eq!(one(whole()[..1].to_vec()), dropped());
     assert_eq!(one(whole()[..whole().len() - 1].to_vec()), dropped());
     assert_eq!(one([whole(), vec![0]].concat()), dropped(), "field 0");
-    assert_eq!(one([whole(), bytes(1, b"x")].concat()), dropped(), "another wire type");
-    assert_eq!(one(bytes(3, &bytes(1, &[0xff]))), dropped(), "a text that is not UTF-8");
+    assert_eq!(
+        one([whole(), bytes(1, b"x")].concat()),
+        dropped(),
+        "another wire type"
+    );
+    assert_eq!(
+        one(bytes(3, &bytes(1, &[0xff]))),
+        dropped(),
+        "a text that is not UTF-8"
+    );
     let mut deep = whole();
     for _ in 0..2_000 {
         deep = bytes(4, &deep);
@@ -200,17 +277,25 @@ fn what_is_no_message_is_dropped() {
 fn a_message_takes_no_more_memory_than_some_dozens_of_times_its_bytes() {
     let most = LARGEST_RECORD - 100;
     let unknown = |field: u64| number(field, 1).repeat(most / 4);
-    for payload in
-        [bytes(9, &vec![1; most]), number(9, 1).repeat(most / 2), unknown(1000), bytes(4, &[]).repeat(most / 2)]
-    {
+    for payload in [
+        bytes(9, &vec![1; most]),
+        number(9, 1).repeat(most / 2),
+        unknown(1000),
+        bytes(4, &[]).repeat(most / 2),
+    ] {
         let memory = memory_of(&form(), &payload);
-        assert!(memory < 150.0, "{:?}...: {memory} bytes a byte", &payload[..8]);
+        assert!(
+            memory < 150.0,
+            "{:?}...: {memory} bytes a byte",
+            &payload[..8]
+        );
     }
 }
 
 #[test]
 fn a_descriptor_that_is_none_is_refused_with_its_reason() {
-    let told = |file: Vec<u8>, name: &str| MessageType::parse(file, name).expect_err(name).to_string();
+    let told =
+        |file: Vec<u8>, name: &str| MessageType::parse(file, name).expect_err(name).to_string();
     assert!(told(vec![0xff; 10], "rides.Event").contains("not a descriptor file"));
     assert!(told(descriptor(), "Event").contains("no message 'Event'"));
 }

@@ -5,13 +5,27 @@ use crate::text::Asked;
 pub const ASKED: &[Asked] = &[
     Asked {
         table: Some("release"),
-        names: &["count", "counts", "histogram", "histograms", "heatmap", "bins"],
+        names: &[
+            "count",
+            "counts",
+            "histogram",
+            "histograms",
+            "heatmap",
+            "bins",
+        ],
         key: Some("cells"),
         instead: "[release.cells] has noisy counts of cells, as wide as `step`; `bernstream query FILE --range 15..120` counts a range",
     },
     Asked {
         table: Some("release"),
-        names: &["quantile", "quantiles", "percentile", "percentiles", "median", "cdf"],
+        names: &[
+            "quantile",
+            "quantiles",
+            "percentile",
+            "percentiles",
+            "median",
+            "cdf",
+        ],
         key: Some("cells"),
         instead: "quantiles are read from [release.cells]: `bernstream query FILE --quantile 0.5`",
     },
@@ -36,7 +50,15 @@ pub const ASKED: &[Asked] = &[
     },
     Asked {
         table: None,
-        names: &["where", "filter", "condition", "predicate", "sql", "query", "select"],
+        names: &[
+            "where",
+            "filter",
+            "condition",
+            "predicate",
+            "sql",
+            "query",
+            "select",
+        ],
         key: None,
         instead: "records are not selected by a condition: list the keys that count in `input.key`, let a domain leave out what lies outside \
                   (outside = \"drop\"), or filter before the topic or the file is written",
@@ -57,8 +79,14 @@ mod tests {
     #[test]
     fn what_does_it_is_a_key_and_what_is_asked_for_is_none() {
         let keys = known_keys();
-        for Asked { table, names, key, .. } in ASKED {
-            let is_known = |name: &str| keys.form(&format!("{}.{name}", table.unwrap_or("input"))).is_some();
+        for Asked {
+            table, names, key, ..
+        } in ASKED
+        {
+            let is_known = |name: &str| {
+                keys.form(&format!("{}.{name}", table.unwrap_or("input")))
+                    .is_some()
+            };
             assert!(key.is_none_or(is_known), "{key:?}");
             assert_eq!(names.iter().find(|name| is_known(name)), None);
         }

@@ -35,7 +35,8 @@ impl<'de> Deserialize<'de> for Releases {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Releases, A::Error> {
-                Release::deserialize(MapAccessDeserializer::new(map)).map(|one| Releases::One(Box::new(one)))
+                Release::deserialize(MapAccessDeserializer::new(map))
+                    .map(|one| Releases::One(Box::new(one)))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Releases, A::Error> {

@@ -23,7 +23,10 @@ pub fn schema() -> Value {
 
 /// The schema of the value at `path`.
 fn value(path: &str) -> Value {
-    let form = KEYS.iter().find(|(key, _)| *key == path).map(|(_, form)| *form);
+    let form = KEYS
+        .iter()
+        .find(|(key, _)| *key == path)
+        .map(|(_, form)| *form);
     let mut kinds = Vec::new();
     if takes(path, "true") {
         kinds.push(json!({ "type": "boolean" }));
@@ -55,7 +58,11 @@ fn takes(path: &str, text: &str) -> bool {
 }
 
 fn number(path: &str, form: &str) -> Option<Value> {
-    let kind = if takes(path, "1.5") { "number" } else { "integer" };
+    let kind = if takes(path, "1.5") {
+        "number"
+    } else {
+        "integer"
+    };
     if !takes(path, "1") {
         return None;
     }
@@ -64,7 +71,10 @@ fn number(path: &str, form: &str) -> Option<Value> {
         number.insert("minimum".to_owned(), json!(0));
     }
     let mut put = |name: &str, bound: i64| number.insert(name.to_owned(), json!(bound));
-    let words: Vec<&str> = form.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = form
+        .split([' ', ',', ':'])
+        .filter(|word| !word.is_empty())
+        .collect();
     for words in words.windows(2) {
         let &[word, bound] = words else { continue };
         let Ok(bound) = bound.parse() else { continue };
@@ -86,8 +96,14 @@ fn text(path: &str, form: &str) -> Option<Value> {
         return Some(json!({ "type": "string" }));
     }
     let complaint = complaint(path, r#""?""#);
-    let variants = complaint.split_once("expected ").map_or("", |(_, variants)| variants);
-    let words = variants.split('`').skip(1).step_by(2).chain(form.split('"').skip(1).step_by(2));
+    let variants = complaint
+        .split_once("expected ")
+        .map_or("", |(_, variants)| variants);
+    let words = variants
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .chain(form.split('"').skip(1).step_by(2));
     let mut known: Vec<&str> = Vec::new();
     for word in words {
         if !known.contains(&word) && takes(path, &format!("{word:?}")) {
@@ -111,9 +127,18 @@ fn has_keys(path: &str) -> bool {
 }
 
 fn table(path: &str) -> Value {
-    let full = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    let properties: Map<String, Value> = keys(path).map(|name| (name.to_owned(), value(&full(name)))).collect();
-    let mut table = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    let full = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let properties: Map<String, Value> = keys(path)
+        .map(|name| (name.to_owned(), value(&full(name))))
+        .collect();
+    let mut table =
+        json!({ "type": "object", "properties": properties, "additionalProperties": false });
     // `{ user = .. }`: one choice of several.
     if !path.is_empty() && complaint(path, TABLE).starts_with("unknown variant") {
         table["minProperties"] = json!(1);
@@ -129,15 +154,30 @@ mod tests {
     #[test]
     fn ranges_and_words_come_from_the_forms() {
         let range = |path: &str, form: &str| number(path, form).unwrap();
-        assert_eq!(range("release.order", "a whole number from 1 to 200, such as 2")["maximum"], 200);
         assert_eq!(
-            range("privacy.epsilon", "a number above 0 with at most 12 decimals, such as 1.0")["exclusiveMinimum"],
+            range("release.order", "a whole number from 1 to 200, such as 2")["maximum"],
+            200
+        );
+        assert_eq!(
+            range(
+                "privacy.epsilon",
+                "a number above 0 with at most 12 decimals, such as 1.0"
+            )["exclusiveMinimum"],
             0
         );
-        assert_eq!(range("privacy.delta", "above 0 and below 1, such as")["exclusiveMaximum"], 1);
+        assert_eq!(
+            range("privacy.delta", "above 0 and below 1, such as")["exclusiveMaximum"],
+            1
+        );
         assert_eq!(number("pipeline", "a name"), None);
-        assert_eq!(text("release.scale", "").unwrap()["enum"], json!(["tight", "paper"]));
-        assert_eq!(text("release.degree", r#"a number or "auto""#).unwrap()["enum"], json!(["auto"]));
+        assert_eq!(
+            text("release.scale", "").unwrap()["enum"],
+            json!(["tight", "paper"])
+        );
+        assert_eq!(
+            text("release.degree", r#"a number or "auto""#).unwrap()["enum"],
+            json!(["auto"])
+        );
         // The variant that has a table of its own is no word.
         assert_eq!(text("privacy.unit", "").unwrap()["enum"], json!(["record"]));
         assert_eq!(text("privacy.epsilon", ""), None);

@@ -17,16 +17,41 @@ const REPLACED: &str = " The other values may also make it invalid, or valid: nu
 /// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
 pub fn plain(settings: &Settings) -> Vec<String> {
     let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
-        (Unit::Record, Adjacency::AddRemove) => ("One record more or less".to_owned(), "changes", "records", ""),
-        (Unit::Record, Adjacency::ReplaceOne) => {
-            ("Other values in one record".to_owned(), "change", "the values of records", REPLACED)
-        }
-        (Unit::User { column, per: Period::Ever, .. }, _) => {
-            let who = format!("All records of one user ({column}) more or less, whenever they were sent,");
+        (Unit::Record, Adjacency::AddRemove) => (
+            "One record more or less".to_owned(),
+            "changes",
+            "records",
+            "",
+        ),
+        (Unit::Record, Adjacency::ReplaceOne) => (
+            "Other values in one record".to_owned(),
+            "change",
+            "the values of records",
+            REPLACED,
+        ),
+        (
+            Unit::User {
+                column,
+                per: Period::Ever,
+                ..
+            },
+            _,
+        ) => {
+            let who = format!(
+                "All records of one user ({column}) more or less, whenever they were sent,"
+            );
             (who, "change", "a user", "")
         }
-        (Unit::User { column, per: per @ Period::Every(_), .. }, _) => {
-            let who = format!("All records of one user ({column}) in one period of {per} more or less");
+        (
+            Unit::User {
+                column,
+                per: per @ Period::Every(_),
+                ..
+            },
+            _,
+        ) => {
+            let who =
+                format!("All records of one user ({column}) in one period of {per} more or less");
             (who, "change", "a user's period", "")
         }
     };
@@ -80,7 +105,9 @@ pub fn plain(settings: &Settings) -> Vec<String> {
 pub fn implied(rho: Rho) -> String {
     let at = |quintillionths: u64| {
         let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
-        epsilon.map_or(f64::INFINITY, |epsilon| (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3)
+        epsilon.map_or(f64::INFINITY, |epsilon| {
+            (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3
+        })
     };
     format!(
         "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \

@@ -49,9 +49,13 @@ fn undeclared(settings: &Settings) -> Option<String> {
 
 /// A standby acts when a window is due on the output already.
 fn hasty(settings: &Settings) -> Option<String> {
-    let Input::Kafka(kafka) = &settings.input else { return None };
+    let Input::Kafka(kafka) = &settings.input else {
+        return None;
+    };
     settings.ledger_log.as_ref()?;
-    let Standby { patience, drawing, .. } = settings.patience();
+    let Standby {
+        patience, drawing, ..
+    } = settings.patience();
     // It waits, draws, claims, and publishes.
     let needed = kafka.clock_slack + patience + drawing + CLAIMING;
     let show = bernstream_synopsis::clock::show;
@@ -77,7 +81,9 @@ fn hasty(settings: &Settings) -> Option<String> {
             show(settings.publish_delay)
         )
     };
-    is_slow.then(slow).or_else(|| (needed > settings.publish_delay).then(late))
+    is_slow
+        .then(slow)
+        .or_else(|| (needed > settings.publish_delay).then(late))
 }
 
 /// A window can take longer to compute than the time until it is due.
@@ -112,7 +118,12 @@ fn slow(settings: &Settings) -> Option<String> {
 }
 
 fn misfits(settings: &Settings) -> Vec<String> {
-    let Unit::User { per: Period::Every(per), max_records_per_window: cap, .. } = &settings.privacy.unit else {
+    let Unit::User {
+        per: Period::Every(per),
+        max_records_per_window: cap,
+        ..
+    } = &settings.privacy.unit
+    else {
         return Vec::new();
     };
     let length = settings.windows.grid.length();
@@ -137,7 +148,11 @@ fn misfits(settings: &Settings) -> Vec<String> {
         "a window is longer than a period: it meets up to {most} periods, a user may count with up to {most_records} \
          records in it, {cap} for each period, and loses its price for each of them"
     );
-    if window % period == 0 { vec![several] } else { vec![straddled, several] }
+    if window % period == 0 {
+        vec![several]
+    } else {
+        vec![straddled, several]
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +165,11 @@ mod tests {
     fn a_function_that_is_solved_for_is_noted_for_files_too() {
         let notes = |text: &str| notes(&Settings::parse(text, "test").unwrap()).join("\n");
         let late = include_str!("../../../../tests/data/late-logistic.toml");
-        assert!(notes(late).contains("windows of files are all due at once"), "{}", notes(late));
+        assert!(
+            notes(late).contains("windows of files are all due at once"),
+            "{}",
+            notes(late)
+        );
         let quick = include_str!("../../../../config/files.toml");
         assert!(!notes(quick).contains("due at once"), "{}", notes(quick));
     }
@@ -160,23 +179,46 @@ mod tests {
         let standby = |keys: usize, standby: &str, delay: &str| {
             let values: Vec<String> = (0..keys).map(|key| format!("\"k{key}\"")).collect();
             let text = include_str!("../../../../tests/data/lattice.toml")
-                .replace("values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values = [{}]", values.join(", ")))
-                .replace("publish_delay = \"1m\"", &format!("publish_delay = \"{delay}\""))
+                .replace(
+                    "values = [\"EWR\", \"JFK\", \"LGA\"]",
+                    &format!("values = [{}]", values.join(", ")),
+                )
+                .replace(
+                    "publish_delay = \"1m\"",
+                    &format!("publish_delay = \"{delay}\""),
+                )
                 .replace("[windows]", "producer_delay = \"10s\"\n[windows]")
-                .replace("[ledger]", &format!("[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""));
+                .replace(
+                    "[ledger]",
+                    &format!(
+                        "[ledger]\nlog = \"log\"\nkey_file = \"key\"\nstandby = \"{standby}\""
+                    ),
+                );
             let settings = Settings::parse(&text, "test").unwrap();
             (settings.patience().drawing, notes(&settings).join("\n"))
         };
         // The slack is 10 s.
         let half = Duration::from_millis(500);
         assert_eq!(standby(3, "10s", "21500ms"), (half, String::new()));
-        assert!(standby(3, "10s", "21499ms").1.contains("ledger.standby, and 1.5 seconds"));
+        assert!(
+            standby(3, "10s", "21499ms")
+                .1
+                .contains("ledger.standby, and 1.5 seconds")
+        );
         let (drawing, note) = standby(400, "10s", "21500ms");
         assert_eq!(drawing, half + Duration::from_millis(1800));
-        assert!(note.contains("1s 800ms to compute, draw and write a window"), "{note}");
+        assert!(
+            note.contains("1s 800ms to compute, draw and write a window"),
+            "{note}"
+        );
         assert_eq!(standby(400, "10s", "23300ms").1, "");
         let (_, note) = standby(400, "3s", "1m");
-        assert!(note.contains("a window can take 1s 800ms to compute, draw and write, and others wait 3s"), "{note}");
+        assert!(
+            note.contains(
+                "a window can take 1s 800ms to compute, draw and write, and others wait 3s"
+            ),
+            "{note}"
+        );
     }
 
     #[test]
@@ -189,9 +231,13 @@ mod tests {
         assert_eq!(notes("1h"), "");
         assert!(notes("90m").contains("charges each of them its whole price"));
         assert!(!notes("90m").contains("longer than a period"));
-        assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
+        assert!(
+            notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records")
+        );
         // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
         assert_eq!(notes("ever"), "");
-        assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
+        assert!(
+            notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records")
+        );
     }
 }

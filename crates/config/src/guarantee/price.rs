@@ -12,7 +12,9 @@ pub fn price_policy(policy: Policy) -> String {
         Policy::Fixed(price) => format!("{price} for every window"),
         Policy::Horizon { share, windows } => {
             let price = policy.price(0).unwrap_or(share.zero());
-            format!("{price} for each of the first {windows} windows of its block, together {share}")
+            format!(
+                "{price} for each of the first {windows} windows of its block, together {share}"
+            )
         }
         Policy::Decaying { share, half_after } => {
             let price = policy.price(0).unwrap_or(share.zero());
@@ -33,7 +35,10 @@ pub fn pure_noise(release: &Release) -> Option<String> {
     let is_own = matches!(release.payment, Payment::Own(_));
     // A constant of the noise's own can also be the larger one, as that of a ball of one value is.
     let is_less = release.payment.price() != Payment::converted(epsilon).price()
-        && release.payment.price().is_within(Payment::converted(epsilon).price());
+        && release
+            .payment
+            .price()
+            .is_within(Payment::converted(epsilon).price());
     let law = release.noise.law();
     let is_decaying = matches!(release.policy, Policy::Decaying { .. });
     match release.payment.price() {

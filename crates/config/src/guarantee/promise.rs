@@ -16,8 +16,11 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         Definition::Random(random) => definition::random(settings, random),
         _ => definition::plain(settings),
     };
-    let keys =
-        if settings.groups() > 1 { " for all its keys together, because keys partition the records" } else { "" };
+    let keys = if settings.groups() > 1 {
+        " for all its keys together, because keys partition the records"
+    } else {
+        ""
+    };
     let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
     match settings.releases.iter().all(is_fixed) {
         true => lines.push(format!("A window costs {price}{keys}.")),
@@ -33,19 +36,27 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     }
     if settings.privacy.limit() != total {
         let limit = settings.privacy.limit();
-        lines.push(format!("Windows spend {limit} of a block at most; nothing spends the rest."));
+        lines.push(format!(
+            "Windows spend {limit} of a block at most; nothing spends the rest."
+        ));
     }
     for release in &settings.releases {
         let own = of_release(settings, release);
         if !is_fixed(release) {
-            lines.push(format!("The release {:?} costs {}.", release.name, price_policy(release.policy)));
+            lines.push(format!(
+                "The release {:?} costs {}.",
+                release.name,
+                price_policy(release.policy)
+            ));
         } else if settings.releases.len() > 1 {
             lines.extend(
                 release
                     .policy
                     .price(0)
                     .filter(|price| !price.is_zero())
-                    .map(|price| format!("Of that, {price} pays for the release {:?}.", release.name)),
+                    .map(|price| {
+                        format!("Of that, {price} pays for the release {:?}.", release.name)
+                    }),
             );
         }
         if settings.privacy.definition == Definition::Planned {
@@ -98,29 +109,55 @@ pub fn promise(settings: &Settings) -> Vec<String> {
 
 /// What a cap is for: of several releases each can take rows that another one drops.
 fn window(settings: &Settings) -> &'static str {
-    if settings.releases.len() > 1 { "a window of each release" } else { "a window" }
+    if settings.releases.len() > 1 {
+        "a window of each release"
+    } else {
+        "a window"
+    }
 }
 
 /// What one release pays for apart from its noise, and what is unusual about it.
 fn of_release(settings: &Settings, release: &Release) -> Vec<String> {
     let total = settings.privacy.total;
     // The noise of a sum is not that of a window of its own.
-    let mut lines: Vec<String> =
-        price::pure_noise(release).filter(|_| !release.is_sum_of_panes()).into_iter().collect();
+    let mut lines: Vec<String> = price::pure_noise(release)
+        .filter(|_| !release.is_sum_of_panes())
+        .into_iter()
+        .collect();
     for (choice, paid) in [
-        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
-        ("order", release.private_order.as_ref().map(|choice| choice.price)),
+        (
+            "bandwidths",
+            release
+                .private_bandwidths
+                .as_ref()
+                .map(|choice| choice.price),
+        ),
+        (
+            "order",
+            release.private_order.as_ref().map(|choice| choice.price),
+        ),
     ] {
         // What a window of a plan chooses was declared with the plan.
-        if let Some((epsilon, paid)) = paid.and_then(|epsilon| Some((epsilon, total.of_pure(epsilon)?))) {
+        if let Some((epsilon, paid)) =
+            paid.and_then(|epsilon| Some((epsilon, total.of_pure(epsilon)?)))
+        {
             let pure = format!(", of pure differential privacy with epsilon = {epsilon}");
-            let pure = if matches!(total, Price::Concentrated(_)) { &pure } else { "" };
+            let pure = if matches!(total, Price::Concentrated(_)) {
+                &pure
+            } else {
+                ""
+            };
             lines.push(format!(
                 "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
             ));
         }
     }
-    lines.extend(settings.calibrated(release, &release.function).ok().and_then(|calibrated| calibrated.remark()));
+    lines.extend(
+        settings
+            .calibrated(release, &release.function)
+            .ok()
+            .and_then(|calibrated| calibrated.remark()),
+    );
     lines
 }
 
@@ -133,22 +170,33 @@ mod tests {
     #[test]
     fn every_kind_of_budget_says_what_it_means() {
         let promise = |total: &str, price: &str| {
-            let text = USERS.replace("epsilon = 1.0", total).replace("epsilon = 0.04", price);
+            let text = USERS
+                .replace("epsilon = 1.0", total)
+                .replace("epsilon = 0.04", price);
             promise(&Settings::parse(&text, "test").unwrap()).join(" ")
         };
         let said = promise("epsilon = 1.0\ndelta = 1e-7", "epsilon = 0.04");
-        for words in ["to at most exp(1) times as much plus 0.0000001", "A window costs (epsilon 0.04, delta 0)"] {
-            assert!(said.starts_with("All records of one user") && said.contains(words), "{said}");
+        for words in [
+            "to at most exp(1) times as much plus 0.0000001",
+            "A window costs (epsilon 0.04, delta 0)",
+        ] {
+            assert!(
+                said.starts_with("All records of one user") && said.contains(words),
+                "{said}"
+            );
         }
         assert!(!said.contains("makes no use of the delta"), "{said}");
         let said = promise("rho = 0.5", "epsilon = 0.04");
         // By a search over the orders of [CKS20, corollary 13]: 5.22153... and 6.47407...
-        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.222 at delta = 1e-6, or 6.475 at delta = 1e-9"]
-        {
+        for words in [
+            "Renyi divergence of at most 0.5 a",
+            "epsilon = 5.222 at delta = 1e-6, or 6.475 at delta = 1e-9",
+        ] {
             assert!(said.contains(words), "{said}");
         }
         assert!(
-            said.contains("A window costs rho 0.00078943") && said.contains("epsilon = 0.04, which costs"),
+            said.contains("A window costs rho 0.00078943")
+                && said.contains("epsilon = 0.04, which costs"),
             "{said}"
         );
     }
@@ -158,17 +206,33 @@ mod tests {
         let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../../../tests/data/lattice.toml");
         let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
-        let replaced = flights.replace("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }");
+        let replaced = flights.replace(
+            "\"add_remove\"",
+            "{ replace_one = { records_per_window = 9 } }",
+        );
         for (text, unit) in [
             (flights, "One record more or less"),
             (replaced.as_str(), "Other values in one record"),
-            (USERS, "All records of one user (user_id) in one period of 1d more or less"),
-            (ever.as_str(), "All records of one user (user_id) more or less, whenever they were sent, change"),
+            (
+                USERS,
+                "All records of one user (user_id) in one period of 1d more or less",
+            ),
+            (
+                ever.as_str(),
+                "All records of one user (user_id) more or less, whenever they were sent, change",
+            ),
         ] {
             let said = promise(text);
-            assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");
+            assert!(
+                said.starts_with(unit) && said.contains("epsilon = 1."),
+                "{said}"
+            );
             let is_replaced = unit.starts_with("Other values");
-            assert_eq!(said.contains("null, not a number, outside a domain that drops"), is_replaced, "{said}");
+            assert_eq!(
+                said.contains("null, not a number, outside a domain that drops"),
+                is_replaced,
+                "{said}"
+            );
         }
     }
 
@@ -181,6 +245,10 @@ mod tests {
         let other = release.replace("response-time", "other");
         let both = format!("{head}[[release]]{release}[[release]]{other}[output.kafka]{tail}");
         // Each has rows of its own that it can use.
-        assert!(said(&both).contains("count in a window of each release, over all keys"), "{}", said(&both));
+        assert!(
+            said(&both).contains("count in a window of each release, over all keys"),
+            "{}",
+            said(&both)
+        );
     }
 }

@@ -24,8 +24,11 @@ pub fn shared(release: &Release, pane: Duration) -> Option<String> {
         }
         (WindowKind::Cumulative { .. }, _) => (
             "is a sum over all windows since it began".to_owned(),
-            "a window pays once for all the sums that it is in, whose noise is not independent".to_owned(),
+            "a window pays once for all the sums that it is in, whose noise is not independent"
+                .to_owned(),
         ),
     };
-    Some(format!("The release {name:?} {what}, published with every new window: {paid}."))
+    Some(format!(
+        "The release {name:?} {what}, published with every new window: {paid}."
+    ))
 }

@@ -35,18 +35,29 @@ pub fn budget(
     windows: Field<u64>,
     recorded: Option<&Recorded>,
 ) -> Checked<BudgetSpec> {
-    let kind = composition.as_ref().map_or(Composition::Sum, |composition| *composition.get_ref());
+    let kind = composition
+        .as_ref()
+        .map_or(Composition::Sum, |composition| *composition.get_ref());
     let at = composition.map_or(place.clone(), |composition| composition.span());
     if let (Some(windows), false) = (&windows, kind == Composition::Plan) {
         let hint = r#"remove it, or add composition = "plan""#;
-        return Err(document.fault(windows.span(), "is the length of a declared plan, but there is no plan", hint));
+        return Err(document.fault(
+            windows.span(),
+            "is the length of a declared plan, but there is no plan",
+            hint,
+        ));
     }
     if kind == Composition::Sum {
         let total = total(document, place, amounts)?;
-        return Ok(BudgetSpec { total, definition: Definition::of(total), implies: None });
+        return Ok(BudgetSpec {
+            total,
+            definition: Definition::of(total),
+            implies: None,
+        });
     }
     if let Some(rho) = amounts.rho {
-        let what = "composes by itself: the other compositions derive a rho from `epsilon` and `delta`";
+        let what =
+            "composes by itself: the other compositions derive a rho from `epsilon` and `delta`";
         return Err(document.fault(rho.span(), what, "keep only one of them"));
     }
     let epsilon = document.required(place, "epsilon", amounts.epsilon, values::epsilon);
@@ -62,30 +73,49 @@ pub fn budget(
     let (rho, definition) = match (kind, windows) {
         (_, Some(windows)) => {
             let total = Price::Slots(windows.into_inner());
-            return Ok(BudgetSpec { total, definition: Definition::Planned, implies });
+            return Ok(BudgetSpec {
+                total,
+                definition: Definition::Planned,
+                implies,
+            });
         }
         (Composition::Gaussian, _) => {
             let today = gaussian::rho_for(DRAWN, epsilon, delta);
-            let total = recorded.map_or(today, |recorded| recorded.total(Implied { epsilon, delta }, today));
+            let total = recorded.map_or(today, |recorded| {
+                recorded.total(Implied { epsilon, delta }, today)
+            });
             (total, Definition::Gaussian)
         }
-        _ => (concentrated::rho_for(epsilon, delta), Definition::Concentrated),
+        _ => (
+            concentrated::rho_for(epsilon, delta),
+            Definition::Concentrated,
+        ),
     };
     let total = Price::Concentrated(rho);
     if total.is_zero() {
-        let what = format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too small for this composition");
+        let what = format!(
+            "leaves no rho: epsilon = {epsilon} with delta = {delta} is too small for this composition"
+        );
         return Err(document.fault(at, what, r#"raise them, or use composition = "sum""#));
     }
-    Ok(BudgetSpec { total, definition, implies })
+    Ok(BudgetSpec {
+        total,
+        definition,
+        implies,
+    })
 }
 
 /// The total of `[privacy]`: its keys determine its kind.
 fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) -> Checked<Price> {
-    let Amounts { epsilon, delta, rho } = written;
+    let Amounts {
+        epsilon,
+        delta,
+        rho,
+    } = written;
     match (epsilon, delta, rho) {
-        (None, None, Some(rho)) => {
-            document.required(place, "rho", Some(rho), values::rho).map(|rho| Price::Concentrated(rho.into_inner()))
-        }
+        (None, None, Some(rho)) => document
+            .required(place, "rho", Some(rho), values::rho)
+            .map(|rho| Price::Concentrated(rho.into_inner())),
         (_, _, Some(rho)) => {
             let what = "cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`";
             Err(document.fault(rho.span(), what, "keep only one of them"))
@@ -96,7 +126,12 @@ fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) ->
             let delta = document.optional(delta, values::delta);
             let epsilon = epsilon?.into_inner();
             let delta = delta?.map(Spanned::into_inner);
-            Ok(delta.map_or(Price::Pure(epsilon), |delta| Price::Approximate { epsilon, delta }))
+            Ok(
+                delta.map_or(Price::Pure(epsilon), |delta| Price::Approximate {
+                    epsilon,
+                    delta,
+                }),
+            )
         }
     }
 }

@@ -29,8 +29,14 @@ pub struct GivenGrid {
 impl Keys {
     /// Whether the spline, and the steps, are chosen.
     pub fn open(&self) -> (bool, bool) {
-        let is_spline_fixed = matches!(self.spline.as_ref().map(Spanned::get_ref), Some(Auto::Fixed(_)));
-        let are_steps_fixed = matches!(self.step.as_ref().map(Spanned::get_ref), Some(Auto::Fixed(_)));
+        let is_spline_fixed = matches!(
+            self.spline.as_ref().map(Spanned::get_ref),
+            Some(Auto::Fixed(_))
+        );
+        let are_steps_fixed = matches!(
+            self.step.as_ref().map(Spanned::get_ref),
+            Some(Auto::Fixed(_))
+        );
         (!is_spline_fixed, !are_steps_fixed)
     }
 
@@ -40,8 +46,13 @@ impl Keys {
             Some(Auto::Fixed(spline)) => Some(*spline),
             _ => None,
         };
-        let Some((place, Auto::Fixed(lengths))) = self.step.as_ref().map(|step| (step.span(), step.get_ref())) else {
-            return Ok(GivenGrid { spline, steps: None });
+        let Some((place, Auto::Fixed(lengths))) =
+            self.step.as_ref().map(|step| (step.span(), step.get_ref()))
+        else {
+            return Ok(GivenGrid {
+                spline,
+                steps: None,
+            });
         };
         if lengths.len() != axes.len() {
             let what = format!("has {} numbers for {} axes", lengths.len(), axes.len());
@@ -54,21 +65,31 @@ impl Keys {
                 let width = axis.max - axis.min;
                 let steps = whole(width / length);
                 steps.ok_or_else(|| {
-                    let what = format!("must divide the width of the domain, {width}, into a whole number of steps");
+                    let what = format!(
+                        "must divide the width of the domain, {width}, into a whole number of steps"
+                    );
                     document.fault(place.clone(), what, nearest(width, *length))
                 })
             })
             .collect();
         let steps = steps.into_iter().collect::<Checked<Vec<u32>>>()?;
-        Ok(GivenGrid { spline, steps: Some(CellGrid::new(spline.unwrap_or(Spline::Linear), &steps)) })
+        Ok(GivenGrid {
+            spline,
+            steps: Some(CellGrid::new(spline.unwrap_or(Spline::Linear), &steps)),
+        })
     }
 }
 
 /// The whole number that `steps` stands for.
 fn whole(steps: f64) -> Option<u32> {
     let near = steps.round();
-    let is_whole = near >= 1.0 && near <= f64::from(u32::MAX) && (steps - near).abs() <= ROUNDING * near;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 2^32")]
+    let is_whole =
+        near >= 1.0 && near <= f64::from(u32::MAX) && (steps - near).abs() <= ROUNDING * near;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 1 to 2^32"
+    )]
     is_whole.then_some(near as u32)
 }
 
@@ -88,8 +109,14 @@ mod tests {
 
     #[test]
     fn a_step_divides_the_domain_but_for_its_rounding() {
-        assert_eq!([10.0, 100.0 / 14.2857143, 1.0].map(whole), [Some(10), Some(7), Some(1)]);
-        assert_eq!([0.4, 9.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole), [None; 6]);
+        assert_eq!(
+            [10.0, 100.0 / 14.2857143, 1.0].map(whole),
+            [Some(10), Some(7), Some(1)]
+        );
+        assert_eq!(
+            [0.4, 9.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole),
+            [None; 6]
+        );
         assert_eq!(nearest(100.0, 30.0), "such as 33.333333333333336");
         assert_eq!(nearest(100.0, 0.0), "such as 10");
     }

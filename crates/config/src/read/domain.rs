@@ -23,7 +23,11 @@ pub fn domain(
     })?;
     let mut seen = HashSet::new();
     // Every axis before the first `?`, so that the faults of all are recorded.
-    let axes: Vec<_> = axes.into_inner().into_iter().map(|written| axis(document, written, &mut seen)).collect();
+    let axes: Vec<_> = axes
+        .into_inner()
+        .into_iter()
+        .map(|written| axis(document, written, &mut seen))
+        .collect();
     axes.into_iter().collect()
 }
 
@@ -37,7 +41,11 @@ fn axis(
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, |column| {
         let column = values::words(column)?;
-        if seen.insert(column.clone()) { Ok(column) } else { Err("is already an axis".to_owned()) }
+        if seen.insert(column.clone()) {
+            Ok(column)
+        } else {
+            Err("is already an axis".to_owned())
+        }
     });
     let bounds = bounds(document, &place, written.min, written.max, written.outside);
     Ok((column?.into_inner(), bounds?))
@@ -62,20 +70,34 @@ fn bounds(
     let max = max?;
     let width = max.get_ref() - min;
     if width <= 0.0 || !width.is_finite() {
-        let what =
-            if width <= 0.0 { format!("must be more than `min`, {min}") } else { "is too far from `min`".to_owned() };
+        let what = if width <= 0.0 {
+            format!("must be more than `min`, {min}")
+        } else {
+            "is too far from `min`".to_owned()
+        };
         let hint = "bounds are public: take them from what is known, not from the data";
         return Err(document.fault(max.span(), what, hint));
     }
-    Ok(Axis { min, max: max.into_inner(), outside: outside?.into_inner() })
+    Ok(Axis {
+        min,
+        max: max.into_inner(),
+        outside: outside?.into_inner(),
+    })
 }
 
 /// The label: a number within bounds, or a class.
-pub fn label(document: &mut Document<'_>, table: Spanned<file::Label>) -> Checked<Spanned<Labelled>> {
+pub fn label(
+    document: &mut Document<'_>,
+    table: Spanned<file::Label>,
+) -> Checked<Spanned<Labelled>> {
     let place = table.span();
     let written = table.into_inner();
     let column = document.required(&place, "column", written.column, values::words);
-    let class = written.above.as_ref().map(Spanned::span).or(written.values.as_ref().map(Spanned::span));
+    let class = written
+        .above
+        .as_ref()
+        .map(Spanned::span)
+        .or(written.values.as_ref().map(Spanned::span));
     let is_number = written.min.is_some() || written.max.is_some() || written.outside.is_some();
     let label = match (class, written.above, written.values) {
         (Some(class), _, _) if is_number => Err(document.fault(
@@ -88,22 +110,32 @@ pub fn label(document: &mut Document<'_>, table: Spanned<file::Label>) -> Checke
             "classes are told by a threshold or by their values, not both",
             "keep one of them",
         )),
-        (_, above @ Some(_), _) => {
-            document.required(&place, "above", above, values::finite).map(|above| Label::Above(above.into_inner()))
-        }
-        (_, _, classes @ Some(_)) => {
-            document.required(&place, "values", classes, several).map(|classes| Label::Classes(classes.into_inner()))
-        }
+        (_, above @ Some(_), _) => document
+            .required(&place, "above", above, values::finite)
+            .map(|above| Label::Above(above.into_inner())),
+        (_, _, classes @ Some(_)) => document
+            .required(&place, "values", classes, several)
+            .map(|classes| Label::Classes(classes.into_inner())),
         _ => bounds(document, &place, written.min, written.max, written.outside).map(Label::Number),
     };
-    Ok(Spanned::new(place, Labelled { column: column?.into_inner(), label: label? }))
+    Ok(Spanned::new(
+        place,
+        Labelled {
+            column: column?.into_inner(),
+            label: label?,
+        },
+    ))
 }
 
 /// The values of several classes.
 fn several(classes: Vec<f64>) -> Result<Vec<f64>, String> {
-    let is_twice = |(at, class): (usize, &f64)| classes.iter().skip(at + 1).any(|other| other == class);
+    let is_twice =
+        |(at, class): (usize, &f64)| classes.iter().skip(at + 1).any(|other| other == class);
     if !(2..=MOST_CLASSES).contains(&classes.len()) {
-        return Err(format!("has {} classes, must have 2 to {MOST_CLASSES}", classes.len()));
+        return Err(format!(
+            "has {} classes, must have 2 to {MOST_CLASSES}",
+            classes.len()
+        ));
     }
     if !classes.iter().all(|class| class.is_finite()) {
         return Err("has a class that is not a finite number".to_owned());

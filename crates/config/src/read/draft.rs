@@ -6,8 +6,8 @@ use toml::Spanned;
 
 use crate::file;
 use crate::settings::{
-    Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths, PrivateOrder, Release,
-    Selection, Unit, WindowKind,
+    Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths,
+    PrivateOrder, Release, Selection, Unit, WindowKind,
 };
 use bernstream_noise::accountant::policy::Policy;
 use bernstream_noise::concentrated::epsilon_of_ball;
@@ -54,8 +54,15 @@ pub struct ReleaseDraft {
 impl ReleaseDraft {
     /// The prices of the private choices of a window.
     pub fn choice_prices(&self) -> impl Iterator<Item = Epsilon> {
-        let bandwidths = self.private_bandwidths.as_ref().map(|choice| choice.get_ref().price);
-        bandwidths.into_iter().chain(self.private_order.as_ref().map(|choice| choice.get_ref().price))
+        let bandwidths = self
+            .private_bandwidths
+            .as_ref()
+            .map(|choice| choice.get_ref().price);
+        bandwidths.into_iter().chain(
+            self.private_order
+                .as_ref()
+                .map(|choice| choice.get_ref().price),
+        )
     }
 
     /// Where a private choice of its windows is written.
@@ -66,13 +73,17 @@ impl ReleaseDraft {
 
     /// Which bound the noise is calibrated to.
     pub fn calibration(&self) -> Calibration {
-        self.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref())
+        self.calibration
+            .as_ref()
+            .map_or(Calibration::Tight, |written| *written.get_ref())
     }
 
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
         let fixed = || Candidates::new(self.function.get_ref().clone(), Vec::new());
-        self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
+        self.private_bandwidths
+            .as_ref()
+            .map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
     }
 
     /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
@@ -83,34 +94,65 @@ impl ReleaseDraft {
     /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
     pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {
         let payment = *self.payment.get_ref();
-        let series = over.series().filter(|_| self.function.get_ref().target.is_sum());
+        let series = over
+            .series()
+            .filter(|_| self.function.get_ref().target.is_sum());
         let law = self.noise.law();
         let change = |function: &Function| {
             let target = &*function.target;
-            Some((self.calibration().sensitivity(target, law, privacy).ok()?, target.shape().values()))
+            Some((
+                self.calibration().sensitivity(target, law, privacy).ok()?,
+                target.shape().values(),
+            ))
         };
-        let changes = || self.functions().iter().map(change).collect::<Option<Vec<_>>>();
+        let changes = || {
+            self.functions()
+                .iter()
+                .map(change)
+                .collect::<Option<Vec<_>>>()
+        };
         let own_rho = |price: Price, change: Sensitivity, values: usize| {
             let touched = privacy.touched(values);
             if let Some(over_panes) = series {
-                let series = Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon()).ok()?;
-                return series.own_rho(change, values).filter(|_| privacy.unit == Unit::Record);
+                let series =
+                    Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon())
+                        .ok()?;
+                return series
+                    .own_rho(change, values)
+                    .filter(|_| privacy.unit == Unit::Record);
             }
-            noise::own_rho(law, change, values, Mechanism::calibrated(law, change, touched, price).ok()?.scale())
+            noise::own_rho(
+                law,
+                change,
+                values,
+                Mechanism::calibrated(law, change, touched, price)
+                    .ok()?
+                    .scale(),
+            )
         };
         let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
         let charged = match payment {
             Payment::Converted { .. } => changes().and_then(|changes| {
-                let each = changes.into_iter().map(|(change, values)| own_rho(payment.own(), change, values));
-                each.collect::<Option<Vec<_>>>()?.into_iter().max().map(|own| payment.costing(own))
+                let each = changes
+                    .into_iter()
+                    .map(|(change, values)| own_rho(payment.own(), change, values));
+                each.collect::<Option<Vec<_>>>()?
+                    .into_iter()
+                    .max()
+                    .map(|own| payment.costing(own))
             }),
             Payment::Own(Price::Concentrated(rho))
                 if law == NoiseDistribution::Ball && series.is_none() && !is_decaying =>
             {
                 let each = |changes: Vec<_>| {
-                    changes.into_iter().map(|(change, values)| epsilon_of_ball(change, values, rho)).min()
+                    changes
+                        .into_iter()
+                        .map(|(change, values)| epsilon_of_ball(change, values, rho))
+                        .min()
                 };
-                changes().and_then(each).map(|epsilon| Payment::Converted { epsilon, rho })
+                changes()
+                    .and_then(each)
+                    .map(|epsilon| Payment::Converted { epsilon, rho })
             }
             Payment::Own(_) | Payment::Planned(_) => None,
         };
@@ -141,9 +183,13 @@ impl ReleaseDraft {
             private_order: draft.private_order.map(Spanned::into_inner),
             smoothness: draft.smoothness,
             private_bandwidths: draft.private_bandwidths.map(Spanned::into_inner),
-            calibration: draft.calibration.map_or(Calibration::Tight, Spanned::into_inner),
+            calibration: draft
+                .calibration
+                .map_or(Calibration::Tight, Spanned::into_inner),
         };
-        release.policy = draft.policy.unwrap_or(Policy::Fixed(release.window_price()));
+        release.policy = draft
+            .policy
+            .unwrap_or(Policy::Fixed(release.window_price()));
         release
     }
 }

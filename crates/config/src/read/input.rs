@@ -41,16 +41,29 @@ pub fn input(
     let time = document.required(&place, "time", written.time, values::words);
     let key_place = written.key.as_ref().map(Spanned::span);
     let key = written.key.map(|t| key(document, t)).transpose();
-    let producer_delay = written.kafka.as_mut().and_then(|kafka| kafka.get_mut().producer_delay.take());
+    let producer_delay = written
+        .kafka
+        .as_mut()
+        .and_then(|kafka| kafka.get_mut().producer_delay.take());
     let producer_delay = document.optional(producer_delay, values::duration);
     let from = match (written.kafka, written.files) {
         (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
-        (None, Some(files)) => files_path(document, files)
-            .and_then(|path| Ok(Input::Files(source::files::Params { path, declared: form?.1 }))),
+        (None, Some(files)) => files_path(document, files).and_then(|path| {
+            Ok(Input::Files(source::files::Params {
+                path,
+                declared: form?.1,
+            }))
+        }),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     };
     let producer_delay = producer_delay?.map(Spanned::into_inner);
-    Ok(InputSettings { time: time?.into_inner(), key: key?, key_place, producer_delay, from: from? })
+    Ok(InputSettings {
+        time: time?.into_inner(),
+        key: key?,
+        key_place,
+        producer_delay,
+        from: from?,
+    })
 }
 
 fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
@@ -61,7 +74,12 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
         (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
         (None, Some(path)) => {
             let header = column.as_ref().map_or("", |column| column.get_ref());
-            keys_of_file(document, path, header, written.kind.map(Spanned::into_inner))
+            keys_of_file(
+                document,
+                path,
+                header,
+                written.kind.map(Spanned::into_inner),
+            )
         }
         (values, None) => listed(document, &place, values),
     };
@@ -132,15 +150,23 @@ fn input_kafka(
             "remove it: only the worker's own clock says when a window closes then",
         );
     }
-    let slack = document.required(&place, "clock_slack", written.clock_slack, values::positive_duration);
+    let slack = document.required(
+        &place,
+        "clock_slack",
+        written.clock_slack,
+        values::positive_duration,
+    );
     let readers = document.optional(written.readers, values::count);
     let mut skip = Vec::new();
     for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
         let place = element.span();
         let element = element.into_inner();
-        let partition = document.required(&place, "partition", element.partition, values::partition);
+        let partition =
+            document.required(&place, "partition", element.partition, values::partition);
         let offset = document.required(&place, "offset", element.offset, values::offset);
-        skip.push(partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))));
+        skip.push(
+            partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))),
+        );
     }
     let mut lost = Vec::new();
     for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
@@ -187,12 +213,22 @@ fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checke
             "`to` is the first offset that is not lost",
         ));
     }
-    Ok(Lost { partition: partition?.into_inner(), from, to: to.into_inner() })
+    Ok(Lost {
+        partition: partition?.into_inner(),
+        from,
+        to: to.into_inner(),
+    })
 }
 
 /// The path of a file or a folder.
-pub fn files_path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Checked<std::path::PathBuf> {
+pub fn files_path(
+    document: &mut Document<'_>,
+    table: Spanned<file::Files>,
+) -> Checked<std::path::PathBuf> {
     let place = table.span();
     let written = table.into_inner();
-    Ok(document.required(&place, "path", written.path, values::words)?.into_inner().into())
+    Ok(document
+        .required(&place, "path", written.path, values::words)?
+        .into_inner()
+        .into())
 }

@@ -18,26 +18,44 @@ const TOLD: usize = 5;
 /// # Errors
 ///
 /// What is wrong with the file, each fault with its line.
-pub fn read(path: &str, header: &str, is_possible: impl Fn(&str) -> bool) -> Result<Vec<String>, Vec<String>> {
+pub fn read(
+    path: &str,
+    header: &str,
+    is_possible: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Vec<String>> {
     let bytes = fs::read(path).map_err(|error| vec![format!("{path}: cannot be read: {error}")])?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let valid = error
+            .as_bytes()
+            .get(..error.utf8_error().valid_up_to())
+            .unwrap_or_default();
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
         vec![format!("{path}:{line}: is not UTF-8")]
     })?;
     keys(path, &text, header, is_possible)
 }
 
-fn keys(path: &str, text: &str, header: &str, is_possible: impl Fn(&str) -> bool) -> Result<Vec<String>, Vec<String>> {
+fn keys(
+    path: &str,
+    text: &str,
+    header: &str,
+    is_possible: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Vec<String>> {
     let mut first: HashMap<&str, usize> = HashMap::new();
     let mut keys = Vec::new();
     let mut faults = Vec::new();
     for (line, key) in (1..).zip(text.lines()) {
         let fault = match first.get(key) {
             _ if key.is_empty() => Some("is empty, and a key must not be".to_owned()),
-            _ if key.starts_with('\u{feff}') => Some("begins with a byte order mark: save the file without".to_owned()),
-            _ if key.trim() != key => Some("has white space around the key, which would be part of it".to_owned()),
-            _ if line == 1 && key == header => Some("is the name of the column, not a key".to_owned()),
+            _ if key.starts_with('\u{feff}') => {
+                Some("begins with a byte order mark: save the file without".to_owned())
+            }
+            _ if key.trim() != key => {
+                Some("has white space around the key, which would be part of it".to_owned())
+            }
+            _ if line == 1 && key == header => {
+                Some("is the name of the column, not a key".to_owned())
+            }
             _ if key.len() > 1 && key.starts_with(QUOTES) && key.ends_with(QUOTES) => {
                 Some("has quotes around the key, which would be part of it".to_owned())
             }
@@ -62,7 +80,9 @@ fn keys(path: &str, text: &str, header: &str, is_possible: impl Fn(&str) -> bool
     match (faults.is_empty(), keys.len()) {
         (false, _) => Err(faults),
         (true, 0) => Err(vec![format!("{path}: has no key")]),
-        (true, count) if count > MOST_KEYS => Err(vec![format!("{path}: has {count} keys, more than {MOST_KEYS}")]),
+        (true, count) if count > MOST_KEYS => Err(vec![format!(
+            "{path}: has {count} keys, more than {MOST_KEYS}"
+        )]),
         (true, _) => Ok(keys),
     }
 }
@@ -73,10 +93,21 @@ mod tests {
 
     #[test]
     fn a_line_is_a_key() {
-        for text in ["EWR\nJFK\nNew York\n", "EWR\r\nJFK\r\nNew York\r\n", "EWR\nJFK\nNew York"] {
-            assert_eq!(keys("k", text, "code", |_| true).unwrap(), ["EWR", "JFK", "New York"], "{text:?}");
+        for text in [
+            "EWR\nJFK\nNew York\n",
+            "EWR\r\nJFK\r\nNew York\r\n",
+            "EWR\nJFK\nNew York",
+        ] {
+            assert_eq!(
+                keys("k", text, "code", |_| true).unwrap(),
+                ["EWR", "JFK", "New York"],
+                "{text:?}"
+            );
         }
-        assert_eq!(keys("k", "#\na\"b\"\n", "code", |_| true).unwrap(), ["#", "a\"b\""]);
+        assert_eq!(
+            keys("k", "#\na\"b\"\n", "code", |_| true).unwrap(),
+            ["#", "a\"b\""]
+        );
     }
 
     #[test]
@@ -90,8 +121,14 @@ mod tests {
                 "k:4: has the key of line 1"
             ]
         );
-        assert_eq!(faults("\u{feff}a\n"), ["k:1: begins with a byte order mark: save the file without"]);
-        assert_eq!(faults("7\n07\n"), ["k:2: no integer is written like this, so no record can have this key"]);
+        assert_eq!(
+            faults("\u{feff}a\n"),
+            ["k:1: begins with a byte order mark: save the file without"]
+        );
+        assert_eq!(
+            faults("7\n07\n"),
+            ["k:2: no integer is written like this, so no record can have this key"]
+        );
         assert_eq!(
             faults("code\n\"a\"\na,b\ncode\n"),
             [
@@ -103,19 +140,36 @@ mod tests {
         );
         assert_eq!(faults(""), ["k: has no key"]);
         let many = faults(&"a\n".repeat(100));
-        assert_eq!((many.len(), many[5].as_str()), (6, "k: 94 further lines are wrong"));
+        assert_eq!(
+            (many.len(), many[5].as_str()),
+            (6, "k: 94 further lines are wrong")
+        );
         let numbers = |count: usize| (0..count).map(|key| format!("{key}\n")).collect::<String>();
-        assert_eq!(keys("k", &numbers(MOST_KEYS), "code", |_| true).unwrap().len(), MOST_KEYS);
-        assert_eq!(faults(&numbers(MOST_KEYS + 1)), ["k: has 100001 keys, more than 100000"]);
+        assert_eq!(
+            keys("k", &numbers(MOST_KEYS), "code", |_| true)
+                .unwrap()
+                .len(),
+            MOST_KEYS
+        );
+        assert_eq!(
+            faults(&numbers(MOST_KEYS + 1)),
+            ["k: has 100001 keys, more than 100000"]
+        );
     }
 
     #[test]
     fn a_file_that_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys").display().to_string();
-        assert!(read(&path, "code", |_| true).unwrap_err()[0].starts_with(&format!("{path}: cannot be read: ")));
+        assert!(
+            read(&path, "code", |_| true).unwrap_err()[0]
+                .starts_with(&format!("{path}: cannot be read: "))
+        );
         fs::write(&path, b"a\nb\xff\n").unwrap();
-        assert_eq!(read(&path, "code", |_| true).unwrap_err(), [format!("{path}:2: is not UTF-8")]);
+        assert_eq!(
+            read(&path, "code", |_| true).unwrap_err(),
+            [format!("{path}:2: is not UTF-8")]
+        );
         fs::write(&path, b"a\nb\n").unwrap();
         assert_eq!(read(&path, "code", |_| true).unwrap(), ["a", "b"]);
     }

@@ -29,7 +29,10 @@ pub struct LedgerSettings {
     pub standby: Duration,
 }
 
-pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Checked<LedgerSettings> {
+pub fn ledger(
+    document: &mut Document<'_>,
+    table: Spanned<file::Ledger>,
+) -> Checked<LedgerSettings> {
     let place = table.span();
     let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words);
@@ -40,14 +43,28 @@ pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Chec
         path: path?.into_inner().into(),
         keep_published: keep_published?.map_or(KEEP_PUBLISHED, Spanned::into_inner),
     };
-    Ok(LedgerSettings { params, log: log?, standby: standby? })
+    Ok(LedgerSettings {
+        params,
+        log: log?,
+        standby: standby?,
+    })
 }
 
-fn standby(document: &mut Document<'_>, written: Field<String>, has_log: bool) -> Checked<Duration> {
-    let Some(standby) = document.optional(written, values::duration)? else { return Ok(STANDBY) };
+fn standby(
+    document: &mut Document<'_>,
+    written: Field<String>,
+    has_log: bool,
+) -> Checked<Duration> {
+    let Some(standby) = document.optional(written, values::duration)? else {
+        return Ok(STANDBY);
+    };
     if !has_log {
         let what = "is how long a standby waits, and without a log there is none";
-        return Err(document.fault(standby.span(), what, "add ledger.log and ledger.key_file, or remove it"));
+        return Err(document.fault(
+            standby.span(),
+            what,
+            "add ledger.log and ledger.key_file, or remove it",
+        ));
     }
     if *standby.get_ref() < LEAST_STANDBY {
         return Err(document.fault(
@@ -82,8 +99,14 @@ fn log(
 
 impl LedgerSettings {
     /// The log, which is beside the witness.
-    pub fn log(&self, document: &mut Document<'_>, output: &Output) -> Checked<Option<log::Params>> {
-        let Some((topic, key_file)) = &self.log else { return Ok(None) };
+    pub fn log(
+        &self,
+        document: &mut Document<'_>,
+        output: &Output,
+    ) -> Checked<Option<log::Params>> {
+        let Some((topic, key_file)) = &self.log else {
+            return Ok(None);
+        };
         let Output::Kafka { sink, witness } = output else {
             return Err(document.fault(
                 topic.span(),
@@ -99,7 +122,10 @@ impl LedgerSettings {
             ));
         }
         Ok(Some(log::Params {
-            records: ordered::Params { topic: topic.get_ref().clone(), ..witness.clone() },
+            records: ordered::Params {
+                topic: topic.get_ref().clone(),
+                ..witness.clone()
+            },
             key_file: key_file.clone(),
         }))
     }

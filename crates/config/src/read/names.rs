@@ -22,24 +22,44 @@ pub fn of_release(
         let axis = axis.get_mut();
         let label = name(document, axis.label.take(), MOST[2]);
         let unit = name(document, axis.unit.take(), MOST[2]);
-        Ok(AxisNames { label: label?, unit: unit? })
+        Ok(AxisNames {
+            label: label?,
+            unit: unit?,
+        })
     };
     // Every axis before the first `?`, so that the faults of all are recorded.
     let axes: Vec<_> = axes.into_iter().flatten().map(&mut of_axis).collect();
     let axes: Vec<AxisNames> = axes.into_iter().collect::<Checked<_>>()?;
-    let axes = if axes.iter().all(|axis| *axis == AxisNames::default()) { Vec::new() } else { axes };
-    let names = Names { title: title?, description: description?, record: record?, axes };
+    let axes = if axes.iter().all(|axis| *axis == AxisNames::default()) {
+        Vec::new()
+    } else {
+        axes
+    };
+    let names = Names {
+        title: title?,
+        description: description?,
+        record: record?,
+        axes,
+    };
     Ok((names != Names::default()).then_some(names))
 }
 
-fn name(document: &mut Document<'_>, written: Field<String>, most: usize) -> Checked<Option<String>> {
+fn name(
+    document: &mut Document<'_>,
+    written: Field<String>,
+    most: usize,
+) -> Checked<Option<String>> {
     let checked = |text: String| {
         let text = values::words(text)?;
         match text.chars().count() {
             _ if text.chars().any(char::is_control) => Err("must be one line of text".to_owned()),
-            count if count > most => Err(format!("has {count} characters, must have at most {most}")),
+            count if count > most => {
+                Err(format!("has {count} characters, must have at most {most}"))
+            }
             _ => Ok(text),
         }
     };
-    Ok(document.optional(written, checked)?.map(Spanned::into_inner))
+    Ok(document
+        .optional(written, checked)?
+        .map(Spanned::into_inner))
 }

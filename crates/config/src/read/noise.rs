@@ -66,46 +66,73 @@ impl NoiseRequest {
                 unwanted(document, keys.private_order, why)?;
                 unwanted(document, keys.points, why)?;
                 let place = keys.cells.step.as_ref().map_or(noise, Spanned::span);
-                Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+                Ok(NoiseRequest {
+                    cells: Some(keys.cells),
+                    ..NoiseRequest::of(kinds, place)
+                })
             }
             [kind] if kind.is_on_points() => {
                 let why = "does not apply: this noise is added to kernel points, not to a lattice";
                 unwanted(document, keys.degree, why)?;
                 unwanted(document, keys.order, why)?;
                 unwanted(document, keys.private_order, why)?;
-                no_cells(document, keys.cells, "does not apply: this noise is added to kernel points")?;
+                no_cells(
+                    document,
+                    keys.cells,
+                    "does not apply: this noise is added to kernel points",
+                )?;
                 let points = document.required(place, "points", keys.points, points)?;
                 let place = points.span();
-                Ok(NoiseRequest { points: Some(points), ..NoiseRequest::of(kinds, place) })
+                Ok(NoiseRequest {
+                    points: Some(points),
+                    ..NoiseRequest::of(kinds, place)
+                })
             }
             [_] => {
                 let why = "does not apply: this noise is added to a lattice";
                 unwanted(document, keys.points, why)?;
                 no_cells(document, keys.cells, why)?;
-                let degree = document.required(place, "degree", keys.degree, |degree| match degree {
-                    Auto::Fixed(degree) if degree > MAX_DEGREE => Err(format!("must be from 1 to {MAX_DEGREE}")),
-                    degree => auto(degree),
-                });
+                let degree =
+                    document.required(place, "degree", keys.degree, |degree| match degree {
+                        Auto::Fixed(degree) if degree > MAX_DEGREE => {
+                            Err(format!("must be from 1 to {MAX_DEGREE}"))
+                        }
+                        degree => auto(degree),
+                    });
                 let private_order = match (&keys.order, keys.private_order) {
-                    (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
-                    (_, private) => private.map(|table| private_order::read(document, table)).transpose(),
+                    (Some(_), Some(_)) => {
+                        Err(document.not_one_of(place.clone(), &["order", "private_order"], true))
+                    }
+                    (_, private) => private
+                        .map(|table| private_order::read(document, table))
+                        .transpose(),
                 };
                 let order = match &private_order {
                     // The first of the candidates stands for all.
-                    Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
+                    Ok(Some(private)) => Ok(Spanned::new(
+                        private.span(),
+                        Some(*private.get_ref().candidates.first()),
+                    )),
                     Err(reported) => Err(*reported),
-                    Ok(None) => document.required(place, "order", keys.order, |order| match order {
-                        Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
-                        Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
-                        Auto::Auto(_) => Ok(None),
-                    }),
+                    Ok(None) => {
+                        document.required(place, "order", keys.order, |order| match order {
+                            Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+                            Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+                            Auto::Auto(_) => Ok(None),
+                        })
+                    }
                 };
                 let degree = degree?;
                 let order = order?;
                 let private_order = private_order?;
                 let place = degree.span();
                 let chosen = NoiseRequest::of(kinds, place);
-                Ok(NoiseRequest { degree: Some(degree), order: Some(order), private_order, ..chosen })
+                Ok(NoiseRequest {
+                    degree: Some(degree),
+                    order: Some(order),
+                    private_order,
+                    ..chosen
+                })
             }
             _ => {
                 let why = "is chosen together with the noise";
@@ -137,18 +164,28 @@ impl NoiseRequest {
             None => NoiseKind::Laplace,
             Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
                 let what = "is added to kernel points, and moments have none";
-                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
+                return Err(document.fault(
+                    noise,
+                    what,
+                    "use noise = \"cube\", the smallest for moments",
+                ));
             }
             Some((noise, Auto::Fixed(kind))) if kind.is_on_cells() => {
                 let what = "is added to counts of cells, and moments have none";
-                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
+                return Err(document.fault(
+                    noise,
+                    what,
+                    "use noise = \"cube\", the smallest for moments",
+                ));
             }
             Some((noise, Auto::Fixed(kind))) => {
                 pays_for(document, noise, kind, payment)?;
                 kind
             }
             // Of those that are paid for the smallest, whatever the weights of a question.
-            Some((_, Auto::Auto(_))) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
+            Some((_, Auto::Auto(_)))
+                if payment.is_some_and(|payment| payment.pays_for_gaussian()) =>
+            {
                 NoiseKind::Gaussian
             }
             Some((_, Auto::Auto(_))) => NoiseKind::Cube,
@@ -177,26 +214,52 @@ impl NoiseRequest {
             }
             Some((noise, Auto::Fixed(_))) => {
                 let what = "is not for [release.cells], whose noise is added to counts";
-                return Err(document.fault(noise, what, "use noise = \"laplace\", \"gaussian\" or \"auto\""));
+                return Err(document.fault(
+                    noise,
+                    what,
+                    "use noise = \"laplace\", \"gaussian\" or \"auto\"",
+                ));
             }
-            Some((_, Auto::Auto(_))) if pays_for_gaussian => vec![NoiseKind::Cells, NoiseKind::GaussianCells],
+            Some((_, Auto::Auto(_))) if pays_for_gaussian => {
+                vec![NoiseKind::Cells, NoiseKind::GaussianCells]
+            }
             Some((_, Auto::Auto(_))) => vec![NoiseKind::Cells],
         };
-        let place = keys.cells.step.as_ref().map_or(place.clone(), Spanned::span);
-        Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+        let place = keys
+            .cells
+            .step
+            .as_ref()
+            .map_or(place.clone(), Spanned::span);
+        Ok(NoiseRequest {
+            cells: Some(keys.cells),
+            ..NoiseRequest::of(kinds, place)
+        })
     }
 
     /// Kinds of noise alone.
     fn of(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
-        NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, cells: None, place }
+        NoiseRequest {
+            kinds,
+            degree: None,
+            order: None,
+            private_order: None,
+            points: None,
+            cells: None,
+            place,
+        }
     }
 
     /// The keys that are left to `"auto"`.
     pub fn open(&self) -> Vec<&'static str> {
         fn is_auto<T>(written: &Option<Spanned<Option<T>>>) -> bool {
-            written.as_ref().is_some_and(|written| written.get_ref().is_none())
+            written
+                .as_ref()
+                .is_some_and(|written| written.get_ref().is_none())
         }
-        let (spline, step) = self.cells.as_ref().map_or((false, false), cells::Keys::open);
+        let (spline, step) = self
+            .cells
+            .as_ref()
+            .map_or((false, false), cells::Keys::open);
         let keys = [
             ("noise", self.kinds.len() > 1),
             ("degree", is_auto(&self.degree)),
@@ -205,7 +268,10 @@ impl NoiseRequest {
             ("spline", spline),
             ("step", step),
         ];
-        keys.into_iter().filter(|(_, is_open)| *is_open).map(|(key, _)| key).collect()
+        keys.into_iter()
+            .filter(|(_, is_open)| *is_open)
+            .map(|(key, _)| key)
+            .collect()
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.
@@ -218,7 +284,9 @@ impl NoiseRequest {
             let grid = given.steps.map(|grid| CellGrid::new(spline, grid.steps()));
             return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes, tables)));
         }
-        Coordinates::Lattice { degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()) }
+        Coordinates::Lattice {
+            degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()),
+        }
     }
 
     /// The value, if the file gives one.
@@ -238,7 +306,11 @@ fn pays_for(
         return Ok(());
     }
     let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"cells\", \"ball\", \"cube\" or \"laplace\"";
-    Err(document.fault(noise, "Gaussian noise does not give pure differential privacy", hint))
+    Err(document.fault(
+        noise,
+        "Gaussian noise does not give pure differential privacy",
+        hint,
+    ))
 }
 
 fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
@@ -255,7 +327,9 @@ fn no_cells(document: &mut Document<'_>, keys: cells::Keys, why: &str) -> Checke
 
 fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
     match written {
-        Auto::Fixed(file::PointCounts::Most(most)) => Ok(Some(Coordinates::Points { most: values::count(most)? })),
+        Auto::Fixed(file::PointCounts::Most(most)) => Ok(Some(Coordinates::Points {
+            most: values::count(most)?,
+        })),
         Auto::Fixed(file::PointCounts::Tensor(along)) => {
             let counts = Counts::new(&along).ok_or_else(|| {
                 format!("must be a whole number from 1 for each axis, with a product of at most {MOST_POINTS}")

@@ -40,14 +40,19 @@ pub fn output(
     }
 }
 
-fn output_files(document: &mut Document<'_>, table: Spanned<file::OutputFiles>) -> Checked<OutputSettings> {
+fn output_files(
+    document: &mut Document<'_>,
+    table: Spanned<file::OutputFiles>,
+) -> Checked<OutputSettings> {
     let place = table.span();
     let written = table.into_inner();
     let path = document.required(&place, "path", written.path, values::words);
     let witness = document.optional(written.witness, values::words);
     let path = PathBuf::from(path?.into_inner());
     let witness = witness?;
-    let witness_place = witness.as_ref().map_or_else(|| place.clone(), Spanned::span);
+    let witness_place = witness
+        .as_ref()
+        .map_or_else(|| place.clone(), Spanned::span);
     let witness = witness.map(|witness| PathBuf::from(witness.into_inner()));
     if let Some(witness) = &witness
         && !is_elsewhere(witness, &path)
@@ -58,7 +63,11 @@ fn output_files(document: &mut Document<'_>, table: Spanned<file::OutputFiles>) 
             "what is copied with the output does not notice the copy",
         ));
     }
-    Ok(OutputSettings { to: Output::Files(sink::files::Params { path, witness }), place, witness_place })
+    Ok(OutputSettings {
+        to: Output::Files(sink::files::Params { path, witness }),
+        place,
+        witness_place,
+    })
 }
 
 /// Whether `file` is absolute and not in `folder`.
@@ -79,7 +88,9 @@ fn output_kafka(
     let inherited = default.flatten().filter(|_| written.brokers.is_none());
     let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
     let servers = match (written.brokers, default) {
-        (Some(brokers), _) => document.optional(Some(brokers), values::brokers).map(|b| b.map(Spanned::into_inner)),
+        (Some(brokers), _) => document
+            .optional(Some(brokers), values::brokers)
+            .map(|b| b.map(Spanned::into_inner)),
         (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
         (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
         (None, None) => Ok(None),
@@ -95,7 +106,11 @@ fn output_kafka(
     let topic = topic?;
     let witness = witness?;
     if topic.get_ref() == witness.get_ref() {
-        document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
+        document.fault(
+            witness.span(),
+            "is the output topic",
+            "the witness is a topic of its own, of one partition",
+        );
     }
     let broker = Broker::new(servers?.unwrap_or_default(), security?);
     Ok(OutputSettings {
@@ -108,7 +123,10 @@ fn output_kafka(
                 min_insync_replicas: replicas?.map_or(MIN_INSYNC_REPLICAS, Spanned::into_inner),
                 power_loss,
             },
-            sink: sink::kafka::Params { broker, topic: topic.into_inner() },
+            sink: sink::kafka::Params {
+                broker,
+                topic: topic.into_inner(),
+            },
         },
     })
 }

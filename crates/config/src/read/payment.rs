@@ -17,15 +17,26 @@ pub fn payment(
     written: Amounts,
     total: Option<Price>,
 ) -> Checked<Spanned<Payment>> {
-    let Amounts { epsilon, delta, rho } = written;
+    let Amounts {
+        epsilon,
+        delta,
+        rho,
+    } = written;
     let total = total.unwrap_or(match (&delta, &rho) {
         (_, Some(_)) => Price::Concentrated(Rho::ZERO),
-        (Some(_), None) => Price::Approximate { epsilon: Epsilon::ZERO, delta: Delta::ZERO },
+        (Some(_), None) => Price::Approximate {
+            epsilon: Epsilon::ZERO,
+            delta: Delta::ZERO,
+        },
         (None, None) => Price::Pure(Epsilon::ZERO),
     });
     if let (Price::Pure(_) | Price::Approximate { .. }, Some(rho)) = (total, &rho) {
         let hint = "give the price in `epsilon`, or give [privacy] `rho` in place of its total";
-        document.fault(rho.span(), "[privacy] has `epsilon`, which cannot pay for a rho", hint);
+        document.fault(
+            rho.span(),
+            "[privacy] has `epsilon`, which cannot pay for a rho",
+            hint,
+        );
     }
     match (total, &delta) {
         (Price::Pure(_), Some(delta)) => {
@@ -38,11 +49,19 @@ pub fn payment(
         }
         (Price::Slots(_), Some(delta)) => {
             let hint = "give the noise's own price in `rho`, or in `epsilon` for noise of pure differential privacy";
-            document.fault(delta.span(), "a window of a declared plan has no delta of its own", hint);
+            document.fault(
+                delta.span(),
+                "a window of a declared plan has no delta of its own",
+                hint,
+            );
         }
         (Price::Concentrated(_), Some(delta)) => {
             let hint = "give the price in `rho`; for noise of pure differential privacy, `epsilon` alone will do";
-            document.fault(delta.span(), "[privacy] has `rho`, which cannot pay for a delta", hint);
+            document.fault(
+                delta.span(),
+                "[privacy] has `rho`, which cannot pay for a delta",
+                hint,
+            );
         }
         _ => {}
     }
@@ -55,7 +74,9 @@ pub fn payment(
             let delta = document.optional(delta, values::delta);
             let epsilon = epsilon?;
             let delta = delta?.map_or(Delta::ZERO, Spanned::into_inner);
-            Ok(at(epsilon, |epsilon| Payment::Own(Price::Approximate { epsilon, delta })))
+            Ok(at(epsilon, |epsilon| {
+                Payment::Own(Price::Approximate { epsilon, delta })
+            }))
         }
         (Price::Slots(_), Some(epsilon), None) => document
             .required(place, "epsilon", Some(epsilon), values::epsilon)

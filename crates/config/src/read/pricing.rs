@@ -34,9 +34,14 @@ pub fn pricing(
     privacy: Checked<&Privacy>,
     grid: Option<Grid>,
 ) -> Vec<Checked<Pricing>> {
-    let choices: Vec<Vec<Epsilon>> = releases.iter().map(|release| choices(release.get_ref())).collect();
-    let written: Vec<Checked<Request>> =
-        releases.iter_mut().map(|release| read(document, release, privacy, grid)).collect();
+    let choices: Vec<Vec<Epsilon>> = releases
+        .iter()
+        .map(|release| choices(release.get_ref()))
+        .collect();
+    let written: Vec<Checked<Request>> = releases
+        .iter_mut()
+        .map(|release| read(document, release, privacy, grid))
+        .collect();
     let is_fixed = |written: &Checked<Request>| matches!(written, Ok(Request::Fixed(_)) | Err(_));
     let shares = match (privacy, written.iter().all(is_fixed)) {
         (Ok(privacy), false) => shares(document, privacy, grid, &written, &choices),
@@ -45,7 +50,10 @@ pub fn pricing(
     };
     let mut prices = Vec::new();
     for (at, (written, choices)) in written.into_iter().zip(&choices).enumerate() {
-        let share = shares.as_ref().map(|shares| shares.get(at).copied()).map_err(|reported| *reported);
+        let share = shares
+            .as_ref()
+            .map(|shares| shares.get(at).copied())
+            .map_err(|reported| *reported);
         prices.push(written.and_then(|written| match written {
             Request::Fixed(payment) => Ok((payment, None)),
             Request::Horizon(windows, _) => {
@@ -74,7 +82,11 @@ fn read(
 ) -> Checked<Request> {
     let place = release.span();
     let release = release.get_mut();
-    let amounts = Amounts { epsilon: release.epsilon.take(), delta: release.delta.take(), rho: release.rho.take() };
+    let amounts = Amounts {
+        epsilon: release.epsilon.take(),
+        delta: release.delta.take(),
+        rho: release.rho.take(),
+    };
     let horizon = release.horizon.take();
     let half_after = release.half_after.take();
     let share = document.optional(release.share.take(), values::share);
@@ -82,16 +94,26 @@ fn read(
         (None, None) => {
             if let Ok(Some(share)) = share {
                 let hint = "add `horizon` or `half_after`, or remove it";
-                document.fault(share.span(), "is a share of the total, but this release has a fixed price", hint);
+                document.fault(
+                    share.span(),
+                    "is a share of the total, but this release has a fixed price",
+                    hint,
+                );
             }
             let total = privacy.ok().map(|privacy| privacy.total);
             return payment(document, &place, amounts, total).map(Request::Fixed);
         }
         (Some(horizon), None) => ("horizon", horizon),
         (None, Some(half_after)) => ("half_after", half_after),
-        (Some(_), Some(_)) => return Err(document.not_one_of(place, &["horizon", "half_after"], true)),
+        (Some(_), Some(_)) => {
+            return Err(document.not_one_of(place, &["horizon", "half_after"], true));
+        }
     };
-    let priced = [amounts.epsilon, amounts.delta, amounts.rho].into_iter().flatten().map(|price| price.span()).next();
+    let priced = [amounts.epsilon, amounts.delta, amounts.rho]
+        .into_iter()
+        .flatten()
+        .map(|price| price.span())
+        .next();
     if let Some(priced) = priced {
         let what = format!("`{key}` already determines the price of a window");
         return Err(document.fault(priced, what, "keep only one of them"));
@@ -102,41 +124,75 @@ fn read(
     let length = document.required(&place, key, Some(length), values::positive_duration)?;
     let Some(grid) = grid else {
         let what = "needs the length of a window, which is not known here";
-        return Err(document.reported().unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
+        return Err(document
+            .reported()
+            .unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
     };
     let whole = micros(*length.get_ref()).unsigned_abs();
     let pane = micros(grid.length()).unsigned_abs();
     let windows = NonZeroU64::new(whole / pane.max(1)).filter(|_| whole.is_multiple_of(pane));
     let Some(windows) = windows else {
-        let what = format!("must be a multiple of windows.length, {}", bernstream_synopsis::clock::show(grid.length()));
+        let what = format!(
+            "must be a multiple of windows.length, {}",
+            bernstream_synopsis::clock::show(grid.length())
+        );
         return Err(document.fault(length.span(), what, ""));
     };
     let share = share?.map(Spanned::into_inner);
     let windows = Spanned::new(length.span(), windows);
-    Ok(if key == "horizon" { Request::Horizon(windows, share) } else { Request::Decaying(windows, share) })
+    Ok(if key == "horizon" {
+        Request::Horizon(windows, share)
+    } else {
+        Request::Decaying(windows, share)
+    })
 }
 
 /// Why this release cannot have a share of the total, and what to do.
-fn refusal(release: &file::Release, key: &str, privacy: Checked<&Privacy>) -> Option<(&'static str, &'static str)> {
+fn refusal(
+    release: &file::Release,
+    key: &str,
+    privacy: Checked<&Privacy>,
+) -> Option<(&'static str, &'static str)> {
     let is_decaying = key == "half_after";
     let over = release.windows.as_ref().map(Spanned::get_ref);
     let privacy = privacy.ok();
     if privacy.is_some_and(|privacy| privacy.unit == Unit::Record) {
         let what = "divides the total of a block among its windows, but for single records every window is a block";
-        return Some((what, "give the price of a window, which can be the whole total"));
+        return Some((
+            what,
+            "give the price of a window, which can be the whole total",
+        ));
     }
     if privacy.is_some_and(|privacy| matches!(privacy.total, Price::Slots(_))) {
-        let what = "divides a total, but a declared plan has a number of windows, `privacy.windows`";
+        let what =
+            "divides a total, but a declared plan has a number of windows, `privacy.windows`";
         return Some((what, "give the noise's own price in `epsilon` or `rho`"));
     }
     if release.sampled.is_some() {
-        return Some(("a release with a sampled sensitivity needs a fixed price", "give `epsilon`"));
+        return Some((
+            "a release with a sampled sensitivity needs a fixed price",
+            "give `epsilon`",
+        ));
     }
-    if is_decaying && matches!(release.scale.as_ref().map(Spanned::get_ref), Some(file::Scale::Paper)) {
-        return Some(("the scale of the papers needs a fixed price", r#"remove scale = "paper""#));
+    if is_decaying
+        && matches!(
+            release.scale.as_ref().map(Spanned::get_ref),
+            Some(file::Scale::Paper)
+        )
+    {
+        return Some((
+            "the scale of the papers needs a fixed price",
+            r#"remove scale = "paper""#,
+        ));
     }
-    if is_decaying && matches!(over, Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))) {
-        let what = "changes the noise from window to window, but overlapping windows share their noise";
+    if is_decaying
+        && matches!(
+            over,
+            Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))
+        )
+    {
+        let what =
+            "changes the noise from window to window, but overlapping windows share their noise";
         return Some((what, r#"use `horizon`, or windows = "tumbling""#));
     }
     None
@@ -157,7 +213,12 @@ fn shares(
         asked.push(match written.as_ref().map_err(|reported| *reported)? {
             Request::Fixed(payment) => {
                 fixed = payment.span();
-                Asked::Fixed(choices.iter().copied().fold(payment.get_ref().price(), Price::with_pure))
+                Asked::Fixed(
+                    choices
+                        .iter()
+                        .copied()
+                        .fold(payment.get_ref().price(), Price::with_pure),
+                )
             }
             Request::Horizon(windows, share) | Request::Decaying(windows, share) => {
                 divided = windows.span();
@@ -166,12 +227,20 @@ fn shares(
         });
     }
     let windows = match (&privacy.unit, grid) {
-        (Unit::User { per: Period::Every(per), .. }, Some(grid)) => Some(most_blocks(*per, grid.length())),
+        (
+            Unit::User {
+                per: Period::Every(per),
+                ..
+            },
+            Some(grid),
+        ) => Some(most_blocks(*per, grid.length())),
         _ => None,
     };
     divide(privacy.limit(), windows, &asked).map_err(|unfair| match unfair {
         Unfair::Endless => document.fault(fixed, unfair.to_string(), "give it a `horizon`"),
-        Unfair::TooMuch | Unfair::Nothing => document.fault(divided, unfair.to_string(), "lower prices or shares"),
+        Unfair::TooMuch | Unfair::Nothing => {
+            document.fault(divided, unfair.to_string(), "lower prices or shares")
+        }
     })
 }
 
@@ -187,20 +256,38 @@ fn first(
         let what = "leaves nothing for a window, because prices are rounded down";
         return Err(document.fault(place, what, "use a shorter one, or raise the total"));
     };
-    let own = choices.iter().try_fold(price, |left, choice| left.checked_sub(left.of_pure(*choice)?));
+    let own = choices.iter().try_fold(price, |left, choice| {
+        left.checked_sub(left.of_pure(*choice)?)
+    });
     match own.filter(|own| !own.is_zero()) {
         Some(own) => Ok((Spanned::new(place, Payment::Own(own)), policy)),
         None => {
-            let what = format!("leaves {price} for the first window, which does not pay for its private choices");
-            Err(document.fault(place, what, "lower the prices of the choices, or remove them"))
+            let what = format!(
+                "leaves {price} for the first window, which does not pay for its private choices"
+            );
+            Err(document.fault(
+                place,
+                what,
+                "lower the prices of the choices, or remove them",
+            ))
         }
     }
 }
 
 /// The prices of the private choices that can be read; their faults are recorded elsewhere.
 fn choices(release: &file::Release) -> Vec<Epsilon> {
-    let of_order = release.private_order.as_ref().and_then(|choice| choice.get_ref().epsilon.as_ref());
-    let density = release.density.as_ref().and_then(|density| density.get_ref().private_bandwidths.as_ref());
+    let of_order = release
+        .private_order
+        .as_ref()
+        .and_then(|choice| choice.get_ref().epsilon.as_ref());
+    let density = release
+        .density
+        .as_ref()
+        .and_then(|density| density.get_ref().private_bandwidths.as_ref());
     let of_bandwidths = density.and_then(|choice| choice.get_ref().epsilon.as_ref());
-    [of_bandwidths, of_order].into_iter().flatten().filter_map(|price| values::epsilon(*price.get_ref()).ok()).collect()
+    [of_bandwidths, of_order]
+        .into_iter()
+        .flatten()
+        .filter_map(|price| values::epsilon(*price.get_ref()).ok())
+        .collect()
 }

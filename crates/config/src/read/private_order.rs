@@ -13,7 +13,10 @@ use bernstream_synopsis::{Basis, Shape};
 pub const LARGEST_ORDER: u32 = 200;
 
 /// The orders to choose from.
-pub fn read(document: &mut Document<'_>, table: Spanned<file::PrivateOrder>) -> Checked<Spanned<PrivateOrder>> {
+pub fn read(
+    document: &mut Document<'_>,
+    table: Spanned<file::PrivateOrder>,
+) -> Checked<Spanned<PrivateOrder>> {
     let place = table.span();
     let written = table.into_inner();
     let price = document.required(&place, "epsilon", written.epsilon, values::epsilon);
@@ -21,15 +24,27 @@ pub fn read(document: &mut Document<'_>, table: Spanned<file::PrivateOrder>) -> 
         let candidates = several(candidates)?;
         let is_known = |order: &u32| (1..=LARGEST_ORDER).contains(order);
         if !candidates.iter().all(is_known) || !candidates.is_sorted_by(|a, b| a < b) {
-            return Err(format!("must be in ascending order, from 1 to {LARGEST_ORDER}"));
+            return Err(format!(
+                "must be in ascending order, from 1 to {LARGEST_ORDER}"
+            ));
         }
         Candidates::from_vec(candidates).ok_or_else(String::new)
     });
-    Ok(Spanned::new(place, PrivateOrder { price: price?.into_inner(), candidates: candidates?.into_inner() }))
+    Ok(Spanned::new(
+        place,
+        PrivateOrder {
+            price: price?.into_inner(),
+            candidates: candidates?.into_inner(),
+        },
+    ))
 }
 
 /// Checks that the function has a lattice, and one that is small enough for a private choice of order.
-pub fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>, shape: &Shape) -> Checked<()> {
+pub fn can_be_chosen(
+    document: &mut Document<'_>,
+    orders: &Spanned<PrivateOrder>,
+    shape: &Shape,
+) -> Checked<()> {
     let what = match &shape.basis {
         Basis::Affine => "a linear score is exact at order 1: there is nothing to choose",
         Basis::Kernel(_) | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
@@ -40,5 +55,9 @@ pub fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>
         }
         Basis::Bernstein => return Ok(()),
     };
-    Err(document.fault(orders.span(), what, "give `order`, or use a smaller degree and lower orders"))
+    Err(document.fault(
+        orders.span(),
+        what,
+        "give `order`, or use a smaller degree and lower orders",
+    ))
 }

@@ -9,14 +9,29 @@ use crate::text::{Checked, Document, values};
 use bernstream_kafka::source::registry::{RegistryLogin, SchemaRegistry, address};
 
 /// The registry that the file names, beside the schemas that it pins; taken out of `file`.
-pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<Option<SchemaRegistry>> {
-    let kafka = file.input.as_mut().and_then(|input| input.get_mut().kafka.as_mut());
-    let format = kafka.and_then(|kafka| kafka.get_mut().format.as_mut()).map(Spanned::get_mut);
-    let Some(file::Format::Avro(avro)) = format else { return Ok(None) };
+pub fn registry(
+    document: &mut Document<'_>,
+    file: &mut file::File,
+) -> Checked<Option<SchemaRegistry>> {
+    let kafka = file
+        .input
+        .as_mut()
+        .and_then(|input| input.get_mut().kafka.as_mut());
+    let format = kafka
+        .and_then(|kafka| kafka.get_mut().format.as_mut())
+        .map(Spanned::get_mut);
+    let Some(file::Format::Avro(avro)) = format else {
+        return Ok(None);
+    };
     let avro = avro.get_mut();
-    let Some(table) = avro.registry.take() else { return Ok(None) };
+    let Some(table) = avro.registry.take() else {
+        return Ok(None);
+    };
     let schemas = avro.schemas.iter().flat_map(Spanned::get_ref);
-    let pinned = schemas.filter_map(|schema| schema.get_ref().id.as_ref()).map(|id| *id.get_ref()).collect();
+    let pinned = schemas
+        .filter_map(|schema| schema.get_ref().id.as_ref())
+        .map(|id| *id.get_ref())
+        .collect();
     let place = table.span();
     let written = table.into_inner();
     let url = document.required(&place, "url", written.url, |text| address(&text));
@@ -28,20 +43,36 @@ pub fn registry(document: &mut Document<'_>, file: &mut file::File) -> Checked<O
             let file = document.required(&place, "password_file", file, values::words);
             username.and_then(|username| {
                 let password_file = PathBuf::from(file?.into_inner());
-                Ok(Some(RegistryLogin { username: username.into_inner(), password_file }))
+                Ok(Some(RegistryLogin {
+                    username: username.into_inner(),
+                    password_file,
+                }))
             })
         }
     };
     let url = url?;
-    let registry = SchemaRegistry { url: url.get_ref().clone(), subject: subject?.into_inner(), login: login?, pinned };
+    let registry = SchemaRegistry {
+        url: url.get_ref().clone(),
+        subject: subject?.into_inner(),
+        login: login?,
+        pinned,
+    };
     if registry.login.is_some() && !registry.is_encrypted() {
         let hint = "use the https:// address of the registry, or a registry that needs no password";
-        return Err(document.fault(url.span(), "an http:// address gets the password in the clear", hint));
+        return Err(document.fault(
+            url.span(),
+            "an http:// address gets the password in the clear",
+            hint,
+        ));
     }
     Ok(Some(registry))
 }
 
 /// A name that a registry can tell from the password behind it.
 fn username_of(text: String) -> Result<String, String> {
-    if text.contains(':') { Err("must not contain ':'".to_owned()) } else { values::words(text) }
+    if text.contains(':') {
+        Err("must not contain ':'".to_owned())
+    } else {
+        values::words(text)
+    }
 }

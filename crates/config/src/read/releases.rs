@@ -29,38 +29,57 @@ pub fn privacy_and_releases(
     to_kafka: bool,
     recorded: Option<&Recorded>,
 ) -> (Checked<Privacy>, Checked<Vec<ReleaseDraft>>) {
-    let privacy =
-        document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| privacy::privacy(document, t, recorded));
-    let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
-        adjacency: privacy.adjacency,
-        contributions: privacy.unit.contributions(),
-        most_values: if to_kafka { most_values(MESSAGE_LIMIT) } else { usize::MAX },
-    });
-    let releases = document.required(&ROOT, "release", releases, Ok).and_then(|written| {
-        let place = written.span();
-        let mut several = match written.into_inner() {
-            file::Releases::One(one) => vec![Spanned::new(place, *one)],
-            file::Releases::Several(several) if several.is_empty() => {
-                return Err(document.missing(place, "release"));
+    let privacy = document
+        .required(&ROOT, "privacy", privacy, Ok)
+        .and_then(|t| privacy::privacy(document, t, recorded));
+    let terms = privacy
+        .as_ref()
+        .map_err(|reported| *reported)
+        .map(|privacy| Terms {
+            adjacency: privacy.adjacency,
+            contributions: privacy.unit.contributions(),
+            most_values: if to_kafka {
+                most_values(MESSAGE_LIMIT)
+            } else {
+                usize::MAX
+            },
+        });
+    let releases = document
+        .required(&ROOT, "release", releases, Ok)
+        .and_then(|written| {
+            let place = written.span();
+            let mut several = match written.into_inner() {
+                file::Releases::One(one) => vec![Spanned::new(place, *one)],
+                file::Releases::Several(several) if several.is_empty() => {
+                    return Err(document.missing(place, "release"));
+                }
+                file::Releases::Several(several) => several,
+            };
+            let mut names = HashSet::new();
+            for name in several
+                .iter()
+                .filter_map(|release| release.get_ref().name.as_ref())
+            {
+                if !names.insert(name.get_ref()) {
+                    document.fault(
+                        name.span(),
+                        "is already the name of another release",
+                        "each release needs its own name",
+                    );
+                }
             }
-            file::Releases::Several(several) => several,
-        };
-        let mut names = HashSet::new();
-        for name in several.iter().filter_map(|release| release.get_ref().name.as_ref()) {
-            if !names.insert(name.get_ref()) {
-                document.fault(
-                    name.span(),
-                    "is already the name of another release",
-                    "each release needs its own name",
-                );
-            }
-        }
-        // Every release before the first `?`, so that the faults of all are recorded.
-        let prices = pricing::pricing(document, &mut several, privacy.as_ref().map_err(|reported| *reported), grid);
-        let each = several.into_iter().zip(prices);
-        let drafts: Vec<_> =
-            each.map(|(one, paying)| release::release(document, one, terms, paying, recorded)).collect();
-        drafts.into_iter().collect()
-    });
+            // Every release before the first `?`, so that the faults of all are recorded.
+            let prices = pricing::pricing(
+                document,
+                &mut several,
+                privacy.as_ref().map_err(|reported| *reported),
+                grid,
+            );
+            let each = several.into_iter().zip(prices);
+            let drafts: Vec<_> = each
+                .map(|(one, paying)| release::release(document, one, terms, paying, recorded))
+                .collect();
+            drafts.into_iter().collect()
+        });
     (privacy, releases)
 }

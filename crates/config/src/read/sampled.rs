@@ -42,7 +42,12 @@ pub struct Study {
 impl Study {
     /// The table `[release.sampled.result]` to add to the configuration.
     pub fn table(&self, change: SampledChange) -> String {
-        let Plan { samples, order, rho, gamma } = self.plan;
+        let Plan {
+            samples,
+            order,
+            rho,
+            gamma,
+        } = self.plan;
         let SampledChange { sup, sum } = change;
         let natural = |units: u64| units_of(units) * self.unit;
         format!(
@@ -60,25 +65,44 @@ impl Study {
 
     /// SHA-256 of the question and the answer, so that an edit of either is detected.
     fn digest(&self, change: SampledChange) -> String {
-        let Plan { gamma, samples, order, rho } = self.plan;
+        let Plan {
+            gamma,
+            samples,
+            order,
+            rho,
+        } = self.plan;
         let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
         let answer = json!({ "sensitivity": change.sum, "largest": change.sup });
         let all = json!({ "question": self.question, "plan": plan, "answer": answer }).to_string();
-        Sha256::digest(all).iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(all)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 
 pub fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
-    let what =
-        "a sampled sensitivity is random differential privacy, which does not compose with that of other releases";
-    document.fault(place, what, "give it a configuration and a ledger of its own")
+    let what = "a sampled sensitivity is random differential privacy, which does not compose with that of other releases";
+    document.fault(
+        place,
+        what,
+        "give it a configuration and a ledger of its own",
+    )
 }
 
 /// Replaces the proved sensitivity by a sampled one, and the definition by random differential privacy `[RA17]`.
-pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy: &mut Privacy) -> Checked<()> {
+pub fn settle(
+    document: &mut Document<'_>,
+    drafts: &mut [ReleaseDraft],
+    privacy: &mut Privacy,
+) -> Checked<()> {
     let several = drafts.len() > 1;
-    let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else { return Ok(()) };
-    let Some(table) = draft.sampled.take() else { return Ok(()) };
+    let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else {
+        return Ok(());
+    };
+    let Some(table) = draft.sampled.take() else {
+        return Ok(());
+    };
     if several {
         return Err(alone(document, table.span()));
     }
@@ -102,28 +126,50 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
     let order = document.required(&place, "order", written.order, Ok);
     let rho = document.required(&place, "rho", written.rho, Ok);
     let digest = document.required(&place, "digest", written.digest, Ok)?;
-    let change = SampledChange { sup: sup?.into_inner(), sum: sum?.into_inner() };
-    let plan =
-        Plan { samples: samples?.into_inner(), order: order?.into_inner(), rho: rho?.into_inner(), ..study.plan };
+    let change = SampledChange {
+        sup: sup?.into_inner(),
+        sum: sum?.into_inner(),
+    };
+    let plan = Plan {
+        samples: samples?.into_inner(),
+        order: order?.into_inner(),
+        rho: rho?.into_inner(),
+        ..study.plan
+    };
     if plan != study.plan || *digest.get_ref() != study.digest(change) {
         let what = "is not the result of this configuration: one of the two was edited after it was sampled";
         let hint = "run `bernstream sample` again, and replace the table by what it prints";
         return Err(document.fault(digest.span(), what, hint));
     }
-    let Study { neighbours, plan, range, prior, .. } = study;
-    let scale = match Mechanism::laplace(Sensitivity(change.sum), draft.payment.get_ref().epsilon()) {
+    let Study {
+        neighbours,
+        plan,
+        range,
+        prior,
+        ..
+    } = study;
+    let scale = match Mechanism::laplace(Sensitivity(change.sum), draft.payment.get_ref().epsilon())
+    {
         Ok(mechanism) => mechanism.scale().units(),
         Err(error) => return Err(document.fault(draft.payment.span(), error.to_string(), "")),
     };
-    #[expect(clippy::cast_precision_loss, reason = "rounded up to a tenth, far above the error")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rounded up to a tenth, far above the error"
+    )]
     let epsilon_at_worst =
-        (neighbours.target.worst(privacy.adjacency) as f64 / units_of(scale) * 10.0).floor() / 10.0 + 0.1;
+        (neighbours.target.worst(privacy.adjacency) as f64 / units_of(scale) * 10.0).floor() / 10.0
+            + 0.1;
     if epsilon_at_worst > MOST_AT_WORST {
         let what = format!(
             "for records that the prior does not resemble there is next to no noise left: epsilon = {epsilon_at_worst:.0} in plain \
              privacy, at most {MOST_AT_WORST:.0} is allowed"
         );
-        return Err(document.fault(place, what, "narrow the range that values are clipped to, or widen the prior"));
+        return Err(document.fault(
+            place,
+            what,
+            "narrow the range that values are clipped to, or widen the prior",
+        ));
     }
     privacy.definition = Definition::Random(Random {
         gamma: plan.gamma,
@@ -137,7 +183,11 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
         epsilon_at_worst,
     });
     let function = draft.function.get_mut();
-    function.target = Arc::new(SampledTarget { clipped: neighbours.target, change, adjacency: privacy.adjacency });
+    function.target = Arc::new(SampledTarget {
+        clipped: neighbours.target,
+        change,
+        adjacency: privacy.adjacency,
+    });
     Ok(())
 }
 
@@ -151,7 +201,11 @@ pub fn study(
     let place = table.span();
     let written = table.into_inner();
     let gamma = document.required(&place, "gamma", written.gamma, |gamma| {
-        if gamma > 0.0 && gamma < 1.0 { Ok(gamma) } else { Err("must lie between 0 and 1".to_owned()) }
+        if gamma > 0.0 && gamma < 1.0 {
+            Ok(gamma)
+        } else {
+            Err("must lie between 0 and 1".to_owned())
+        }
     });
     let samples = document.optional(written.samples, values::count);
     let seed = document.required(&place, "seed", written.seed, Ok);
@@ -160,19 +214,35 @@ pub fn study(
     let prior = prior(document, &place, written.prior, draft);
     if privacy.unit != Unit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
-        return Err(document.fault(place, what, "use privacy.unit = \"record\", or leave out [release.sampled]"));
+        return Err(document.fault(
+            place,
+            what,
+            "use privacy.unit = \"record\", or leave out [release.sampled]",
+        ));
     }
     if privacy.definition != Definition::PureEpsilon {
-        let what = format!("a sampled sensitivity needs a pure budget, and [privacy] has {}", privacy.definition);
-        return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
+        let what = format!(
+            "a sampled sensitivity needs a pure budget, and [privacy] has {}",
+            privacy.definition
+        );
+        return Err(document.fault(
+            place,
+            what,
+            "give [privacy] `epsilon` alone, or leave out [release.sampled]",
+        ));
     }
     if let Some(choice) = draft.choice_place() {
-        let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
+        let what =
+            "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
         return Err(document.fault(choice, what, "remove one of the two"));
     }
     if draft.noise != NoiseKind::Laplace {
         let what = "a sampled sensitivity is in the 1-norm: it needs Laplace noise";
-        return Err(document.fault(place, what, "remove `noise`, or leave out [release.sampled]"));
+        return Err(document.fault(
+            place,
+            what,
+            "remove `noise`, or leave out [release.sampled]",
+        ));
     }
     let gamma = gamma?;
     let samples = samples?;
@@ -186,9 +256,13 @@ pub fn study(
     let range = range?;
     let (columns, prior) = prior?;
     let function = draft.function.get_ref();
-    #[expect(clippy::cast_possible_truncation, reason = "saturates, and is then refused")]
-    let in_grid_units =
-        range.get_ref().map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "saturates, and is then refused"
+    )]
+    let in_grid_units = range
+        .get_ref()
+        .map(|end| ((end - function.scaling.offset()) / function.unit()).round() as i128);
     let target = Clipped::new(function.target.clone(), in_grid_units)
         .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
     let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
@@ -214,7 +288,13 @@ pub fn study(
         "seed": seed,
     });
     let study = Study {
-        neighbours: Neighbours { target, prior, records, adjacency: privacy.adjacency, seed },
+        neighbours: Neighbours {
+            target,
+            prior,
+            records,
+            adjacency: privacy.adjacency,
+            seed,
+        },
         plan,
         unit: function.unit(),
         quantity: function.quantity.clone(),
@@ -226,7 +306,12 @@ pub fn study(
 }
 
 /// The public number of records of a window; under `replace_one` it is known already.
-fn records(document: &mut Document<'_>, place: &Range<usize>, written: Field<u32>, privacy: &Privacy) -> Checked<u32> {
+fn records(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: Field<u32>,
+    privacy: &Privacy,
+) -> Checked<u32> {
     let known = privacy.records_per_window;
     match (document.optional(written, values::count)?, known) {
         (Some(records), Some(known)) if u64::from(*records.get_ref()) > known => {
@@ -238,9 +323,8 @@ fn records(document: &mut Document<'_>, place: &Range<usize>, written: Field<u32
             ))
         }
         (Some(records), _) => Ok(records.into_inner()),
-        (None, Some(known)) => {
-            u32::try_from(known).map_err(|_| document.fault(place.clone(), "windows are too large to be sampled", ""))
-        }
+        (None, Some(known)) => u32::try_from(known)
+            .map_err(|_| document.fault(place.clone(), "windows are too large to be sampled", "")),
         (None, None) => Err(document.missing(place.clone(), "records")),
     }
 }
@@ -261,7 +345,11 @@ fn range(
     match (own, written) {
         (Some(own), None) => Ok(Spanned::new(place.clone(), own)),
         (_, written) => document.required(place, "range", written, |ends| {
-            match &ends.into_iter().map(Spanned::into_inner).collect::<Vec<f64>>()[..] {
+            match &ends
+                .into_iter()
+                .map(Spanned::into_inner)
+                .collect::<Vec<f64>>()[..]
+            {
                 [lo, hi] if lo < hi && (hi - lo).is_finite() => Ok([*lo, *hi]),
                 _ => Err("must be two numbers, the first below the second".to_owned()),
             }
@@ -284,28 +372,44 @@ fn prior(
         let entry = entry.into_inner();
         let law = document.required(&place, "law", entry.law, Ok);
         let column = document.required(&place, "column", entry.column, |column| {
-            if laws.iter().any(|known: &PriorColumn| known.column == column) {
+            if laws
+                .iter()
+                .any(|known: &PriorColumn| known.column == column)
+            {
                 return Err("already has a law".to_owned());
             }
             match draft.columns.contains(&column) {
                 true => Ok(column),
-                false => Err(format!("the function reads {}, not this column", draft.columns.join(", "))),
+                false => Err(format!(
+                    "the function reads {}, not this column",
+                    draft.columns.join(", ")
+                )),
             }
         })?;
-        laws.push(PriorColumn { column: column.into_inner(), law: law?.into_inner() });
+        laws.push(PriorColumn {
+            column: column.into_inner(),
+            law: law?.into_inner(),
+        });
     }
     let law_of = |column: &String| laws.iter().find(|known| known.column == *column).cloned();
     let mut ordered = Vec::new();
     for column in &draft.columns {
         match law_of(column) {
             Some(law) => ordered.push(law),
-            None => return Err(document.fault(list_place, format!("has no law for {column}"), "add one")),
+            None => {
+                return Err(document.fault(
+                    list_place,
+                    format!("has no law for {column}"),
+                    "add one",
+                ));
+            }
         }
     }
     let mut laws = ordered.iter().map(|known| known.law.clone());
     let axes = draft.axes.iter().cloned().zip(laws.by_ref()).collect();
     let label = draft.label.clone().zip(laws.next());
-    let prior = Prior::new(axes, label).map_err(|error| document.fault(list_place, error.to_string(), ""))?;
+    let prior = Prior::new(axes, label)
+        .map_err(|error| document.fault(list_place, error.to_string(), ""))?;
     Ok((ordered, prior))
 }
 

@@ -31,9 +31,19 @@ pub fn scale(
 ) -> Checked<scale::Params> {
     let place = table.span();
     let written = table.into_inner();
-    let Around { pipeline, input, publish_delay, has_users, is_for_operators } = around;
+    let Around {
+        pipeline,
+        input,
+        publish_delay,
+        has_users,
+        is_for_operators,
+    } = around;
     let Input::Kafka(input) = input else {
-        return Err(document.fault(place, "splits reading a topic", "remove it, or read from [input.kafka]"));
+        return Err(document.fault(
+            place,
+            "splits reading a topic",
+            "remove it, or read from [input.kafka]",
+        ));
     };
     let topic = document.required(&place, "topic", written.topic, values::name);
     let key_file = document.required(&place, "key_file", written.key_file, values::words);
@@ -53,13 +63,22 @@ pub fn scale(
         key_file: key_file?.into_inner().into(),
         group,
         deadline: deadline?.unwrap_or(left / 2),
-        most: u64::from(most?.map_or(if has_users { MOST_OF_USERS } else { MOST }, Spanned::into_inner)) * 1_000_000,
+        most: u64::from(most?.map_or(
+            if has_users { MOST_OF_USERS } else { MOST },
+            Spanned::into_inner,
+        )) * 1_000_000,
         is_for_operators,
     })
 }
 
-fn deadline(document: &mut Document<'_>, written: Field<String>, left: Duration) -> Checked<Option<Duration>> {
-    let Some(deadline) = document.optional(written, values::positive_duration)? else { return Ok(None) };
+fn deadline(
+    document: &mut Document<'_>,
+    written: Field<String>,
+    left: Duration,
+) -> Checked<Option<Duration>> {
+    let Some(deadline) = document.optional(written, values::positive_duration)? else {
+        return Ok(None);
+    };
     if *deadline.get_ref() >= left {
         let what = format!(
             "must be shorter than windows.publish_delay without the slack, {}",

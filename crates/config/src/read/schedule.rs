@@ -59,11 +59,19 @@ pub fn schedule(
     if let Some(end) = &end {
         let last = *end.get_ref();
         if last <= origin {
-            document.fault(end.span(), format!("must be later than windows.origin, {origin}"), "");
+            document.fault(
+                end.span(),
+                format!("must be later than windows.origin, {origin}"),
+                "",
+            );
         } else if grid.span_of(last).start != last {
             let before = grid.span_of(last);
             let hint = format!("windows end at {} and at {}", before.start, before.end);
-            document.fault(end.span(), "is not a whole number of windows after windows.origin", hint);
+            document.fault(
+                end.span(),
+                "is not a whole number of windows after windows.origin",
+                hint,
+            );
         }
     }
     let zero = |span: Option<Spanned<Duration>>| span.map_or(Duration::ZERO, Spanned::into_inner);

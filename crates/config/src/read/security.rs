@@ -40,11 +40,17 @@ fn tls(document: &mut Document<'_>, table: Spanned<file::Tls>) -> Checked<Tls> {
             let certificate = document.required(&place, "certificate", certificate, path);
             let key = document.required(&place, "key", key, path);
             certificate.and_then(|certificate| {
-                Ok(Some(Identity { certificate: certificate.into_inner(), key: key?.into_inner() }))
+                Ok(Some(Identity {
+                    certificate: certificate.into_inner(),
+                    key: key?.into_inner(),
+                }))
             })
         }
     };
-    Ok(Tls { ca: ca?.map(Spanned::into_inner), identity: identity? })
+    Ok(Tls {
+        ca: ca?.map(Spanned::into_inner),
+        identity: identity?,
+    })
 }
 
 fn sasl(document: &mut Document<'_>, table: Spanned<file::Sasl>) -> Checked<Sasl> {

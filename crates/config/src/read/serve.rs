@@ -34,11 +34,19 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
         && *dashboard.get_ref() == listen
         && listen.port() != 0
     {
-        let hint =
-            "metrics are for operators, the dashboard is for everybody who may see the releases: use another port";
-        document.fault(dashboard.span(), "is the same address as serve.listen", hint);
+        let hint = "metrics are for operators, the dashboard is for everybody who may see the releases: use another port";
+        document.fault(
+            dashboard.span(),
+            "is the same address as serve.listen",
+            hint,
+        );
     }
-    Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), hosts: hosts?, detail })
+    Ok(ServeSettings {
+        listen,
+        dashboard: dashboard.map(Spanned::into_inner),
+        hosts: hosts?,
+        detail,
+    })
 }
 
 fn host(document: &mut Document<'_>, name: Spanned<String>) -> Checked<String> {

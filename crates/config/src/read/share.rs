@@ -22,8 +22,13 @@ pub fn share(
     if let Some(composition) = composition
         && *composition.get_ref() != Composition::Sum
     {
-        let what = "works a total out for the releases of one pipeline, and cannot be shared with others";
-        return Err(document.fault(composition.span(), what, "write the whole total as `epsilon`, `delta` or `rho`"));
+        let what =
+            "works a total out for the releases of one pipeline, and cannot be shared with others";
+        return Err(document.fault(
+            composition.span(),
+            what,
+            "write the whole total as `epsilon`, `delta` or `rho`",
+        ));
     }
     let topic = topic?.into_inner();
     let share = share?;
@@ -31,9 +36,22 @@ pub fn share(
     let place = share.span();
     let share = share.into_inner();
     let own = share.of(whole);
-    if own.parts().iter().zip(whole.parts()).any(|(own, whole)| *own == 0 && whole > 0) {
-        let what = format!("leaves nothing of the whole total, {whole}, because shares are rounded down");
+    if own
+        .parts()
+        .iter()
+        .zip(whole.parts())
+        .any(|(own, whole)| *own == 0 && whole > 0)
+    {
+        let what =
+            format!("leaves nothing of the whole total, {whole}, because shares are rounded down");
         return Err(document.fault(place, what, "ask for more, or raise the total"));
     }
-    Ok((own, SharedBudget { topic, share, whole }))
+    Ok((
+        own,
+        SharedBudget {
+            topic,
+            share,
+            whole,
+        },
+    ))
 }

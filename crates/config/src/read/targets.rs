@@ -10,7 +10,8 @@ use crate::targets::{ReadTarget, TargetContext, with_targets};
 use crate::text::{Checked, Document, Field};
 
 /// Builds the function of one table; called once for each size that is tried.
-pub type Reader = Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
+pub type Reader =
+    Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
 
 macro_rules! targets {
     ($($target:ident),*) => {
@@ -23,11 +24,17 @@ macro_rules! targets {
 with_targets!(targets);
 
 /// The reader of the only target table.
-pub fn only(document: &mut Document<'_>, place: Range<usize>, release: &mut file::Release) -> Checked<Reader> {
+pub fn only(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    release: &mut file::Release,
+) -> Checked<Reader> {
     let targets = targets(release);
     let known: Vec<&str> = targets.iter().map(|(name, _)| *name).collect();
-    let (names, mut found): (Vec<&str>, Vec<Reader>) =
-        targets.into_iter().filter_map(|(name, target)| Some((name, target?))).unzip();
+    let (names, mut found): (Vec<&str>, Vec<Reader>) = targets
+        .into_iter()
+        .filter_map(|(name, target)| Some((name, target?)))
+        .unzip();
     match (found.pop(), &names[..]) {
         (Some(target), [_]) => Ok(target),
         (Some(_), several) => Err(document.not_one_of(place, several, true)),

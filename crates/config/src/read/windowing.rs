@@ -13,25 +13,44 @@ use bernstream_noise::continual;
 use bernstream_synopsis::clock::{micros, show};
 
 /// `windows` of a release, on the grid of `schedule`.
-pub fn windowing(document: &mut Document<'_>, draft: &ReleaseDraft, schedule: &Schedule) -> Checked<WindowKind> {
-    let Some(written) = &draft.windows else { return Ok(WindowKind::Tumbling) };
+pub fn windowing(
+    document: &mut Document<'_>,
+    draft: &ReleaseDraft,
+    schedule: &Schedule,
+) -> Checked<WindowKind> {
+    let Some(written) = &draft.windows else {
+        return Ok(WindowKind::Tumbling);
+    };
     let pane = schedule.grid.length();
     let (text, is_hopping) = match written.get_ref() {
         file::WindowKind::Tumbling => return Ok(WindowKind::Tumbling),
         file::WindowKind::Hopping(length) => (length, true),
         file::WindowKind::Cumulative(length) => (length, false),
     };
-    let length = document.required(&text.span(), "windows", Some(text.clone()), values::positive_duration)?;
+    let length = document.required(
+        &text.span(),
+        "windows",
+        Some(text.clone()),
+        values::positive_duration,
+    )?;
     let panes = panes(*length.get_ref(), pane);
     let over = match (is_hopping, panes) {
         (true, Some(panes)) if panes > u64::from(continual::MOST_PANES) => {
-            let what = format!("spans {panes} windows of [windows], and at most {} can overlap", continual::MOST_PANES);
+            let what = format!(
+                "spans {panes} windows of [windows], and at most {} can overlap",
+                continual::MOST_PANES
+            );
             return Err(document.fault(text.span(), what, "make the windows of [windows] longer"));
         }
-        (true, Some(panes @ 2..)) => WindowKind::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
+        (true, Some(panes @ 2..)) => WindowKind::Hopping {
+            panes: u32::try_from(panes).unwrap_or(u32::MAX),
+        },
         (false, Some(horizon)) => WindowKind::Cumulative { horizon },
         (true, _) => {
-            let what = format!("must be a multiple of windows.length, {}, and at least twice as long", show(pane));
+            let what = format!(
+                "must be a multiple of windows.length, {}, and at least twice as long",
+                show(pane)
+            );
             let hint = "make the windows of [windows] shorter, or this longer";
             return Err(document.fault(text.span(), what, hint));
         }
@@ -54,7 +73,11 @@ fn sums(
     let is_sum = draft.function.get_ref().target.is_sum();
     if let (WindowKind::Cumulative { .. }, false) = (over, is_sum) {
         let what = "is only for sums over records: densities, cells, moments and expressions";
-        return Err(document.fault(written.span(), what, r#"use "tumbling", or { hopping = "24h" }"#));
+        return Err(document.fault(
+            written.span(),
+            what,
+            r#"use "tumbling", or { hopping = "24h" }"#,
+        ));
     }
     if let (true, Some(place)) = (is_sum, draft.choice_place()) {
         let what = "is made anew for each window, but all windows of a sum need the same function";
@@ -64,7 +87,11 @@ fn sums(
         && *calibration.get_ref() == Calibration::Paper
     {
         let what = "is only for tumbling windows: the papers have no noise for sums of windows";
-        return Err(document.fault(calibration.span(), what, r#"remove it, or use windows = "tumbling""#));
+        return Err(document.fault(
+            calibration.span(),
+            what,
+            r#"remove it, or use windows = "tumbling""#,
+        ));
     }
     Ok(over)
 }

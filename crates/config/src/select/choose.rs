@@ -11,14 +11,27 @@ impl Search<'_> {
     /// The best candidate; `None` if no candidate can be built, drawn and sent. `build` returns the function on given
     /// coordinates.
     pub fn choose(&self, build: impl Fn(Coordinates) -> Option<Function>) -> Option<Selection> {
-        let families = [self.lattices(&build), self.points(&build), self.cells(&build)];
+        let families = [
+            self.lattices(&build),
+            self.points(&build),
+            self.cells(&build),
+        ];
         let mut candidates = side_by_side(families.into_iter().flatten());
         candidates.sort_by_key(|candidate| candidate.noise);
         // The first of equals: the smallest message of the simplest kind.
-        let best = candidates.iter().copied().min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
+        let best = candidates
+            .iter()
+            .copied()
+            .min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
         let rough = build(best.on).and_then(|function| self.rough(&function));
         let open = self.open.to_vec();
-        Some(Selection { open, candidates, best, taken: best, rough })
+        Some(Selection {
+            open,
+            candidates,
+            best,
+            taken: best,
+            rough,
+        })
     }
 }
 
@@ -26,6 +39,9 @@ impl Search<'_> {
 fn side_by_side<'a>(judges: impl Iterator<Item = Judge<'a>>) -> Vec<Candidate> {
     thread::scope(|scope| {
         let workers: Vec<_> = judges.map(|judge| scope.spawn(judge)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect()
     })
 }

@@ -35,7 +35,8 @@ impl Search<'_> {
             let on = Coordinates::Lattice { degree };
             Some((on, build(on)?))
         };
-        let mut lattices: Vec<(Coordinates, Function)> = degrees.into_iter().filter_map(lattice).collect();
+        let mut lattices: Vec<(Coordinates, Function)> =
+            degrees.into_iter().filter_map(lattice).collect();
         // An affine function is the same whatever degree is asked for.
         lattices.dedup_by_key(|(_, function)| function.target.shape());
         let judge = |(on, function): (Coordinates, Function)| -> Judge<'_> {
@@ -46,7 +47,12 @@ impl Search<'_> {
     }
 
     /// Every order of each kind of noise on one lattice; none if it cannot be drawn or sent.
-    fn of_lattice(&self, kinds: &[NoiseKind], on: Coordinates, function: &Function) -> Vec<Candidate> {
+    fn of_lattice(
+        &self,
+        kinds: &[NoiseKind],
+        on: Coordinates,
+        function: &Function,
+    ) -> Vec<Candidate> {
         let shape = function.target.shape();
         if shape.values() > self.terms.most_values || !is_quick(&shape) {
             return Vec::new();
@@ -55,25 +61,41 @@ impl Search<'_> {
             Basis::Bernstein => self.orders.clone().unwrap_or(ORDERS.to_vec()),
             _ => vec![1],
         };
-        let Some(rough) = self.rough(function) else { return Vec::new() };
+        let Some(rough) = self.rough(function) else {
+            return Vec::new();
+        };
         let of_kind = |kind: &NoiseKind| -> Vec<Candidate> {
-            let Some(scale) = self.scale(*kind, function) else { return Vec::new() };
+            let Some(scale) = self.scale(*kind, function) else {
+                return Vec::new();
+            };
             let expected = match shape.basis {
                 Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
                 _ => {
                     let band = Band::simulate(&shape, kind.law(), 1);
                     let noise = scale * band.expected_sup;
                     let within = scale * band.half_width;
-                    vec![Expected { noise, approximation: 0.0, error: noise, within, spread: noise }; orders.len()]
+                    vec![
+                        Expected {
+                            noise,
+                            approximation: 0.0,
+                            error: noise,
+                            within,
+                            spread: noise
+                        };
+                        orders.len()
+                    ]
                 }
             };
-            let candidates = orders.iter().zip(expected).map(|(order, expected)| Candidate {
-                noise: *kind,
-                on,
-                order: *order,
-                values: shape.values(),
-                expected,
-            });
+            let candidates = orders
+                .iter()
+                .zip(expected)
+                .map(|(order, expected)| Candidate {
+                    noise: *kind,
+                    on,
+                    order: *order,
+                    values: shape.values(),
+                    expected,
+                });
             candidates.collect()
         };
         kinds.iter().flat_map(of_kind).collect()

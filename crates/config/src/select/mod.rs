@@ -36,7 +36,10 @@ mod tests {
             text.replace(old, new)
         });
         let settings = Settings::parse(&text, "test").unwrap();
-        (settings.releases[0].shape().degree, settings.releases[0].order)
+        (
+            settings.releases[0].shape().degree,
+            settings.releases[0].order,
+        )
     }
 
     /// A change here changes what new ledgers record; workers go on with what theirs have recorded. Say so in the changelog.

@@ -1,6 +1,8 @@
 //! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
 
-use crate::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
+use crate::settings::{
+    Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind,
+};
 use bernstream_noise::Mechanism;
 use bernstream_noise::concentrated::epsilon_of_ball;
 use bernstream_release::window::Axis;
@@ -62,25 +64,49 @@ impl Search<'_> {
             && (self.degree.is_none() || self.degree == degree)
             && (self.points.is_none() || self.points == points)
             && (self.spline.is_none() || self.spline == spline)
-            && self.steps.is_none_or(|steps| grid.is_some_and(|grid| grid.steps() == steps.steps()))
-            && self.orders.as_ref().is_none_or(|orders| orders.contains(&choice.order));
+            && self
+                .steps
+                .is_none_or(|steps| grid.is_some_and(|grid| grid.steps() == steps.steps()))
+            && self
+                .orders
+                .as_ref()
+                .is_none_or(|orders| orders.contains(&choice.order));
         // Fixed orders are those of the file: a window may choose among them.
         let orders = self.orders.clone().or(Some(vec![choice.order]));
         let kinds = vec![choice.noise];
-        is_asked.then(|| Search { kinds, degree, orders, points, spline, steps: grid, ..self.clone() })
+        is_asked.then(|| Search {
+            kinds,
+            degree,
+            orders,
+            points,
+            spline,
+            steps: grid,
+            ..self.clone()
+        })
     }
 
     /// The kinds of noise that are asked for and that belong to a family.
     pub(super) fn kinds(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
-        self.kinds.iter().copied().filter(|kind| of_family(*kind)).collect()
+        self.kinds
+            .iter()
+            .copied()
+            .filter(|kind| of_family(*kind))
+            .collect()
     }
 
     /// The scale of the noise, in natural units.
     pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
-        let Terms { adjacency, contributions, .. } = self.terms;
+        let Terms {
+            adjacency,
+            contributions,
+            ..
+        } = self.terms;
         let law = kind.law();
         let values = function.target.shape().values();
-        let change = function.target.sensitivity_in(law.norm(), adjacency, contributions).ok()?;
+        let change = function
+            .target
+            .sensitivity_in(law.norm(), adjacency, contributions)
+            .ok()?;
         let price = match self.price {
             // Beside Gaussian noise, whose variance is `d / (d + 1)` of the ball's at the same rho, it need not be looked at closely.
             Price::Concentrated(rho) if self.kinds == [NoiseKind::Ball] => {
@@ -88,8 +114,12 @@ impl Search<'_> {
             }
             price => price,
         };
-        let mechanism = Mechanism::calibrated(law, change, values * contributions as usize, price).ok()?;
-        #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
+        let mechanism =
+            Mechanism::calibrated(law, change, values * contributions as usize, price).ok()?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a prediction; the noise itself is drawn from the integer"
+        )]
         Some(mechanism.scale().units() as f64 * function.unit())
     }
 
@@ -100,15 +130,24 @@ impl Search<'_> {
         let Feature { kernel, height } = function.feature.clone()?;
         let is = match height {
             Height::AllRecords => {
-                let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit();
+                let most = function
+                    .target
+                    .sup_sensitivity(Adjacency::AddRemove, 1)
+                    .ok()? as f64
+                    * function.unit();
                 Kind::Heap(records * most)
             }
             Height::Each(height) => Kind::Heap(records * height),
             Height::Fixed(height) => Kind::Bounded(height),
-            Height::Covered { limit, gap } => {
-                Kind::Alternating { height: limit * (gap * records).min(1.0), least: 2.0 }
-            }
+            Height::Covered { limit, gap } => Kind::Alternating {
+                height: limit * (gap * records).min(1.0),
+                least: 2.0,
+            },
         };
-        Some(Rough { kernel, axes: self.axes.len(), is })
+        Some(Rough {
+            kernel,
+            axes: self.axes.len(),
+            is,
+        })
     }
 }

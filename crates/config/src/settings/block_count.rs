@@ -26,16 +26,31 @@ mod tests {
 
     #[test]
     fn the_most_blocks_of_a_window_is_what_the_grid_says() {
-        for (window, block) in [(7, 3), (3, 7), (6, 3), (3, 6), (5, 4), (4, 5), (1, 9), (9, 1), (12, 8)] {
+        for (window, block) in [
+            (7, 3),
+            (3, 7),
+            (6, 3),
+            (3, 6),
+            (5, 4),
+            (4, 5),
+            (1, 9),
+            (9, 1),
+            (12, 8),
+        ] {
             let [w, b] = [window, block].map(Duration::from_micros);
-            let [windows, blocks] = [w, b].map(|length| Grid::new(Timestamp::from_micros(2), length).unwrap());
+            let [windows, blocks] =
+                [w, b].map(|length| Grid::new(Timestamp::from_micros(2), length).unwrap());
             let mut span = windows.span_of(Timestamp::from_micros(-100));
             let mut most = 0;
             for _ in 0..100 {
                 most = most.max(blocks.spans_meeting(span).count());
                 span = windows.after(span);
             }
-            assert_eq!(usize::try_from(most_blocks(w, b)).unwrap(), most, "{window} {block}");
+            assert_eq!(
+                usize::try_from(most_blocks(w, b)).unwrap(),
+                most,
+                "{window} {block}"
+            );
         }
     }
 }

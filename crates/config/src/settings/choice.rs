@@ -47,7 +47,12 @@ impl PrivateBandwidths {
         };
         let marginals = Marginals::new(nodes);
         let sensitivity = marginals.sensitivity(protected.adjacency, protected.contributions)?;
-        Ok(Bandwidth::new(marginals, self.in_cube.clone(), sensitivity, self.price)?)
+        Ok(Bandwidth::new(
+            marginals,
+            self.in_cube.clone(),
+            sensitivity,
+            self.price,
+        )?)
     }
 }
 
@@ -57,16 +62,33 @@ impl PrivateOrder {
     /// # Errors
     ///
     /// If the function has no sensitivity, or the price does not pay for the noise of the choice.
-    pub fn mechanism(&self, function: &Function, noise: &Mechanism, protected: Protected) -> Result<Order, Error> {
+    pub fn mechanism(
+        &self,
+        function: &Function,
+        noise: &Mechanism,
+        protected: Protected,
+    ) -> Result<Order, Error> {
         let target = &function.target;
-        let Shape { dimensions, degree, .. } = target.shape();
+        let Shape {
+            dimensions, degree, ..
+        } = target.shape();
         let orders: Vec<u32> = self.candidates.iter().copied().collect();
-        #[expect(clippy::cast_precision_loss, reason = "a prediction; what is claimed is read off whole numbers")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a prediction; what is claimed is read off whole numbers"
+        )]
         let scale = noise.scale().units() as f64;
         let noises = predict::noise(&target.shape(), noise.distribution(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
-        let remainders = noises.iter().zip(&tables).map(|(noise, rows)| Remainder::new(noise * scale, rows)).collect();
-        let Protected { adjacency, contributions } = protected;
+        let remainders = noises
+            .iter()
+            .zip(&tables)
+            .map(|(noise, rows)| Remainder::new(noise * scale, rows))
+            .collect();
+        let Protected {
+            adjacency,
+            contributions,
+        } = protected;
         let change = TargetChange {
             values: target.shape().values(),
             sup: target.sup_sensitivity(adjacency, 1)?,
@@ -80,8 +102,16 @@ impl PrivateOrder {
     /// Whether the tables for this lattice are computed within seconds: at order 8, at most degree 290 on one axis and 20 on
     /// two.
     pub fn is_quick(&self, shape: &Shape) -> bool {
-        let highest = self.candidates.iter().max().map_or(1, |order| *order as usize);
-        let step = shape.values().saturating_pow(2).saturating_mul(shape.degree as usize + 1) * shape.dimensions;
+        let highest = self
+            .candidates
+            .iter()
+            .max()
+            .map_or(1, |order| *order as usize);
+        let step = shape
+            .values()
+            .saturating_pow(2)
+            .saturating_mul(shape.degree as usize + 1)
+            * shape.dimensions;
         step.saturating_mul(highest) <= WORK
     }
 }

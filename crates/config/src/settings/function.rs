@@ -39,8 +39,17 @@ pub struct Feature {
 impl Feature {
     /// Gaussians with these standard deviations along the axes, as parts of the domain.
     pub fn of_widths(widths: &[f64], height: Height) -> Self {
-        let row = |i: usize| (0..widths.len()).map(|j| if i == j { widths[i].powi(-2) } else { 0.0 }).collect();
-        Feature { kernel: PointKernel::Gaussian { precision: (0..widths.len()).map(row).collect() }, height }
+        let row = |i: usize| {
+            (0..widths.len())
+                .map(|j| if i == j { widths[i].powi(-2) } else { 0.0 })
+                .collect()
+        };
+        Feature {
+            kernel: PointKernel::Gaussian {
+                precision: (0..widths.len()).map(row).collect(),
+            },
+            height,
+        }
     }
 }
 

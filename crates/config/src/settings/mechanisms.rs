@@ -39,11 +39,13 @@ impl Settings {
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
             (Calibration::Tight, _) => Calibrated::Tight,
             (Calibration::Paper, _) => {
-                let bounds =
-                    [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(release, function, which));
+                let bounds = [Calibration::Paper, Calibration::Tight]
+                    .map(|which| self.sensitivity(release, function, which));
                 let [paper, tight] = bounds;
                 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
+                Calibrated::Paper {
+                    times_needed: paper?.0 as f64 / tight?.0 as f64,
+                }
             }
         })
     }
@@ -62,8 +64,15 @@ impl Settings {
     /// # Errors
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
-    pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
-        release.calibration.mechanism(&*function.target, release.noise.law(), &self.privacy, price)
+    pub fn mechanism_at(
+        &self,
+        release: &Release,
+        function: &Function,
+        price: Price,
+    ) -> Result<Mechanism, Error> {
+        release
+            .calibration
+            .mechanism(&*function.target, release.noise.law(), &self.privacy, price)
     }
 
     /// The correlated noise of a release that is a sum over several panes.
@@ -72,30 +81,49 @@ impl Settings {
     ///
     /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
-        let Some(over) = release.window_kind.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
+        let Some(over) = release
+            .window_kind
+            .series()
+            .filter(|_| release.is_sum_of_panes())
+        else {
+            return Ok(None);
+        };
         let law = release.noise.law();
         let target = &*release.function.target;
-        let Protected { adjacency, contributions } = self.protected();
+        let Protected {
+            adjacency,
+            contributions,
+        } = self.protected();
         let change = target.sensitivity_in(law.norm(), adjacency, contributions)?;
         let values = self.privacy.touched(target.shape().values());
         let panes = self.panes_a_unit(release);
         let horizon = release.window_kind.horizon();
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
-        let price = if panes == 1 { release.payment.own() } else { release.payment.price() };
-        Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
+        let price = if panes == 1 {
+            release.payment.own()
+        } else {
+            release.payment.price()
+        };
+        Ok(Some(Series::calibrated(
+            over, law, change, values, panes, price, horizon,
+        )?))
     }
 
     /// The most panes that one unit can be in and that the release pays for.
     fn panes_a_unit(&self, release: &Release) -> u32 {
         match &self.privacy.unit {
             Unit::Record => 1,
-            Unit::User { per: Period::Every(per), .. } => {
-                u32::try_from(most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
-            }
+            Unit::User {
+                per: Period::Every(per),
+                ..
+            } => u32::try_from(most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX),
             // As many as the total pays for, were it for this release alone.
-            Unit::User { per: Period::Ever, .. } => {
+            Unit::User {
+                per: Period::Ever, ..
+            } => {
                 let paid = release.policy.lasts(self.privacy.total, None, |_| true);
-                paid.and_then(|paid| u32::try_from(paid).ok()).unwrap_or(u32::MAX)
+                paid.and_then(|paid| u32::try_from(paid).ok())
+                    .unwrap_or(u32::MAX)
             }
         }
     }

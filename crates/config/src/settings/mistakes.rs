@@ -15,15 +15,31 @@ const MUCH: u64 = 20;
 /// What is suspected, in words: an epsilon that promises nothing, a lattice too coarse for its kernel, a budget that leaves most windows
 /// unpaid, a delta that nothing needs, windows in the future, names of columns that are none. Everything is public.
 pub fn suspected(settings: &Settings, now: Timestamp) -> Vec<String> {
-    let of_total = [large(settings), unpaid(settings), unused(settings)].into_iter().flatten();
+    let of_total = [large(settings), unpaid(settings), unused(settings)]
+        .into_iter()
+        .flatten();
     let coarse = settings.releases.iter().filter_map(coarse);
-    let names = settings.columns.names().filter_map(|name| computed(settings, name));
-    of_total.chain(coarse).chain(future(settings, now)).chain(names).collect()
+    let names = settings
+        .columns
+        .names()
+        .filter_map(|name| computed(settings, name));
+    of_total
+        .chain(coarse)
+        .chain(future(settings, now))
+        .chain(names)
+        .collect()
 }
 
 fn unused(settings: &Settings) -> Option<String> {
-    let Price::Approximate { delta, .. } = settings.privacy.total else { return None };
-    let Price::Approximate { delta: of_window, .. } = settings.window_price() else { return None };
+    let Price::Approximate { delta, .. } = settings.privacy.total else {
+        return None;
+    };
+    let Price::Approximate {
+        delta: of_window, ..
+    } = settings.window_price()
+    else {
+        return None;
+    };
     (of_window.quintillionths() == 0).then(|| {
         format!(
             "delta = {delta} is promised, and nothing needs it: every release has noise for a pure epsilon; remove privacy.delta, or write \
@@ -34,11 +50,16 @@ fn unused(settings: &Settings) -> Option<String> {
 
 /// A name that asks for something to be computed: a column may have it, but seldom does.
 fn computed(settings: &Settings, name: &str) -> Option<String> {
-    let is_call = name.split_once('(').is_some_and(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()));
-    let is_expression =
-        is_call || [" + ", " - ", " * ", " / ", " > ", " < ", " = "].iter().any(|sign| name.contains(sign));
+    let is_call = name
+        .split_once('(')
+        .is_some_and(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()));
+    let is_expression = is_call
+        || [" + ", " - ", " * ", " / ", " > ", " < ", " = "]
+            .iter()
+            .any(|sign| name.contains(sign));
     let is_path = name.starts_with("$.") || name.contains("->") || name.contains("[*]");
-    let is_arrow = matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    let is_arrow =
+        matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
     let what = match () {
         () if is_expression => {
             "an expression, and is read as the name of a column: a column is released as it is, unless [release.expression] computes of it"
@@ -94,15 +115,23 @@ fn unpaid(settings: &Settings) -> Option<String> {
     }
     let grid = settings.windows.grid;
     let (all, of) = match &settings.privacy.unit {
-        Unit::User { per: Period::Every(length), .. } => {
-            (length.as_micros() / grid.length().as_micros().max(1), "of a period")
-        }
-        Unit::User { per: Period::Ever, .. } => {
-            (u128::from(grid.count(grid.origin(), settings.windows.end?)), "of the grid")
-        }
+        Unit::User {
+            per: Period::Every(length),
+            ..
+        } => (
+            length.as_micros() / grid.length().as_micros().max(1),
+            "of a period",
+        ),
+        Unit::User {
+            per: Period::Ever, ..
+        } => (
+            u128::from(grid.count(grid.origin(), settings.windows.end?)),
+            "of the grid",
+        ),
         Unit::Record => return None,
     };
-    let paid = Policy::Fixed(settings.window_price()).lasts(settings.privacy.limit(), None, |_| true)?;
+    let paid =
+        Policy::Fixed(settings.window_price()).lasts(settings.privacy.limit(), None, |_| true)?;
     (u128::from(paid) * 2 < all).then(|| {
         format!(
             "the budget pays for {paid} of the {all} windows {of}, and all others are withheld: make windows longer, lower the price of \
@@ -112,7 +141,11 @@ fn unpaid(settings: &Settings) -> Option<String> {
 }
 
 fn coarse(release: &Release) -> Option<String> {
-    let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &release.function.about else {
+    let Target::Density(Density {
+        kernel: Smoothing::Bandwidths(bandwidths),
+        ..
+    }) = &release.function.about
+    else {
         return None;
     };
     let shape = release.shape();
@@ -124,7 +157,13 @@ fn coarse(release: &Release) -> Option<String> {
         .iter()
         .zip(bandwidths)
         .zip(&release.columns)
-        .map(|((axis, bandwidth), column)| (column, *bandwidth, (axis.max - axis.min) / f64::from(shape.degree)))
+        .map(|((axis, bandwidth), column)| {
+            (
+                column,
+                *bandwidth,
+                (axis.max - axis.min) / f64::from(shape.degree),
+            )
+        })
         .find(|(_, bandwidth, step)| *bandwidth < step / 2.0)?;
     Some(format!(
         "release {:?}: the bandwidth {bandwidth} of {axis} is far below the step of the lattice, {step:.3}: a record between two points \
@@ -142,7 +181,10 @@ mod tests {
             assert!(text.contains(from), "{from}");
             text.replace(from, to)
         });
-        suspected(&Settings::parse(&text, "test").unwrap(), Timestamp::parse("2026-01-05T00:00:00Z").unwrap())
+        suspected(
+            &Settings::parse(&text, "test").unwrap(),
+            Timestamp::parse("2026-01-05T00:00:00Z").unwrap(),
+        )
     }
 
     #[test]
@@ -151,24 +193,57 @@ mod tests {
         let users = include_str!("../../../../config/users.toml");
         assert_eq!((of(records, &[]), of(users, &[])), (vec![], vec![]));
         let large = of(records, &[("epsilon = 1.0", "epsilon = 25.0")]);
-        assert!(large.len() == 1 && large[0].starts_with("epsilon = 25 protects next to nothing"), "{large:?}");
-        assert_eq!(of(records, &[("epsilon = 1.0", "epsilon = 20.0")]), Vec::<String>::new());
+        assert!(
+            large.len() == 1 && large[0].starts_with("epsilon = 25 protects next to nothing"),
+            "{large:?}"
+        );
+        assert_eq!(
+            of(records, &[("epsilon = 1.0", "epsilon = 20.0")]),
+            Vec::<String>::new()
+        );
         let unpaid = of(users, &[("epsilon = 0.04", "epsilon = 0.1")]);
-        assert!(unpaid.len() == 1 && unpaid[0].contains("pays for 10 of the 24 windows of a period"), "{unpaid:?}");
+        assert!(
+            unpaid.len() == 1 && unpaid[0].contains("pays for 10 of the 24 windows of a period"),
+            "{unpaid:?}"
+        );
         let coarse = of(records, &[("bandwidths = [10]", "bandwidths = [2]")]);
-        assert!(coarse.len() == 1 && coarse[0].contains("the bandwidth 2 of dep_delay is far below"), "{coarse:?}");
-        let unused = of(records, &[("epsilon = 1.0\n\n", "epsilon = 1.0\ndelta = 1e-9\n\n")]);
-        assert!(unused.len() == 1 && unused[0].starts_with("delta = 0.000000001 is promised"), "{unused:?}");
+        assert!(
+            coarse.len() == 1 && coarse[0].contains("the bandwidth 2 of dep_delay is far below"),
+            "{coarse:?}"
+        );
+        let unused = of(
+            records,
+            &[("epsilon = 1.0\n\n", "epsilon = 1.0\ndelta = 1e-9\n\n")],
+        );
+        assert!(
+            unused.len() == 1 && unused[0].starts_with("delta = 0.000000001 is promised"),
+            "{unused:?}"
+        );
         for name in ["log(dep_delay)", "dep_delay / 60", "$.dep_delay"] {
             let computed = of(records, &[("\"dep_delay\"", &format!("{name:?}"))]);
-            assert!(computed.len() == 1 && computed[0].starts_with(&format!("{name:?} looks like")), "{computed:?}");
+            assert!(
+                computed.len() == 1 && computed[0].starts_with(&format!("{name:?} looks like")),
+                "{computed:?}"
+            );
         }
         for name in ["delay (min)", "km/h", "a-b", "after.delay"] {
-            assert_eq!(of(records, &[("\"dep_delay\"", &format!("{name:?}"))]), Vec::<String>::new());
+            assert_eq!(
+                of(records, &[("\"dep_delay\"", &format!("{name:?}"))]),
+                Vec::<String>::new()
+            );
         }
-        let open = of(records, &[("end = \"2014-01-01T05", "end = \"2026-01-06T05")]);
-        assert!(open.len() == 1 && open[0].starts_with("2 of 4753 windows end in the future"), "{open:?}");
+        let open = of(
+            records,
+            &[("end = \"2014-01-01T05", "end = \"2026-01-06T05")],
+        );
+        assert!(
+            open.len() == 1 && open[0].starts_with("2 of 4753 windows end in the future"),
+            "{open:?}"
+        );
         let ahead = of(users, &[("origin = \"2026-", "origin = \"2027-")]);
-        assert!(ahead.len() == 1 && ahead[0].contains("the worker is waiting until 2027-"), "{ahead:?}");
+        assert!(
+            ahead.len() == 1 && ahead[0].contains("the worker is waiting until 2027-"),
+            "{ahead:?}"
+        );
     }
 }

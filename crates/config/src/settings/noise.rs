@@ -44,7 +44,10 @@ impl NoiseKind {
     /// The kinds that a price pays for.
     pub fn paid_with(payment: Option<&Payment>) -> Vec<NoiseKind> {
         let pays_for_all = payment.is_some_and(|payment| payment.pays_for_gaussian());
-        NoiseKind::ALL.into_iter().filter(|kind| pays_for_all || kind.is_pure()).collect()
+        NoiseKind::ALL
+            .into_iter()
+            .filter(|kind| pays_for_all || kind.is_pure())
+            .collect()
     }
 
     /// Whether it gives pure differential privacy.
@@ -131,20 +134,33 @@ impl CellGrid {
     pub fn new(spline: Spline, steps: &[u32]) -> Self {
         let mut all = [1; 3];
         all.iter_mut().zip(steps).for_each(|(to, from)| *to = *from);
-        CellGrid { spline, steps: all, axes: steps.len().min(3) }
+        CellGrid {
+            spline,
+            steps: all,
+            axes: steps.len().min(3),
+        }
     }
 
     /// The finest grid of so many tables on so many axes: a function that can be read off cells can be read off these.
     pub fn finest(spline: Spline, axes: usize, tables: u32) -> Self {
         let of_each = MOST_CELLS / tables.max(1) as usize;
-        let fits = |steps: &u32| (*steps as usize).checked_pow(axes as u32).is_some_and(|cells| cells <= of_each);
-        let steps = [65_536, 32_768, 4_096, 256, 181, 64, 40, 31, 16].into_iter().find(fits).unwrap_or(1);
+        let fits = |steps: &u32| {
+            (*steps as usize)
+                .checked_pow(axes as u32)
+                .is_some_and(|cells| cells <= of_each)
+        };
+        let steps = [65_536, 32_768, 4_096, 256, 181, 64, 40, 31, 16]
+            .into_iter()
+            .find(fits)
+            .unwrap_or(1);
         CellGrid::new(spline, &vec![steps; axes])
     }
 
     /// How many nodes there are.
     pub fn count(&self) -> usize {
-        self.steps().iter().fold(1, |count: usize, m| count.saturating_mul(self.spline.nodes(*m)))
+        self.steps().iter().fold(1, |count: usize, m| {
+            count.saturating_mul(self.spline.nodes(*m))
+        })
     }
 
     /// Of each axis.

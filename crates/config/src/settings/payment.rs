@@ -19,7 +19,9 @@ impl Payment {
     pub fn converted(epsilon: Epsilon) -> Payment {
         let rho = match Price::Concentrated(Rho::ZERO).with_pure(epsilon) {
             Price::Concentrated(rho) => rho,
-            Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => Rho::from_trillionths(u64::MAX),
+            Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => {
+                Rho::from_trillionths(u64::MAX)
+            }
         };
         Payment::Converted { epsilon, rho }
     }
@@ -28,7 +30,10 @@ impl Payment {
     #[must_use]
     pub fn costing(self, own: Rho) -> Payment {
         match self {
-            Payment::Converted { epsilon, rho } => Payment::Converted { epsilon, rho: rho.min(own) },
+            Payment::Converted { epsilon, rho } => Payment::Converted {
+                epsilon,
+                rho: rho.min(own),
+            },
             Payment::Own(_) | Payment::Planned(_) => self,
         }
     }

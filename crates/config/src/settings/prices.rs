@@ -20,42 +20,65 @@ impl Settings {
             };
             (0..times).try_fold(price.zero(), |sum, _| sum.checked_add(price))
         };
-        let all =
-            self.releases.iter().map(paid).try_fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price?));
+        let all = self
+            .releases
+            .iter()
+            .map(paid)
+            .try_fold(self.privacy.total.zero(), |sum, price| {
+                sum.checked_add(price?)
+            });
         all.filter(|sum| sum.is_within(self.privacy.limit()))
     }
 
     /// The price of the first window, over all releases.
     pub fn window_price(&self) -> Price {
-        let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
+        let prices = self
+            .releases
+            .iter()
+            .filter_map(|release| release.policy.price(0));
         // A file whose sum does not fit into its total has a fault.
-        prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
+        prices.fold(self.privacy.total.zero(), |sum, price| {
+            sum.checked_add(price).unwrap_or(self.privacy.total)
+        })
     }
 
     /// The prices of all windows of a release.
     pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
-        let choices = release.choice_prices().fold(self.privacy.total.zero(), Price::with_pure);
+        let choices = release
+            .choice_prices()
+            .fold(self.privacy.total.zero(), Price::with_pure);
         let over = match release.policy {
             Policy::Fixed(_) => None,
             policy => policy.lasts(self.privacy.limit(), None, |price| {
                 let own = price.checked_sub(choices);
                 own.is_some_and(|own| {
-                    release.functions().iter().all(|function| self.mechanism_at(release, function, own).is_ok())
+                    release
+                        .functions()
+                        .iter()
+                        .all(|function| self.mechanism_at(release, function, own).is_ok())
                 })
             }),
         };
         // Where a fixed price is spent before, it needs no other end.
         let drawn_out = self.drawn_out().filter(|most| match release.policy {
-            Policy::Fixed(_) => release.policy.lasts(self.privacy.limit(), Some(*most), |_| true).is_none(),
+            Policy::Fixed(_) => release
+                .policy
+                .lasts(self.privacy.limit(), Some(*most), |_| true)
+                .is_none(),
             _ => true,
         });
-        PriceSchedule { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
+        PriceSchedule {
+            policy: release.policy,
+            choices,
+            over: over.into_iter().chain(drawn_out).min(),
+        }
     }
 
     /// The number of the first window of a block for which all noise together would exceed
     /// [`DRAWN`](crate::settings::DRAWN).
     pub fn drawn_out(&self) -> Option<u64> {
         let values = self.releases.iter().map(|release| release.shape().values());
-        (self.privacy.definition == Definition::Gaussian).then(|| MOST_DRAWN / touched(&self.privacy, values))
+        (self.privacy.definition == Definition::Gaussian)
+            .then(|| MOST_DRAWN / touched(&self.privacy, values))
     }
 }

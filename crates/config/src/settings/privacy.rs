@@ -83,7 +83,10 @@ impl Unit {
     pub fn contributions(&self) -> u32 {
         match self {
             Unit::Record => 1,
-            Unit::User { max_records_per_window, .. } => *max_records_per_window,
+            Unit::User {
+                max_records_per_window,
+                ..
+            } => *max_records_per_window,
         }
     }
 }

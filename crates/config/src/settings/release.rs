@@ -62,23 +62,30 @@ impl Release {
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
         let fixed = || Candidates::new(self.function.clone(), Vec::new());
-        self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+        self.private_bandwidths
+            .as_ref()
+            .map_or_else(fixed, |choice| choice.candidates.clone())
     }
 
     /// The prices of the private choices of a window.
     pub fn choice_prices(&self) -> impl Iterator<Item = Epsilon> {
         let bandwidths = self.private_bandwidths.as_ref().map(|choice| choice.price);
-        bandwidths.into_iter().chain(self.private_order.as_ref().map(|choice| choice.price))
+        bandwidths
+            .into_iter()
+            .chain(self.private_order.as_ref().map(|choice| choice.price))
     }
 
     /// The price of the first window: noise and private choices.
     pub fn window_price(&self) -> Price {
-        self.choice_prices().fold(self.payment.price(), Price::with_pure)
+        self.choice_prices()
+            .fold(self.payment.price(), Price::with_pure)
     }
 
     /// Every order that a window can have.
     pub fn orders(&self) -> Candidates<u32> {
         let fixed = || Candidates::new(self.order, Vec::new());
-        self.private_order.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+        self.private_order
+            .as_ref()
+            .map_or_else(fixed, |choice| choice.candidates.clone())
     }
 }

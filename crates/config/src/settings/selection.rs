@@ -52,7 +52,11 @@ impl Selection {
 
 impl Candidate {
     pub fn choice(&self) -> Choice {
-        Choice { noise: self.noise, on: self.on, order: self.order }
+        Choice {
+            noise: self.noise,
+            on: self.on,
+            order: self.order,
+        }
     }
 
     /// The keys that select it in a file.
@@ -65,15 +69,30 @@ impl Candidate {
         };
         match self.on {
             Coordinates::Lattice { degree } => {
-                format!("noise = \"{}\", degree = {degree} and order = {}", self.noise, self.order)
+                format!(
+                    "noise = \"{}\", degree = {degree} and order = {}",
+                    self.noise, self.order
+                )
             }
-            Coordinates::Points { most } => format!("noise = \"{}\" and points = {most}", self.noise),
+            Coordinates::Points { most } => {
+                format!("noise = \"{}\" and points = {most}", self.noise)
+            }
             Coordinates::Cells(grid) => {
-                let step: Vec<f64> =
-                    axes.iter().zip(grid.steps()).map(|(a, m)| (a.max - a.min) / f64::from(*m)).collect();
-                format!("noise = \"{noise}\", spline = \"{}\" and step = {step:?}", grid.spline)
+                let step: Vec<f64> = axes
+                    .iter()
+                    .zip(grid.steps())
+                    .map(|(a, m)| (a.max - a.min) / f64::from(*m))
+                    .collect();
+                format!(
+                    "noise = \"{noise}\", spline = \"{}\" and step = {step:?}",
+                    grid.spline
+                )
             }
-            Coordinates::Tensor(counts) => format!("noise = \"{}\" and points = {:?}", self.noise, counts.along()),
+            Coordinates::Tensor(counts) => format!(
+                "noise = \"{}\" and points = {:?}",
+                self.noise,
+                counts.along()
+            ),
         }
     }
 }

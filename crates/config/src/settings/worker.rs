@@ -79,11 +79,17 @@ impl Settings {
 
     /// How far before its window a charge can reach: the overlap of windows that pay each time.
     pub fn reach(&self) -> Duration {
-        let panes = self.releases.iter().map(|release| match release.window_kind {
-            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
-            _ => 0,
-        });
-        self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
+        let panes = self
+            .releases
+            .iter()
+            .map(|release| match release.window_kind {
+                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
+                _ => 0,
+            });
+        self.windows
+            .grid
+            .length()
+            .saturating_mul(panes.max().unwrap_or(0))
     }
 
     /// Where a ledger may start, and what it may read.
@@ -92,7 +98,12 @@ impl Settings {
             Input::Kafka(kafka) => kafka.clock_slack,
             Input::Files(_) => Duration::ZERO,
         };
-        Scheme { windows: self.windows.grid, blocks: self.blocks, ahead: self.windows.max_future_skew, slack }
+        Scheme {
+            windows: self.windows.grid,
+            blocks: self.blocks,
+            ahead: self.windows.max_future_skew,
+            slack,
+        }
     }
 
     /// Warnings about the security of the connections, and about what is surely a mistake.
@@ -107,14 +118,21 @@ impl Settings {
         warnings.extend(self.registry.iter().flat_map(SchemaRegistry::warnings));
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
         warnings.extend(ledger::private::warning(&self.ledger.path));
-        warnings.extend(self.ledger_log.as_ref().and_then(bernstream_kafka::ledger::log::Params::warning));
+        warnings.extend(
+            self.ledger_log
+                .as_ref()
+                .and_then(bernstream_kafka::ledger::log::Params::warning),
+        );
         warnings.extend(self.scale.as_ref().and_then(scale::Params::warning));
         warnings.dedup();
         warnings
     }
 
     pub fn protected(&self) -> Protected {
-        Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
+        Protected {
+            adjacency: self.privacy.adjacency,
+            contributions: self.privacy.unit.contributions(),
+        }
     }
 
     /// About how long a window can take to compute, on an ordinary machine, in whole tenths of a second.
@@ -130,24 +148,36 @@ impl Settings {
 
     /// The nanoseconds of its multiplications.
     fn computing(&self) -> u64 {
-        self.products().saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
+        self.products()
+            .saturating_mul(1_000_000_000 / PRODUCTS_A_SECOND)
     }
 
     /// The nanoseconds of what comes after them.
     fn writing(&self) -> u64 {
         let one = |release: &Release| {
-            let state =
-                self.series(release).ok().flatten().map_or(0, |series| series.state_bytes(release.shape().values()));
+            let state = self
+                .series(release)
+                .ok()
+                .flatten()
+                .map_or(0, |series| series.state_bytes(release.shape().values()));
             let bytes = (synopsis_bytes(&release.shape()) as u64).saturating_add(state as u64);
             NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE))
         };
-        self.releases.iter().map(one).fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
+        self.releases
+            .iter()
+            .map(one)
+            .fold(0, u64::saturating_add)
+            .saturating_mul(self.groups() as u64)
     }
 
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn products(&self) -> u64 {
-        let one = self.releases.iter().map(|release| release.function.target.cost().products);
-        one.fold(0, u64::saturating_add).saturating_mul(self.groups() as u64)
+        let one = self
+            .releases
+            .iter()
+            .map(|release| release.function.target.cost().products);
+        one.fold(0, u64::saturating_add)
+            .saturating_mul(self.groups() as u64)
     }
 
     /// How long workers that share a log wait for each other.
@@ -156,7 +186,11 @@ impl Settings {
             Input::Kafka(kafka) => self.publish_delay.saturating_sub(kafka.clock_slack),
             Input::Files(_) => Duration::ZERO,
         };
-        ledger::Standby { patience: self.standby, drawing: DRAWING + self.drawing(), lead }
+        ledger::Standby {
+            patience: self.standby,
+            drawing: DRAWING + self.drawing(),
+            lead,
+        }
     }
 
     /// How many synopses each release publishes of a window: one a key.

@@ -23,13 +23,22 @@ pub struct Table {
 
 pub const KEYS: &[Key] = &[
     ("release.bayes", "a table [release.bayes]"),
-    ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
-    ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
+    (
+        "release.bayes.bandwidths",
+        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
+    ),
+    (
+        "release.bayes.bandwidths[]",
+        "a number above 0 in the units of the column, such as 1",
+    ),
     (
         "release.bayes.min_deviations",
         "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
     ),
-    ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
+    (
+        "release.bayes.min_deviations[]",
+        "a number above 0 in the units of the column, such as 1",
+    ),
 ];
 
 pub fn read(
@@ -45,14 +54,26 @@ pub fn read(
             let widths = context.parts(bandwidths.get_ref());
             let target = KernelBayes::new(&widths, context.degree(document, place)?);
             let target = built(document, &bandwidths.span(), target)?;
-            (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() }, widths)
+            (
+                target,
+                Method::KernelBayes {
+                    bandwidths: bandwidths.into_inner(),
+                },
+                widths,
+            )
         }
         (None, deviations @ Some(_)) => {
             let deviations = per_axis(document, context, place, "min_deviations", deviations)?;
             let widths = context.parts(deviations.get_ref());
             let target = GaussianBayes::new(&widths, context.degree(document, place)?);
             let target = built(document, &deviations.span(), target)?;
-            (target, Method::GaussianBayes { min_deviations: deviations.into_inner() }, widths)
+            (
+                target,
+                Method::GaussianBayes {
+                    min_deviations: deviations.into_inner(),
+                },
+                widths,
+            )
         }
         (both, _) => {
             let keys = ["bandwidths", "min_deviations"];
@@ -64,7 +85,10 @@ pub fn read(
     let quantity = format!("records per unit of {}", context.per());
     // With all records in one place a score is their number times a normal density: a record that changes the estimated
     // variances has a larger effect than that.
-    let peak = widths.iter().map(|width| 1.0 / (std::f64::consts::TAU.sqrt() * width)).product::<f64>();
+    let peak = widths
+        .iter()
+        .map(|width| 1.0 / (std::f64::consts::TAU.sqrt() * width))
+        .product::<f64>();
     let feature = Feature::of_widths(&widths, Height::Each(peak / context.volume()));
     Ok(score(column, above, method, target, unit, quantity, feature).into())
 }

@@ -24,12 +24,18 @@ pub struct Table {
 }
 
 pub const KEYS: &[Key] = &[
-    ("release.cells", "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release"),
+    (
+        "release.cells",
+        "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release",
+    ),
     (
         "release.cells.bandwidths",
         "a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want",
     ),
-    ("release.cells.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
+    (
+        "release.cells.bandwidths[]",
+        "a number above 0 in the units of the column, such as 10",
+    ),
 ];
 
 pub fn read(
@@ -40,13 +46,23 @@ pub fn read(
 ) -> Checked<ReadTarget> {
     let bandwidths = per_axis(document, context, place, "bandwidths", written.bandwidths)?;
     let Coordinates::Cells(grid) = context.on else {
-        return Err(document.fault(place.clone(), "needs a grid of cells", "use noise = \"laplace\" or \"gaussian\""));
+        return Err(document.fault(
+            place.clone(),
+            "needs a grid of cells",
+            "use noise = \"laplace\" or \"gaussian\"",
+        ));
     };
     let in_cube = context.parts(bandwidths.get_ref());
     let place = bandwidths.span();
     let label = context.label.map(|label| labelled(label.get_ref()));
-    let by = context.label.map(|label| table_label(&label.get_ref().label));
-    let target = built(document, &place, CellTables::new(&in_cube, grid.spline, grid.steps(), by))?;
+    let by = context
+        .label
+        .map(|label| table_label(&label.get_ref().label));
+    let target = built(
+        document,
+        &place,
+        CellTables::new(&in_cube, grid.spline, grid.steps(), by),
+    )?;
     let (meaning, quantity) = meaning(context, label.as_ref());
     Ok(Function {
         meaning,
@@ -61,22 +77,36 @@ pub fn read(
 
 /// How many tables a label makes.
 pub fn tables(label: Option<&Labelled>) -> u32 {
-    label.map_or(1, |label| u32::try_from(table_label(&label.label).tables()).unwrap_or(u32::MAX))
+    label.map_or(1, |label| {
+        u32::try_from(table_label(&label.label).tables()).unwrap_or(u32::MAX)
+    })
 }
 
 fn table_label(label: &Label) -> TableLabel {
     match label {
         Label::Number(_) | Label::Above(_) => TableLabel::Number,
-        Label::Classes(values) => TableLabel::Classes(u32::try_from(values.len()).unwrap_or(u32::MAX)),
+        Label::Classes(values) => {
+            TableLabel::Classes(u32::try_from(values.len()).unwrap_or(u32::MAX))
+        }
     }
 }
 
 fn labelled(label: &Labelled) -> CellLabel {
     let column = label.column.clone();
     match &label.label {
-        Label::Number(axis) => CellLabel::Number { column, min: axis.min, max: axis.max },
-        Label::Above(above) => CellLabel::Above { column, above: *above },
-        Label::Classes(values) => CellLabel::Classes { column, values: values.clone() },
+        Label::Number(axis) => CellLabel::Number {
+            column,
+            min: axis.min,
+            max: axis.max,
+        },
+        Label::Above(above) => CellLabel::Above {
+            column,
+            above: *above,
+        },
+        Label::Classes(values) => CellLabel::Classes {
+            column,
+            values: values.clone(),
+        },
     }
 }
 
@@ -86,7 +116,9 @@ fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> (String, S
     let function = match label {
         None => format!("records per unit of {per}"),
         Some(CellLabel::Number { column, .. }) => format!("{column} as expected at {per}"),
-        Some(CellLabel::Above { column, above }) => format!("the probability that {column} is above {above} at {per}"),
+        Some(CellLabel::Above { column, above }) => {
+            format!("the probability that {column} is above {above} at {per}")
+        }
         Some(CellLabel::Classes { column, values }) => {
             let first = values.first().copied().unwrap_or(f64::NAN);
             format!("the probability that {column} is {first} at {per}")
@@ -97,5 +129,8 @@ fn meaning(context: &TargetContext<'_>, label: Option<&CellLabel>) -> (String, S
         Some(CellLabel::Number { column, .. }) => format!("of {column}"),
         Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => "of a probability".to_owned(),
     };
-    (format!("{function}, read off noisy counts of cells"), quantity)
+    (
+        format!("{function}, read off noisy counts of cells"),
+        quantity,
+    )
 }

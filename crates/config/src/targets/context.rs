@@ -42,7 +42,10 @@ pub struct ReadTarget {
 
 impl From<Function> for ReadTarget {
     fn from(function: Function) -> Self {
-        ReadTarget { function, private_bandwidths: None }
+        ReadTarget {
+            function,
+            private_bandwidths: None,
+        }
     }
 }
 
@@ -53,13 +56,19 @@ impl TargetContext<'_> {
 
     /// Lengths along the axes, as parts of the domain.
     pub fn parts(&self, lengths: &[f64]) -> Vec<f64> {
-        lengths.iter().zip(self.widths()).map(|(length, width)| length / width).collect()
+        lengths
+            .iter()
+            .zip(self.widths())
+            .map(|(length, width)| length / width)
+            .collect()
     }
 
     /// A covariance matrix, with the domain as the unit.
     pub fn covariance_parts(&self, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let widths: Vec<f64> = self.widths().collect();
-        let scaled = |(row, w): (&Vec<f64>, &f64)| row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect();
+        let scaled = |(row, w): (&Vec<f64>, &f64)| {
+            row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect()
+        };
         rows.iter().zip(&widths).map(scaled).collect()
     }
 
@@ -98,10 +107,18 @@ pub fn number<'g>(
     place: &Range<usize>,
 ) -> Checked<(&'g str, &'g Axis)> {
     match context.label.map(|label| (label.span(), label.get_ref())) {
-        Some((_, Labelled { column, label: Label::Number(axis) })) => Ok((column, axis)),
-        Some((label, _)) => {
-            Err(document.fault(label, "must be a number, with `min` and `max`", "regression needs a numeric label"))
-        }
+        Some((
+            _,
+            Labelled {
+                column,
+                label: Label::Number(axis),
+            },
+        )) => Ok((column, axis)),
+        Some((label, _)) => Err(document.fault(
+            label,
+            "must be a number, with `min` and `max`",
+            "regression needs a numeric label",
+        )),
         None => Err(no_label(document, place)),
     }
 }
@@ -113,10 +130,18 @@ pub fn class<'g>(
     place: &Range<usize>,
 ) -> Checked<(&'g str, f64)> {
     match context.label.map(|label| (label.span(), label.get_ref())) {
-        Some((_, Labelled { column, label: Label::Above(above) })) => Ok((column, *above)),
-        Some((label, _)) => {
-            Err(document.fault(label, "must be a class, with `above`", "a classifier needs two classes"))
-        }
+        Some((
+            _,
+            Labelled {
+                column,
+                label: Label::Above(above),
+            },
+        )) => Ok((column, *above)),
+        Some((label, _)) => Err(document.fault(
+            label,
+            "must be a class, with `above`",
+            "a classifier needs two classes",
+        )),
         None => Err(no_label(document, place)),
     }
 }

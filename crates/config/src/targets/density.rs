@@ -27,10 +27,22 @@ pub struct Table {
 
 pub const KEYS: &[Key] = &[
     ("release.density", "a table [release.density]"),
-    ("release.density.bandwidths", "a list such as [10], a number above 0 for each axis, in the units of its column"),
-    ("release.density.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
-    ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
-    ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
+    (
+        "release.density.bandwidths",
+        "a list such as [10], a number above 0 for each axis, in the units of its column",
+    ),
+    (
+        "release.density.bandwidths[]",
+        "a number above 0 in the units of the column, such as 10",
+    ),
+    (
+        "release.density.covariance",
+        "a matrix such as [[100, 3], [3, 1]], in the units of the columns",
+    ),
+    (
+        "release.density.covariance[]",
+        "a row of numbers such as [100, 3]",
+    ),
     ("release.density.covariance[][]", "a number such as 100"),
     (
         "release.density.private_bandwidths",
@@ -40,9 +52,18 @@ pub const KEYS: &[Key] = &[
         "release.density.private_bandwidths.epsilon",
         "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice",
     ),
-    ("release.density.private_bandwidths.candidates", "a list of 2 to 16 bandwidths such as [[5], [10], [20]]"),
-    ("release.density.private_bandwidths.candidates[]", "a list such as [10], a number above 0 for each axis"),
-    ("release.density.private_bandwidths.candidates[][]", "a number above 0 in the units of the column, such as 10"),
+    (
+        "release.density.private_bandwidths.candidates",
+        "a list of 2 to 16 bandwidths such as [[5], [10], [20]]",
+    ),
+    (
+        "release.density.private_bandwidths.candidates[]",
+        "a list such as [10], a number above 0 for each axis",
+    ),
+    (
+        "release.density.private_bandwidths.candidates[][]",
+        "a number above 0 in the units of the column, such as 10",
+    ),
 ];
 
 pub fn read(
@@ -61,10 +82,17 @@ pub fn read(
                 let choice = private_bandwidths::read(document, context, private)?;
                 // The first of the candidates stands for all.
                 let function = choice.candidates.first().clone();
-                Ok(ReadTarget { function, private_bandwidths: Some(Spanned::new(place, choice)) })
+                Ok(ReadTarget {
+                    function,
+                    private_bandwidths: Some(Spanned::new(place, choice)),
+                })
             }
-            (Some(_), _) => Err(document.not_one_of(place.clone(), &["bandwidths", "private_bandwidths"], true)),
-            (_, Some(_)) => Err(document.not_one_of(place.clone(), &["covariance", "private_bandwidths"], true)),
+            (Some(_), _) => {
+                Err(document.not_one_of(place.clone(), &["bandwidths", "private_bandwidths"], true))
+            }
+            (_, Some(_)) => {
+                Err(document.not_one_of(place.clone(), &["covariance", "private_bandwidths"], true))
+            }
         };
     }
     let (target, kernel) = match (written.bandwidths, written.covariance) {
@@ -73,11 +101,17 @@ pub fn read(
             let in_cube = context.parts(bandwidths.get_ref());
             let place = bandwidths.span();
             let target = match context.on.placement() {
-                Some(placement) => built(document, &place, KernelDensity::diagonal(&in_cube, placement))?,
+                Some(placement) => built(
+                    document,
+                    &place,
+                    KernelDensity::diagonal(&in_cube, placement),
+                )?,
                 None => match context.on {
-                    Coordinates::Cells(grid) => {
-                        built(document, &place, CellDensity::diagonal(&in_cube, grid.spline, grid.steps()))?
-                    }
+                    Coordinates::Cells(grid) => built(
+                        document,
+                        &place,
+                        CellDensity::diagonal(&in_cube, grid.spline, grid.steps()),
+                    )?,
                     _ => {
                         let degree = context.degree(document, &place)?;
                         built(document, &place, Density::new(&in_cube, degree))?
@@ -88,19 +122,34 @@ pub fn read(
         }
         (None, Some(covariance)) => {
             let place = covariance.span();
-            let rows = covariance.into_inner().into_iter().map(|row| row.into_inner());
-            let rows: Vec<Vec<f64>> = rows.map(|row| row.into_iter().map(Spanned::into_inner).collect()).collect();
+            let rows = covariance
+                .into_inner()
+                .into_iter()
+                .map(|row| row.into_inner());
+            let rows: Vec<Vec<f64>> = rows
+                .map(|row| row.into_iter().map(Spanned::into_inner).collect())
+                .collect();
             let in_cube = context.covariance_parts(&rows);
             let size = context.axes.len();
             if rows.len() != size || rows.iter().any(|row| row.len() != size) {
-                return Err(document.fault(place, format!("must be a matrix with {size} rows and columns"), ""));
+                return Err(document.fault(
+                    place,
+                    format!("must be a matrix with {size} rows and columns"),
+                    "",
+                ));
             }
             let target = match context.on.placement() {
-                Some(placement) => built(document, &place, KernelDensity::covariance(&in_cube, placement))?,
+                Some(placement) => built(
+                    document,
+                    &place,
+                    KernelDensity::covariance(&in_cube, placement),
+                )?,
                 None => match context.on {
-                    Coordinates::Cells(grid) => {
-                        built(document, &place, CellDensity::covariance(&in_cube, grid.spline, grid.steps()))?
-                    }
+                    Coordinates::Cells(grid) => built(
+                        document,
+                        &place,
+                        CellDensity::covariance(&in_cube, grid.spline, grid.steps()),
+                    )?,
                     _ => {
                         let degree = context.degree(document, &place)?;
                         built(document, &place, CovarianceDensity::new(&in_cube, degree))?

@@ -31,10 +31,22 @@ pub struct ClipTable {
 
 pub const KEYS: &[Key] = &[
     ("release.expression", "a table [release.expression]"),
-    ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
-    ("release.expression.clip", "a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved"),
-    ("release.expression.clip.sup", "a number above 0: the most that a record can add at any lattice point"),
-    ("release.expression.clip.sum", "a number from `sup` on: the most that a record can add over all lattice points"),
+    (
+        "release.expression.value",
+        r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#,
+    ),
+    (
+        "release.expression.clip",
+        "a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved",
+    ),
+    (
+        "release.expression.clip.sup",
+        "a number above 0: the most that a record can add at any lattice point",
+    ),
+    (
+        "release.expression.clip.sum",
+        "a number from `sup` on: the most that a record can add over all lattice points",
+    ),
 ];
 
 pub fn read(
@@ -44,40 +56,86 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     let text = document.required(place, "value", written.value, values::words)?;
-    let variable = |name: &String, axis: &Axis| Variable { name: name.clone(), min: axis.min, max: axis.max };
-    let axes: Vec<Variable> =
-        context.columns.iter().zip(context.axes).map(|(name, axis)| variable(name, axis)).collect();
+    let variable = |name: &String, axis: &Axis| Variable {
+        name: name.clone(),
+        min: axis.min,
+        max: axis.max,
+    };
+    let axes: Vec<Variable> = context
+        .columns
+        .iter()
+        .zip(context.axes)
+        .map(|(name, axis)| variable(name, axis))
+        .collect();
     let label = match context.label.map(|label| (label.span(), label.get_ref())) {
         None => None,
-        Some((_, Labelled { column, label: Label::Number(axis) })) => {
-            Some(expression::Label::Number(variable(column, axis)))
-        }
-        Some((_, Labelled { column, label: Label::Above(_) })) => Some(expression::Label::Class(column.clone())),
-        Some((place, Labelled { label: Label::Classes(_), .. })) => {
+        Some((
+            _,
+            Labelled {
+                column,
+                label: Label::Number(axis),
+            },
+        )) => Some(expression::Label::Number(variable(column, axis))),
+        Some((
+            _,
+            Labelled {
+                column,
+                label: Label::Above(_),
+            },
+        )) => Some(expression::Label::Class(column.clone())),
+        Some((
+            place,
+            Labelled {
+                label: Label::Classes(_),
+                ..
+            },
+        )) => {
             let what = "an expression takes a label that is a number or has two classes";
             return Err(document.fault(place, what, "give `above`, or `min`, `max` and `outside`"));
         }
     };
-    let clip = written.clip.map(|table| clip(document, table)).transpose()?;
-    let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), context.degree(document, place)?);
+    let clip = written
+        .clip
+        .map(|table| clip(document, table))
+        .transpose()?;
+    let formula = Formula::new(
+        text.get_ref(),
+        &axes,
+        label.as_ref(),
+        context.degree(document, place)?,
+    );
     let (place, target) = match &clip {
         Some(clip) => {
             let Clip { sup, sum } = *clip.get_ref();
-            (clip.span(), formula.and_then(|formula| formula.clipped(sup, sum)))
+            (
+                clip.span(),
+                formula.and_then(|formula| formula.clipped(sup, sum)),
+            )
         }
         None => (text.span(), formula.and_then(Formula::proved)),
     };
     let target = built(document, &place, target)?;
     let text = text.into_inner();
     let clip = clip.map(Spanned::into_inner);
-    let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
+    let clipped = clip.map(|Clip { sup, sum }| {
+        format!(", each clipped to {sup} a lattice point and {sum} in all")
+    });
     Ok(Function {
-        meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
+        meaning: format!(
+            "the sum of {text} over the records{}",
+            clipped.unwrap_or_default()
+        ),
         quantity: "of the sum".to_owned(),
-        about: description::Target::Sum(description::Sum { expression: text, clip }),
+        about: description::Target::Sum(description::Sum {
+            expression: text,
+            clip,
+        }),
         scaling: ValueScaling::of(&*target),
         // Nothing is known of its shape: a bump half the domain wide.
-        feature: Some(Feature::of_widths(&vec![0.25; context.axes.len()], Height::AllRecords)),
+        feature: Some(Feature::of_widths(
+            &vec![0.25; context.axes.len()],
+            Height::AllRecords,
+        )),
         target,
     }
     .into())
@@ -89,5 +147,11 @@ fn clip(document: &mut Document<'_>, table: Spanned<ClipTable>) -> Checked<Spann
     let written = table.into_inner();
     let sup = document.required(&place, "sup", written.sup, values::positive);
     let sum = document.required(&place, "sum", written.sum, values::positive);
-    Ok(Spanned::new(place, Clip { sup: sup?.into_inner(), sum: sum?.into_inner() }))
+    Ok(Spanned::new(
+        place,
+        Clip {
+            sup: sup?.into_inner(),
+            sum: sum?.into_inner(),
+        },
+    ))
 }

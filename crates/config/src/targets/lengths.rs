@@ -40,9 +40,16 @@ pub fn lengths(
             true => Ok(length),
             false => {
                 let what = format!("must be above 0 and at most the width of the domain, {width}");
-                Err(document.fault(place, what, "about a twentieth of the width is a good start"))
+                Err(document.fault(
+                    place,
+                    what,
+                    "about a twentieth of the width is a good start",
+                ))
             }
         });
     }
-    Ok(Spanned::new(list_place, lengths.into_iter().collect::<Checked<_>>()?))
+    Ok(Spanned::new(
+        list_place,
+        lengths.into_iter().collect::<Checked<_>>()?,
+    ))
 }

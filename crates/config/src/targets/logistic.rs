@@ -31,8 +31,14 @@ pub enum ScoreTable {
 pub const KEYS: &[Key] = &[
     ("release.logistic", "a table [release.logistic]"),
     ("release.logistic.score", r#""linear" or "sigmoid""#),
-    ("release.logistic.c", "a number above 0 such as 1: the weight of the records against smoothness"),
-    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are ignored"),
+    (
+        "release.logistic.c",
+        "a number above 0 such as 1: the weight of the records against smoothness",
+    ),
+    (
+        "release.logistic.max_records",
+        "a whole number from 1, such as 5000: later records of a window are ignored",
+    ),
 ];
 
 pub fn read(
@@ -51,17 +57,39 @@ pub fn read(
     let max_records = max_records?.into_inner();
     let is_linear = matches!(written, ScoreTable::Linear);
     let degree = context.degree(document, place)?;
-    let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree } };
-    let target = built(document, place, Logistic::new(context.axes.len(), c, max_records, score_of))?;
+    let score_of = if is_linear {
+        Score::Linear
+    } else {
+        Score::Sigmoid { degree }
+    };
+    let target = built(
+        document,
+        place,
+        Logistic::new(context.axes.len(), c, max_records, score_of),
+    )?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
-    let feature = |height| Feature::of_widths(&vec![0.5; context.axes.len()], Height::Fixed(height));
+    let feature =
+        |height| Feature::of_widths(&vec![0.5; context.axes.len()], Height::Fixed(height));
     if is_linear {
-        return Ok(score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0)).into());
+        return Ok(score(
+            column,
+            above,
+            method,
+            target,
+            unit,
+            "of the score".to_owned(),
+            feature(1.0),
+        )
+        .into());
     }
     let likely = format!("the probability that {column} > {above}");
     Ok(Function {
-        about: description::Target::Probability(Classifier { label: column.to_owned(), above, method }),
+        about: description::Target::Probability(Classifier {
+            label: column.to_owned(),
+            above,
+            method,
+        }),
         meaning: likely.clone(),
         quantity: "of the probability".to_owned(),
         scaling: ValueScaling::of(&*target),

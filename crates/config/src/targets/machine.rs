@@ -48,26 +48,50 @@ pub struct Power {
 
 pub const KEYS: &[Key] = &[
     ("release.machine", "a table [release.machine]"),
-    ("release.machine.loss", r#""hinge", "logistic", "squared" or "huber""#),
+    (
+        "release.machine.loss",
+        r#""hinge", "logistic", "squared" or "huber""#,
+    ),
     (
         "release.machine.kernel",
         r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
     ),
-    ("release.machine.kernel.gaussian", "a table such as { bandwidth = 0.2 }"),
+    (
+        "release.machine.kernel.gaussian",
+        "a table such as { bandwidth = 0.2 }",
+    ),
     (
         "release.machine.kernel.gaussian.bandwidth",
         "a number above 0 such as 0.2, a fraction of the width of every axis",
     ),
-    ("release.machine.kernel.laplacian", "a table such as { bandwidth = 0.5 }"),
+    (
+        "release.machine.kernel.laplacian",
+        "a table such as { bandwidth = 0.5 }",
+    ),
     (
         "release.machine.kernel.laplacian.bandwidth",
         "a number above 0 such as 0.5, a fraction of the width of every axis",
     ),
-    ("release.machine.kernel.polynomial", "a table such as { power = 2 }"),
-    ("release.machine.kernel.polynomial.power", "a whole number from 1, such as 2"),
-    ("release.machine.c", "a number above 0 such as 1: the weight of the records against smoothness"),
-    ("release.machine.max_records", "a whole number from 1, such as 5000: later records of a window are ignored"),
-    ("release.machine.landmarks", "a whole number from 1, such as 8: the degree of the landmarks' lattice"),
+    (
+        "release.machine.kernel.polynomial",
+        "a table such as { power = 2 }",
+    ),
+    (
+        "release.machine.kernel.polynomial.power",
+        "a whole number from 1, such as 2",
+    ),
+    (
+        "release.machine.c",
+        "a number above 0 such as 1: the weight of the records against smoothness",
+    ),
+    (
+        "release.machine.max_records",
+        "a whole number from 1, such as 5000: later records of a window are ignored",
+    ),
+    (
+        "release.machine.landmarks",
+        "a whole number from 1, such as 8: the degree of the landmarks' lattice",
+    ),
 ];
 
 pub fn read(
@@ -77,7 +101,9 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     let loss = document.required(place, "loss", written.loss, Ok);
-    let kernel = document.required(place, "kernel", written.kernel, Ok).and_then(|written| kernel(document, written));
+    let kernel = document
+        .required(place, "kernel", written.kernel, Ok)
+        .and_then(|written| kernel(document, written));
     let c = document.required(place, "c", written.c, values::positive);
     let max_records = document.required(place, "max_records", written.max_records, values::count);
     let landmarks = document.optional(written.landmarks, values::count);
@@ -91,20 +117,33 @@ pub fn read(
     let c = c?.into_inner();
     let records = max_records?.into_inner();
     let landmarks = landmarks?;
-    if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) = (&landmarks, kernel)
+    if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) =
+        (&landmarks, kernel)
         && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
     {
         let what = format!(
             "are farther apart than the width of the kernel, {bandwidth} of the domain: the fit would miss what lies between them"
         );
         let least = (1.0 / bandwidth).ceil();
-        return Err(document.fault(landmarks.span(), what, format!("take {least} or more, or a wider kernel")));
+        return Err(document.fault(
+            landmarks.span(),
+            what,
+            format!("take {least} or more, or a wider kernel"),
+        ));
     }
     let landmarks = landmarks.map(Spanned::into_inner);
     let (column, label) = label?;
     let loss = loss.into_inner();
     let dimensions = context.axes.len();
-    let settings = |degree| machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
+    let settings = |degree| machine::Settings {
+        kernel,
+        loss,
+        c,
+        records,
+        dimensions,
+        degree,
+        landmarks,
+    };
     let target = match context.on.placement() {
         None => {
             let degree = context.degree(document, place)?;
@@ -112,14 +151,25 @@ pub fn read(
         }
         Some(placement) => built(document, place, KernelMachine::new(settings(1), placement))?,
     };
-    let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
+    let method = Method::KernelMachine {
+        loss,
+        kernel,
+        c,
+        max_records: records,
+        landmarks,
+    };
     // However many records there are, what is expected of a label stays within its bounds, and a score is about 1. A fit by a
     // wide kernel bends more than its kernels.
     let rough = PointKernel::Machine(match kernel {
-        Kernel::Gaussian { bandwidth } => Kernel::Gaussian { bandwidth: bandwidth.min(0.5) },
+        Kernel::Gaussian { bandwidth } => Kernel::Gaussian {
+            bandwidth: bandwidth.min(0.5),
+        },
         other => other,
     });
-    let feature = |height| Feature { kernel: rough, height: Height::Fixed(height) };
+    let feature = |height| Feature {
+        kernel: rough,
+        height: Height::Fixed(height),
+    };
     let function = match label {
         Ok(bounds) => {
             let half = (bounds.max - bounds.min) / 2.0;
@@ -127,7 +177,15 @@ pub fn read(
         }
         Err(above) => {
             let unit = target.unit();
-            score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0))
+            score(
+                column,
+                above,
+                method,
+                target,
+                unit,
+                "of the score".to_owned(),
+                feature(1.0),
+            )
         }
     };
     Ok(function.into())
@@ -137,16 +195,24 @@ fn kernel(document: &mut Document<'_>, written: Spanned<KernelTable>) -> Checked
     let mut bandwidth = |table: Spanned<Width>| {
         let place = table.span();
         let written = table.into_inner();
-        document.required(&place, "bandwidth", written.bandwidth, values::positive).map(Spanned::into_inner)
+        document
+            .required(&place, "bandwidth", written.bandwidth, values::positive)
+            .map(Spanned::into_inner)
     };
     match written.into_inner() {
-        KernelTable::Gaussian(table) => bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth }),
-        KernelTable::Laplacian(table) => bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth }),
+        KernelTable::Gaussian(table) => {
+            bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth })
+        }
+        KernelTable::Laplacian(table) => {
+            bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth })
+        }
         KernelTable::Polynomial(table) => {
             let place = table.span();
             let written = table.into_inner();
             let power = document.required(&place, "power", written.power, values::count)?;
-            Ok(Kernel::Polynomial { power: power.into_inner() })
+            Ok(Kernel::Polynomial {
+                power: power.into_inner(),
+            })
         }
         KernelTable::Linear => Ok(Kernel::Linear),
     }

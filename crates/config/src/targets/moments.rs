@@ -23,9 +23,18 @@ pub struct Table {
 }
 
 pub const KEYS: &[Key] = &[
-    ("release.moments", "a table such as { frequencies = 16 } or { smoothness = 4 }"),
-    ("release.moments.frequencies", "a whole number from 1, such as 16: cosines of each axis"),
-    ("release.moments.smoothness", "a whole number from 1 to 32, such as 4: how many derivatives queries will have"),
+    (
+        "release.moments",
+        "a table such as { frequencies = 16 } or { smoothness = 4 }",
+    ),
+    (
+        "release.moments.frequencies",
+        "a whole number from 1, such as 16: cosines of each axis",
+    ),
+    (
+        "release.moments.smoothness",
+        "a whole number from 1 to 32, such as 4: how many derivatives queries will have",
+    ),
 ];
 
 pub fn read(
@@ -35,30 +44,49 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     if let Some(label) = context.label {
-        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "remove it"));
+        return Err(document.fault(
+            label.span(),
+            "moments have no label: every column is an axis",
+            "remove it",
+        ));
     }
     let axes = context.axes.len();
-    let (frequencies, place) = match (written.frequencies, written.smoothness) {
-        (frequencies @ Some(_), None) => {
-            let frequencies = document.required(place, "frequencies", frequencies, values::count)?;
-            (*frequencies.get_ref(), frequencies.span())
-        }
-        (None, smoothness @ Some(_)) => {
-            let smoothness = document.required(place, "smoothness", smoothness, |smoothness| match smoothness {
-                1..=MOST_SMOOTHNESS => Ok(smoothness),
-                _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
-            })?;
-            // A price that is at fault has been told.
-            let chosen = context.planned.map_or(1, |planned| {
-                let FrequencyPlan { records, epsilon } = planned;
-                query::frequencies(axes, *smoothness.get_ref(), records, epsilon, moments::most_frequencies(axes))
-            });
-            (chosen, smoothness.span())
-        }
-        (both, _) => {
-            return Err(document.not_one_of(place.clone(), &["frequencies", "smoothness"], both.is_some()));
-        }
-    };
+    let (frequencies, place) =
+        match (written.frequencies, written.smoothness) {
+            (frequencies @ Some(_), None) => {
+                let frequencies =
+                    document.required(place, "frequencies", frequencies, values::count)?;
+                (*frequencies.get_ref(), frequencies.span())
+            }
+            (None, smoothness @ Some(_)) => {
+                let smoothness =
+                    document.required(place, "smoothness", smoothness, |smoothness| {
+                        match smoothness {
+                            1..=MOST_SMOOTHNESS => Ok(smoothness),
+                            _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
+                        }
+                    })?;
+                // A price that is at fault has been told.
+                let chosen = context.planned.map_or(1, |planned| {
+                    let FrequencyPlan { records, epsilon } = planned;
+                    query::frequencies(
+                        axes,
+                        *smoothness.get_ref(),
+                        records,
+                        epsilon,
+                        moments::most_frequencies(axes),
+                    )
+                });
+                (chosen, smoothness.span())
+            }
+            (both, _) => {
+                return Err(document.not_one_of(
+                    place.clone(),
+                    &["frequencies", "smoothness"],
+                    both.is_some(),
+                ));
+            }
+        };
     let target = built(document, &place, Moments::new(axes, frequencies))?;
     Ok(Function {
         meaning: format!(

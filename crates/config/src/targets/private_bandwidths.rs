@@ -36,35 +36,56 @@ pub fn read(
     let candidates = document.required(&place, "candidates", written.candidates, several);
     let candidates = candidates?;
     let list_place = candidates.span();
-    let lengths: Vec<_> =
-        candidates.into_inner().into_iter().map(|list| lengths::lengths(document, context, list)).collect();
-    let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Checked<_>>()?;
+    let lengths: Vec<_> = candidates
+        .into_inner()
+        .into_iter()
+        .map(|list| lengths::lengths(document, context, list))
+        .collect();
+    let lengths: Vec<Vec<f64>> = lengths
+        .into_iter()
+        .map(|list| Ok(list?.into_inner()))
+        .collect::<Checked<_>>()?;
     let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
     let degree = match context.on {
         Coordinates::Lattice { degree } => degree,
         Coordinates::Points { .. } | Coordinates::Tensor(_) => {
             let what = "cannot be combined with kernel points, which come from a single kernel";
-            return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
+            return Err(document.fault(
+                place,
+                what,
+                "give `bandwidths`, or use noise = \"laplace\" or \"cube\"",
+            ));
         }
         Coordinates::Cells(_) => {
-            let what =
-                "pays for what counts of cells give for nothing: a reader can smooth them with any larger bandwidth";
-            return Err(document.fault(place, what, "give the smallest of the bandwidths as `bandwidths`"));
+            let what = "pays for what counts of cells give for nothing: a reader can smooth them with any larger bandwidth";
+            return Err(document.fault(
+                place,
+                what,
+                "give the smallest of the bandwidths as `bandwidths`",
+            ));
         }
     };
-    let family =
-        Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
-    let function =
-        |(density, lengths): (Density, Vec<f64>)| intensity(context, Arc::new(density), Smoothing::Bandwidths(lengths));
+    let family = Density::family(&in_cube, degree)
+        .map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
+    let function = |(density, lengths): (Density, Vec<f64>)| {
+        intensity(context, Arc::new(density), Smoothing::Bandwidths(lengths))
+    };
     let functions: Vec<Function> = family.into_iter().zip(lengths).map(function).collect();
-    let candidates = Candidates::from_vec(functions).ok_or_else(|| document.missing(place.clone(), "candidates"))?;
-    Ok(PrivateBandwidths { price: price?.into_inner(), candidates, in_cube })
+    let candidates = Candidates::from_vec(functions)
+        .ok_or_else(|| document.missing(place.clone(), "candidates"))?;
+    Ok(PrivateBandwidths {
+        price: price?.into_inner(),
+        candidates,
+        in_cube,
+    })
 }
 
 /// Checks that the number of candidates suits a private choice.
 pub fn several<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
     match candidates.len() {
         2..=MOST_CANDIDATES => Ok(candidates),
-        count => Err(format!("must have 2 to {MOST_CANDIDATES} candidates, has {count}")),
+        count => Err(format!(
+            "must have 2 to {MOST_CANDIDATES} candidates, has {count}"
+        )),
     }
 }

@@ -21,12 +21,18 @@ pub struct Table {
 
 pub const KEYS: &[Key] = &[
     ("release.regression", "a table [release.regression]"),
-    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
+    (
+        "release.regression.bandwidth",
+        "a number above 0 in the units of the column, such as 10",
+    ),
     (
         "release.regression.gap",
         "a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this",
     ),
-    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are ignored"),
+    (
+        "release.regression.max_records",
+        "a whole number from 1, such as 1000: later records of a window are ignored",
+    ),
 ];
 
 pub fn read(
@@ -48,11 +54,23 @@ pub fn read(
         return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
     };
     let width = axis.max - axis.min;
-    let target = Regression::new(bandwidth / width, context.degree(document, place)?, gap / width, max_records);
+    let target = Regression::new(
+        bandwidth / width,
+        context.degree(document, place)?,
+        gap / width,
+        max_records,
+    );
     let target = built(document, place, target)?;
-    let method = Method::PriestleyChao { bandwidth, gap, max_records };
+    let method = Method::PriestleyChao {
+        bandwidth,
+        gap,
+        max_records,
+    };
     // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
-    let height = Height::Covered { limit: (bounds.max - bounds.min) / 2.0, gap: gap / width };
+    let height = Height::Covered {
+        limit: (bounds.max - bounds.min) / 2.0,
+        gap: gap / width,
+    };
     let feature = Feature::of_widths(&[bandwidth / width], height);
     Ok(expected_number(context, column, bounds, method, target, feature).into())
 }

@@ -21,10 +21,18 @@ pub fn expected_number(
 ) -> Function {
     let middle = (bounds.min + bounds.max) / 2.0;
     let half = (bounds.max - bounds.min) / 2.0;
-    let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
+    let about = Regression {
+        label: column.to_owned(),
+        min: bounds.min,
+        max: bounds.max,
+        method,
+    };
     Function {
         about: description::Target::Regression(about),
-        meaning: format!("{column} as expected at {}; {middle} where there are no records", context.per()),
+        meaning: format!(
+            "{column} as expected at {}; {middle} where there are no records",
+            context.per()
+        ),
         quantity: format!("of {column}"),
         scaling: ValueScaling::new(target.unit() * half, middle),
         feature: Some(feature),
@@ -42,8 +50,14 @@ pub fn score(
     feature: Feature,
 ) -> Function {
     Function {
-        about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
-        meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
+        about: description::Target::Classifier(Classifier {
+            label: column.to_owned(),
+            above,
+            method,
+        }),
+        meaning: format!(
+            "a score: above 0 where {column} > {above} is expected, below 0 where it is not"
+        ),
         quantity,
         scaling: ValueScaling::new(unit, 0.0),
         feature: Some(feature),
@@ -52,15 +66,28 @@ pub fn score(
 }
 
 /// A kernel density, in records per unit of its axes.
-pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
+pub fn intensity(
+    context: &TargetContext<'_>,
+    target: Arc<dyn Target>,
+    kernel: Smoothing,
+) -> Function {
     let per = context.per();
     let feature = match &kernel {
-        Smoothing::Bandwidths(bandwidths) => Some(Feature::of_widths(&context.parts(bandwidths), Height::AllRecords)),
+        Smoothing::Bandwidths(bandwidths) => Some(Feature::of_widths(
+            &context.parts(bandwidths),
+            Height::AllRecords,
+        )),
         Smoothing::Covariance(rows) => PointKernel::of_covariance(&context.covariance_parts(rows))
-            .map(|kernel| Feature { kernel, height: Height::AllRecords }),
+            .map(|kernel| Feature {
+                kernel,
+                height: Height::AllRecords,
+            }),
     };
     Function {
-        about: description::Target::Density(description::Density { kernel, divide_by: None }),
+        about: description::Target::Density(description::Density {
+            kernel,
+            divide_by: None,
+        }),
         meaning: format!("records per unit of {per}; divide by the released mass for a density"),
         quantity: format!("records per unit of {per}"),
         scaling: ValueScaling::new(target.unit() / context.volume(), 0.0),

@@ -39,10 +39,20 @@ impl<'t> Document<'t> {
     /// Reads the file as written, as far as it can be read, and records every unknown key and wrong type.
     ///
     /// Serde stops at the first error. So the node with the error is recorded and removed, and the rest is read again.
-    pub fn read<T: DeserializeOwned>(text: &'t str, name: &'t str, keys: KnownKeys) -> (Self, Checked<T>) {
+    pub fn read<T: DeserializeOwned>(
+        text: &'t str,
+        name: &'t str,
+        keys: KnownKeys,
+    ) -> (Self, Checked<T>) {
         let (root, errors) = DeTable::parse_recoverable(text);
-        let mut document =
-            Document { name, text, keys, root: root.into_inner(), faults: Vec::new(), faulty: BTreeSet::new() };
+        let mut document = Document {
+            name,
+            text,
+            keys,
+            root: root.into_inner(),
+            faults: Vec::new(),
+            faulty: BTreeSet::new(),
+        };
         if !errors.is_empty() {
             let mut reported = Reported(());
             for error in errors {
@@ -62,7 +72,10 @@ impl<'t> Document<'t> {
             remove(&mut rest, &place);
         }
         loop {
-            let error = match T::deserialize(toml::de::Deserializer::from(Spanned::new(0..0, rest.clone()))) {
+            let error = match T::deserialize(toml::de::Deserializer::from(Spanned::new(
+                0..0,
+                rest.clone(),
+            ))) {
                 Ok(read) => return (document, Ok(read)),
                 Err(error) => error,
             };
@@ -82,11 +95,18 @@ impl<'t> Document<'t> {
     /// The proof that `key` of the table at `place`, or a misspelling of it, has a fault: what depends on it is not known.
     pub fn reported_of(&self, place: &Range<usize>, key: &str) -> Option<Reported> {
         let table = self.path_of(place);
-        self.faulty.contains(&format!("{table}.{key}")).then_some(Reported(()))
+        self.faulty
+            .contains(&format!("{table}.{key}"))
+            .then_some(Reported(()))
     }
 
     /// Records a fault at `place`.
-    pub fn fault(&mut self, place: Range<usize>, what: impl Into<String>, hint: impl Into<String>) -> Reported {
+    pub fn fault(
+        &mut self,
+        place: Range<usize>,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Reported {
         let path = self.path_of(&place);
         self.record(place, path, what, hint)
     }
@@ -94,24 +114,43 @@ impl<'t> Document<'t> {
     /// Records that `key` is missing from the table at `place`, unless it is there and was already found faulty.
     pub fn missing(&mut self, place: Range<usize>, key: &str) -> Reported {
         let table = self.path_of(&place);
-        let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+        let path = if table.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{table}.{key}")
+        };
         if self.faulty.contains(&path) {
             return Reported(());
         }
-        let hint = self.keys.form(&path).map(|form| format!("add `{key}`, {form}")).unwrap_or_default();
+        let hint = self
+            .keys
+            .form(&path)
+            .map(|form| format!("add `{key}`, {form}"))
+            .unwrap_or_default();
         self.record(place, path, "missing", hint)
     }
 
     /// Records that the table at `place` has several or none of `keys`, unless one of them was already found faulty.
     pub fn not_one_of(&mut self, place: Range<usize>, keys: &[&str], is_several: bool) -> Reported {
         let path = self.path_of(&place);
-        if keys.iter().any(|key| self.faulty.contains(&format!("{path}.{key}"))) {
+        if keys
+            .iter()
+            .any(|key| self.faulty.contains(&format!("{path}.{key}")))
+        {
             return Reported(());
         }
         let names: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
-        let (what, names) =
-            if is_several { ("has both", names.join(" and ")) } else { ("has neither", names.join(" nor ")) };
-        self.record(place, path, format!("{what} {names}"), "exactly one of them is needed")
+        let (what, names) = if is_several {
+            ("has both", names.join(" and "))
+        } else {
+            ("has neither", names.join(" nor "))
+        };
+        self.record(
+            place,
+            path,
+            format!("{what} {names}"),
+            "exactly one of them is needed",
+        )
     }
 
     /// The value of `key` in the table at `table`, parsed by `parse`.
@@ -151,15 +190,25 @@ impl<'t> Document<'t> {
         parse: impl FnOnce(T) -> Result<U, String>,
     ) -> Result<Spanned<U>, Reported> {
         let place = field.span();
-        parse(field.into_inner()).map(|value| Spanned::new(place.clone(), value)).map_err(|what| {
-            // A list may have become wrong only because faulty elements were taken out.
-            let element = format!("{}[", self.path_of(&place));
-            if self.faulty.iter().any(|faulty| faulty.starts_with(&element)) {
-                return Reported(());
-            }
-            let form = self.keys.form(&self.path_of(&place)).map(|form| format!("write {form}")).unwrap_or_default();
-            self.fault(place, what, form)
-        })
+        parse(field.into_inner())
+            .map(|value| Spanned::new(place.clone(), value))
+            .map_err(|what| {
+                // A list may have become wrong only because faulty elements were taken out.
+                let element = format!("{}[", self.path_of(&place));
+                if self
+                    .faulty
+                    .iter()
+                    .any(|faulty| faulty.starts_with(&element))
+                {
+                    return Reported(());
+                }
+                let form = self
+                    .keys
+                    .form(&self.path_of(&place))
+                    .map(|form| format!("write {form}"))
+                    .unwrap_or_default();
+                self.fault(place, what, form)
+            })
     }
 
     /// # Errors
@@ -170,7 +219,11 @@ impl<'t> Document<'t> {
             Ok(sound) if self.faults.is_empty() => Ok(sound),
             _ => {
                 self.faults.sort_by_key(|f| f.place.start);
-                Err(Faults { name: self.name.to_owned(), text: self.text.to_owned(), list: self.faults })
+                Err(Faults {
+                    name: self.name.to_owned(),
+                    text: self.text.to_owned(),
+                    list: self.faults,
+                })
             }
         }
     }
@@ -179,20 +232,38 @@ impl<'t> Document<'t> {
     fn misread(&mut self, place: Range<usize>, message: &str) -> Reported {
         let path = self.path_of(&place);
         // A table may have become wrong only because its faulty part was taken out.
-        let is_consequence = self.faulty.iter().any(|f| f.starts_with(&format!("{path}.")));
+        let is_consequence = self
+            .faulty
+            .iter()
+            .any(|f| f.starts_with(&format!("{path}.")));
         if is_consequence {
             self.faulty.insert(path);
             return Reported(());
         }
         // `[[windows]]`: a list of tables where a table belongs.
-        let path =
-            path.strip_suffix("[0]").filter(|_| self.keys.form(&path).is_none()).map(str::to_owned).unwrap_or(path);
+        let path = path
+            .strip_suffix("[0]")
+            .filter(|_| self.keys.form(&path).is_none())
+            .map(str::to_owned)
+            .unwrap_or(path);
         match self.keys.form(&path) {
             Some(form) => {
-                let found = self.text.get(place.clone()).unwrap_or_default().lines().next().unwrap_or_default();
-                let table = KnownKeys::table_of_word(form, found).map(|table| format!("that needs a table: {table}"));
-                let word = || KnownKeys::nearest_word(form, found).map(|meant| format!("did you mean \"{meant}\"?"));
-                let hint = table.or_else(word).unwrap_or_else(|| format!("found {found}"));
+                let found = self
+                    .text
+                    .get(place.clone())
+                    .unwrap_or_default()
+                    .lines()
+                    .next()
+                    .unwrap_or_default();
+                let table = KnownKeys::table_of_word(form, found)
+                    .map(|table| format!("that needs a table: {table}"));
+                let word = || {
+                    KnownKeys::nearest_word(form, found)
+                        .map(|meant| format!("did you mean \"{meant}\"?"))
+                };
+                let hint = table
+                    .or_else(word)
+                    .unwrap_or_else(|| format!("found {found}"));
                 self.record(place, path, format!("expected {form}"), hint)
             }
             None if path.is_empty() => self.record(place, path, message, ""),
@@ -200,7 +271,10 @@ impl<'t> Document<'t> {
                 let hint = self.keys.hint(&path);
                 if let Some(meant) = self.keys.meant(&path) {
                     // What is misspelt is not missing as well.
-                    let table = path.rfind('.').and_then(|dot| path.get(..=dot)).unwrap_or_default();
+                    let table = path
+                        .rfind('.')
+                        .and_then(|dot| path.get(..=dot))
+                        .unwrap_or_default();
                     self.faulty.insert(format!("{table}{meant}"));
                 }
                 self.record(place, path, "unknown key", hint)
@@ -216,13 +290,22 @@ impl<'t> Document<'t> {
         hint: impl Into<String>,
     ) -> Reported {
         self.faulty.insert(path.clone());
-        self.faults.push(Fault { place, path, what: what.into(), hint: hint.into() });
+        self.faults.push(Fault {
+            place,
+            path,
+            what: what.into(),
+            hint: hint.into(),
+        });
         Reported(())
     }
 
     /// The dotted path of the outermost node whose key or value is at `place`.
     fn path_of(&self, place: &Range<usize>) -> String {
-        if place.is_empty() { String::new() } else { path_in(&self.root, place).unwrap_or_default() }
+        if place.is_empty() {
+            String::new()
+        } else {
+            path_in(&self.root, place).unwrap_or_default()
+        }
     }
 }
 
@@ -252,7 +335,12 @@ mod tests {
         let (document, file) = Document::read::<File>(text, "f", known_keys());
         assert!(file.is_ok());
         let paths: Vec<_> = document.faults.iter().map(|f| f.path.as_str()).collect();
-        let expected = ["input.time", "pipeline", "release.domain[0].min", "windows.lenght"];
+        let expected = [
+            "input.time",
+            "pipeline",
+            "release.domain[0].min",
+            "windows.lenght",
+        ];
         assert_eq!(paths, expected);
     }
 }

@@ -28,8 +28,17 @@ impl Faults {
     /// The fault of a file that cannot be opened or read.
     pub fn unreadable(name: &str, error: &std::io::Error) -> Self {
         let what = format!("cannot be read: {error}");
-        let fault = Fault { place: 0..0, path: String::new(), what, hint: String::new() };
-        Faults { name: name.to_owned(), text: String::new(), list: vec![fault] }
+        let fault = Fault {
+            place: 0..0,
+            path: String::new(),
+            what,
+            hint: String::new(),
+        };
+        Faults {
+            name: name.to_owned(),
+            text: String::new(),
+            list: vec![fault],
+        }
     }
 
     pub fn count(&self) -> usize {
@@ -38,7 +47,11 @@ impl Faults {
 
     /// What is wrong, without where.
     pub fn reason(&self) -> String {
-        self.list.iter().map(|fault| fault.what.as_str()).collect::<Vec<_>>().join("; ")
+        self.list
+            .iter()
+            .map(|fault| fault.what.as_str())
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
@@ -54,8 +67,16 @@ impl fmt::Display for Faults {
 
 impl Fault {
     fn shown_in(&self, name: &str, text: &str) -> String {
-        let path = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
-        let hint = if self.hint.is_empty() { String::new() } else { format!("  = {}\n", self.hint) };
+        let path = if self.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", self.path)
+        };
+        let hint = if self.hint.is_empty() {
+            String::new()
+        } else {
+            format!("  = {}\n", self.hint)
+        };
         let before = text.get(..self.place.start).unwrap_or_default();
         if self.place.is_empty() && before.is_empty() {
             return format!("{name}: {path}{}\n{hint}", self.what);
@@ -63,7 +84,12 @@ impl Fault {
         let number = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let line = text.lines().nth(number - 1).unwrap_or_default();
-        let underlined = text.get(self.place.clone()).unwrap_or_default().lines().next().unwrap_or_default();
+        let underlined = text
+            .get(self.place.clone())
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default();
         let marks = "^".repeat(underlined.chars().count().max(1));
         let gutter = " ".repeat(number.to_string().len());
         let indent = " ".repeat(column - 1);

@@ -24,7 +24,10 @@ impl KnownKeys {
     /// The form of the value at `path`, where that is a known key.
     pub fn form(self, path: &str) -> Option<&'static str> {
         let path = generic(path);
-        self.keys.iter().find(|(key, _)| *key == path).map(|(_, form)| *form)
+        self.keys
+            .iter()
+            .find(|(key, _)| *key == path)
+            .map(|(_, form)| *form)
     }
 
     /// The keys that are known in `table`.
@@ -38,27 +41,40 @@ impl KnownKeys {
     fn asked(self, path: &str) -> Option<&'static Asked> {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        self.asked.iter().find(|asked| asked.table.is_none_or(|of| of == table) && asked.names.contains(&name))
+        self.asked
+            .iter()
+            .find(|asked| asked.table.is_none_or(|of| of == table) && asked.names.contains(&name))
     }
 
     /// The known key beside `path` that is meant by it.
     pub fn meant(self, path: &str) -> Option<&'static str> {
-        self.asked(path).map_or_else(|| self.nearest(path), |asked| asked.key)
+        self.asked(path)
+            .map_or_else(|| self.nearest(path), |asked| asked.key)
     }
 
     /// The known key beside `path` that it may be a misspelling of.
     fn nearest(self, path: &str) -> Option<&'static str> {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        let nearest = self.known(table).map(|key| (distance(key, name), key)).min();
-        nearest.filter(|(distance, key)| is_near(*distance, key)).map(|(_, key)| key)
+        let nearest = self
+            .known(table)
+            .map(|key| (distance(key, name), key))
+            .min();
+        nearest
+            .filter(|(distance, key)| is_near(*distance, key))
+            .map(|(_, key)| key)
     }
 
     /// The word that `form` allows and that `written`, a text in quotes, may be a misspelling of.
     pub fn nearest_word(form: &str, written: &str) -> Option<String> {
         let written = written.strip_prefix('"')?.split('"').next()?;
-        let nearest = words(form).into_iter().map(|word| (distance(word, written), word)).min();
-        nearest.filter(|(distance, word)| is_near(*distance, word)).map(|(_, word)| word.to_owned())
+        let nearest = words(form)
+            .into_iter()
+            .map(|word| (distance(word, written), word))
+            .min();
+        nearest
+            .filter(|(distance, word)| is_near(*distance, word))
+            .map(|(_, word)| word.to_owned())
     }
 
     /// The table with which `form` writes `written`, a word in quotes.
@@ -85,8 +101,18 @@ impl KnownKeys {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         // Of several, one near by.
-        let shared = |other: &str| other.bytes().zip(table.bytes()).take_while(|(a, b)| a == b).count();
-        let elsewhere = self.keys.iter().filter_map(|(key, _)| key.rsplit_once('.')).filter(|(_, key)| *key == name);
+        let shared = |other: &str| {
+            other
+                .bytes()
+                .zip(table.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        };
+        let elsewhere = self
+            .keys
+            .iter()
+            .filter_map(|(key, _)| key.rsplit_once('.'))
+            .filter(|(_, key)| *key == name);
         if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| shared(other)) {
             return format!("`{name}` belongs to [{table}]");
         }
@@ -105,18 +131,29 @@ fn words(form: &str) -> Vec<&str> {
     let parts: Vec<&str> = form.split('"').collect();
     let mut depth = 0_i32;
     let mut word = |part: &[&'_ str]| {
-        let [before, word, ..] = part else { return false };
-        depth += before.chars().map(|c| i32::from("{[".contains(c)) - i32::from("}]".contains(c))).sum::<i32>();
+        let [before, word, ..] = part else {
+            return false;
+        };
+        depth += before
+            .chars()
+            .map(|c| i32::from("{[".contains(c)) - i32::from("}]".contains(c)))
+            .sum::<i32>();
         depth == 0 && !before.ends_with("such as ") && !word.is_empty()
     };
-    parts.chunks(2).filter(|part| word(part)).filter_map(|part| part.get(1).copied()).collect()
+    parts
+        .chunks(2)
+        .filter(|part| word(part))
+        .filter_map(|part| part.get(1).copied())
+        .collect()
 }
 
 /// `path` with `[]` for every index; a release of several has the same keys as a single one.
 fn generic(path: &str) -> String {
     let mut parts = path.split('[');
     let first = parts.next().unwrap_or_default().to_owned();
-    let path = parts.fold(first, |path, part| path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest));
+    let path = parts.fold(first, |path, part| {
+        path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest)
+    });
     match path.strip_prefix("release[]") {
         Some(rest) => format!("release{rest}"),
         None => path,
@@ -133,7 +170,9 @@ fn distance(a: &str, b: &str) -> usize {
         for (y, pair) in b.iter().zip(row.windows(2)) {
             let diagonal = pair.first().copied().unwrap_or(0);
             let above = pair.last().copied().unwrap_or(0);
-            left = (diagonal + usize::from(x != *y)).min(above + 1).min(left + 1);
+            left = (diagonal + usize::from(x != *y))
+                .min(above + 1)
+                .min(left + 1);
             next.push(left);
         }
         row = next;
@@ -147,30 +186,64 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_table_is_sent_to_one_near_by() {
-        let keys = &[("privacy.unit", ""), ("release.domain[].unit", ""), ("release.label.column", "")];
+        let keys = &[
+            ("privacy.unit", ""),
+            ("release.domain[].unit", ""),
+            ("release.label.column", ""),
+        ];
         let keys = KnownKeys { keys, asked: &[] };
-        assert_eq!(keys.hint("release[1].label.unit"), "`unit` belongs to [release.domain[]]");
-        assert_eq!(keys.hint("privacy.column"), "`column` belongs to [release.label]");
+        assert_eq!(
+            keys.hint("release[1].label.unit"),
+            "`unit` belongs to [release.domain[]]"
+        );
+        assert_eq!(
+            keys.hint("privacy.column"),
+            "`column` belongs to [release.label]"
+        );
     }
 
     #[test]
     fn the_distance_of_words_is_levenshteins() {
-        for (a, b, expected) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("degre", "degree", 1)] {
-            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("degre", "degree", 1),
+        ] {
+            assert_eq!(
+                (distance(a, b), distance(b, a)),
+                (expected, expected),
+                "{a} {b}"
+            );
         }
     }
 
     #[test]
     fn a_misspelt_word_is_told_by_the_words_that_are_allowed_and_not_by_examples() {
         let kinds = r#""laplace", "cells", "gaussian", "gaussian_cells" or "auto": the noise"#;
-        assert_eq!(words(kinds), ["laplace", "cells", "gaussian", "gaussian_cells", "auto"]);
-        assert_eq!(words(r#""tumbling", { hopping = "24h" } or "all""#), ["tumbling", "all"]);
+        assert_eq!(
+            words(kinds),
+            ["laplace", "cells", "gaussian", "gaussian_cells", "auto"]
+        );
+        assert_eq!(
+            words(r#""tumbling", { hopping = "24h" } or "all""#),
+            ["tumbling", "all"]
+        );
         assert_eq!(words(r#"a duration such as "1d", or "ever""#), ["ever"]);
-        assert_eq!(words(r#"a list such as ["EWR", "JFK"]"#), Vec::<&str>::new());
+        assert_eq!(
+            words(r#"a list such as ["EWR", "JFK"]"#),
+            Vec::<&str>::new()
+        );
         let nearest = |written| KnownKeys::nearest_word(kinds, written);
         assert_eq!(nearest(r#""celsl""#).as_deref(), Some("cells"));
-        assert_eq!(nearest(r#""gausian"  # by hand"#).as_deref(), Some("gaussian"));
-        assert_eq!([nearest("3"), nearest(r#""uniform""#), nearest("cells")], [None, None, None]);
+        assert_eq!(
+            nearest(r#""gausian"  # by hand"#).as_deref(),
+            Some("gaussian")
+        );
+        assert_eq!(
+            [nearest("3"), nearest(r#""uniform""#), nearest("cells")],
+            [None, None, None]
+        );
     }
 
     #[test]

@@ -26,10 +26,15 @@ pub fn name(text: String) -> Result<String, String> {
         return Err("must not be empty".to_owned());
     }
     if text.len() > LONGEST_NAME {
-        return Err(format!("has {} characters, a name has at most {LONGEST_NAME}", text.len()));
+        return Err(format!(
+            "has {} characters, a name has at most {LONGEST_NAME}",
+            text.len()
+        ));
     }
     match text.chars().find(|c| !is_safe(*c)) {
-        Some(c) => Err(format!("a name has only letters, digits, `.`, `_` and `-`, not {c:?}")),
+        Some(c) => Err(format!(
+            "a name has only letters, digits, `.`, `_` and `-`, not {c:?}"
+        )),
         None if text == "." || text == ".." => Err("`.` and `..` cannot be names".to_owned()),
         None => Ok(text),
     }
@@ -45,13 +50,21 @@ pub enum Time {
 
 /// Text that is not blank.
 pub fn words(text: String) -> Result<String, String> {
-    if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text) }
+    if text.trim().is_empty() {
+        Err("must not be empty".to_owned())
+    } else {
+        Ok(text)
+    }
 }
 
 fn why(error: &DurationError) -> String {
     match error {
-        DurationError::UnknownUnit { unit, .. } if unit.is_empty() => "it has a number without a unit".to_owned(),
-        DurationError::UnknownUnit { unit, .. } => format!("unknown unit {unit:?}, use s, m, h or d"),
+        DurationError::UnknownUnit { unit, .. } if unit.is_empty() => {
+            "it has a number without a unit".to_owned()
+        }
+        DurationError::UnknownUnit { unit, .. } => {
+            format!("unknown unit {unit:?}, use s, m, h or d")
+        }
         DurationError::NumberOverflow => "it is too long".to_owned(),
         _ => "it is not a number with a unit".to_owned(),
     }
@@ -60,10 +73,14 @@ fn why(error: &DurationError) -> String {
 /// A duration, zero allowed. Months and years are refused, because their lengths vary.
 pub fn duration(text: String) -> Result<Duration, String> {
     let vague = ["M", "month", "months", "y", "yr", "yrs", "year", "years"];
-    if text.split(|c: char| !c.is_ascii_alphabetic()).any(|unit| vague.contains(&unit)) {
+    if text
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .any(|unit| vague.contains(&unit))
+    {
         return Err("months and years differ in length: use days".to_owned());
     }
-    let span = humantime::parse_duration(&text).map_err(|error| format!("not a duration: {}", why(&error)))?;
+    let span = humantime::parse_duration(&text)
+        .map_err(|error| format!("not a duration: {}", why(&error)))?;
     if span.subsec_nanos() % 1000 != 0 {
         return Err("must be a whole number of microseconds".to_owned());
     }
@@ -76,12 +93,20 @@ pub fn duration(text: String) -> Result<Duration, String> {
 /// A duration longer than zero.
 pub fn positive_duration(text: String) -> Result<Duration, String> {
     let span = duration(text)?;
-    if span.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(span) }
+    if span.is_zero() {
+        Err("must be longer than zero".to_owned())
+    } else {
+        Ok(span)
+    }
 }
 
 /// How long all records of a user form one privacy unit.
 pub fn period(text: String) -> Result<Period, String> {
-    if text == "ever" { Ok(Period::Ever) } else { positive_duration(text).map(Period::Every) }
+    if text == "ever" {
+        Ok(Period::Ever)
+    } else {
+        positive_duration(text).map(Period::Every)
+    }
 }
 
 /// A point in time.
@@ -95,12 +120,16 @@ pub fn time(written: Time) -> Result<Timestamp, String> {
 
 /// A price or total, exact: the shortest decimal that reads back as the same number.
 pub fn epsilon(number: f64) -> Result<Epsilon, String> {
-    amount(number)?.parse().map_err(|_| format!("{number} has more than 12 decimals"))
+    amount(number)?
+        .parse()
+        .map_err(|_| format!("{number} has more than 12 decimals"))
 }
 
 /// As [`epsilon`].
 pub fn rho(number: f64) -> Result<Rho, String> {
-    amount(number)?.parse().map_err(|_| format!("{number} has more than 12 decimals"))
+    amount(number)?
+        .parse()
+        .map_err(|_| format!("{number} has more than 12 decimals"))
 }
 
 /// As [`epsilon`], below 1.
@@ -109,7 +138,9 @@ pub fn delta(number: f64) -> Result<Delta, String> {
     if number >= 1.0 {
         return Err(format!("{number} gives no privacy: must be below 1"));
     }
-    decimal.parse().map_err(|_| format!("{number} has more than 18 decimals"))
+    decimal
+        .parse()
+        .map_err(|_| format!("{number} has more than 18 decimals"))
 }
 
 /// A fraction to be held in reserve: less than the whole.
@@ -133,8 +164,12 @@ fn fraction(number: f64) -> Result<Fraction, String> {
     let more = || format!("{number} has more than 6 decimals");
     let units: Epsilon = number.to_string().parse().map_err(|_| more())?;
     let whole = units.trillionths().is_multiple_of(1_000_000);
-    let millionths = u32::try_from(units.trillionths() / 1_000_000).ok().filter(|_| whole);
-    millionths.and_then(Fraction::from_millionths).ok_or_else(more)
+    let millionths = u32::try_from(units.trillionths() / 1_000_000)
+        .ok()
+        .filter(|_| whole);
+    millionths
+        .and_then(Fraction::from_millionths)
+        .ok_or_else(more)
 }
 
 /// The decimal of a number that can be a price.
@@ -146,24 +181,38 @@ fn amount(number: f64) -> Result<String, String> {
         return Err("must be above 0".to_owned());
     }
     if number > LARGEST_PRICE {
-        return Err(format!("{number} gives no meaningful privacy: must be at most {LARGEST_PRICE}"));
+        return Err(format!(
+            "{number} gives no meaningful privacy: must be at most {LARGEST_PRICE}"
+        ));
     }
     Ok(number.to_string())
 }
 
 /// A number that is neither NaN nor infinite.
 pub fn finite(number: f64) -> Result<f64, String> {
-    if number.is_finite() { Ok(number) } else { Err(format!("{number} is not a finite number")) }
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(format!("{number} is not a finite number"))
+    }
 }
 
 /// A number above zero.
 pub fn positive(number: f64) -> Result<f64, String> {
-    if number > 0.0 && number.is_finite() { Ok(number) } else { Err("must be a number above 0".to_owned()) }
+    if number > 0.0 && number.is_finite() {
+        Ok(number)
+    } else {
+        Err("must be a number above 0".to_owned())
+    }
 }
 
 /// A whole number of at least one.
 pub fn count<N: Copy + PartialEq + Default>(number: N) -> Result<N, String> {
-    if number == N::default() { Err("must be at least 1".to_owned()) } else { Ok(number) }
+    if number == N::default() {
+        Err("must be at least 1".to_owned())
+    } else {
+        Ok(number)
+    }
 }
 
 /// The addresses of a cluster.
@@ -177,8 +226,13 @@ pub fn brokers(text: String) -> Result<String, String> {
 ///
 /// If it is not an address with a port.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let here = text.strip_prefix("localhost:").map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST));
-    here.as_deref().unwrap_or(text).parse().map_err(|_| format!("{text:?} is not an address and a port"))
+    let here = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST));
+    here.as_deref()
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| format!("{text:?} is not an address and a port"))
 }
 
 /// The name of a host as browsers send it, without the port.
@@ -187,7 +241,11 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
 ///
 /// If it is not one.
 pub fn host(name: &str) -> Result<String, String> {
-    match !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
+    match !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+    {
         true => Ok(name.to_owned()),
         false => Err(format!("{name:?} is not the name of a host")),
     }
@@ -195,12 +253,16 @@ pub fn host(name: &str) -> Result<String, String> {
 
 /// A partition number of Kafka.
 pub fn partition(number: u32) -> Result<i32, String> {
-    number.try_into().map_err(|_| "too large for a partition number".to_owned())
+    number
+        .try_into()
+        .map_err(|_| "too large for a partition number".to_owned())
 }
 
 /// An offset of Kafka.
 pub fn offset(number: u64) -> Result<i64, String> {
-    number.try_into().map_err(|_| "too large for an offset".to_owned())
+    number
+        .try_into()
+        .map_err(|_| "too large for an offset".to_owned())
 }
 
 #[cfg(test)]
@@ -209,7 +271,12 @@ mod tests {
 
     #[test]
     fn a_price_is_exactly_what_was_written() {
-        for (written, meant) in [(0.1, 100_000_000_000), (1.0, 1_000_000_000_000), (1e-12, 1), (0.3, 300_000_000_000)] {
+        for (written, meant) in [
+            (0.1, 100_000_000_000),
+            (1.0, 1_000_000_000_000),
+            (1e-12, 1),
+            (0.3, 300_000_000_000),
+        ] {
             assert_eq!(epsilon(written).unwrap().trillionths(), meant);
         }
         // Not 0.3: ten of these would not add up to 3.
@@ -221,7 +288,11 @@ mod tests {
 
     #[test]
     fn a_delta_is_below_1_and_finer_than_an_epsilon() {
-        for (written, meant) in [(1e-18, 1), (1e-9, 1_000_000_000), (0.1, 100_000_000_000_000_000)] {
+        for (written, meant) in [
+            (1e-18, 1),
+            (1e-9, 1_000_000_000),
+            (0.1, 100_000_000_000_000_000),
+        ] {
             assert_eq!(delta(written).unwrap().quintillionths(), meant);
         }
         for wrong in [0.0, -1e-9, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-19] {
@@ -234,9 +305,17 @@ mod tests {
     #[test]
     fn months_and_years_are_no_durations() {
         for vague in ["1M", "1month", "2 years", "1d 1y"] {
-            assert!(duration(vague.to_owned()).unwrap_err().contains("differ in length"), "{vague}");
+            assert!(
+                duration(vague.to_owned())
+                    .unwrap_err()
+                    .contains("differ in length"),
+                "{vague}"
+            );
         }
-        assert_eq!(duration("1day 2h".to_owned()).unwrap(), Duration::from_secs(26 * 3600));
+        assert_eq!(
+            duration("1day 2h".to_owned()).unwrap(),
+            Duration::from_secs(26 * 3600)
+        );
         assert_eq!(duration("0s".to_owned()).unwrap(), Duration::ZERO);
         assert!(duration("100ns".to_owned()).is_err());
         assert!(duration("1500000years".to_owned()).is_err());

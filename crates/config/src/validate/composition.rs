@@ -2,7 +2,9 @@
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::settings::{FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched};
+use crate::settings::{
+    FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched,
+};
 use crate::text::{Checked, Document};
 use bernstream_noise::Mechanism;
 use bernstream_noise::accountant::gaussian::Drawn;
@@ -40,15 +42,20 @@ fn all_gaussian(
     for draft in drafts {
         if let Some(place) = draft.choice_place() {
             let what = "is not Gaussian noise, and composition = \"gaussian\" allows no other";
-            return Err(document.fault(place, what, r#"remove it, or use composition = "concentrated""#));
+            return Err(document.fault(
+                place,
+                what,
+                r#"remove it, or use composition = "concentrated""#,
+            ));
         }
         if draft.noise.law() != NoiseDistribution::DiscreteGaussian {
             let what = "its noise is not Gaussian, and composition = \"gaussian\" allows no other";
-            let hint =
-                r#"use noise = "gaussian", "gaussian_cells" or "gaussian_process", or composition = "concentrated""#;
+            let hint = r#"use noise = "gaussian", "gaussian_cells" or "gaussian_process", or composition = "concentrated""#;
             return Err(document.fault(draft.payment.span(), what, hint));
         }
-        let noise = mechanisms(privacy, draft).into_iter().find(|noise| noise.scale() < FINEST);
+        let noise = mechanisms(privacy, draft)
+            .into_iter()
+            .find(|noise| noise.scale() < FINEST);
         if let Some(noise) = noise {
             let what = format!(
                 "buys noise of {} grid units, and below {} rounding to integers costs more than composition = \"gaussian\" saves",
@@ -59,39 +66,82 @@ fn all_gaussian(
             return Err(document.fault(draft.payment.span(), what, hint));
         }
     }
-    let a_window = touched(privacy, drafts.iter().map(|draft| draft.function.get_ref().target.shape().values()));
+    let a_window = touched(
+        privacy,
+        drafts
+            .iter()
+            .map(|draft| draft.function.get_ref().target.shape().values()),
+    );
     let windows = match (&privacy.unit, grid) {
-        (Unit::User { per: Period::Every(per), .. }, Some(grid)) => most_blocks(*per, grid.length()),
+        (
+            Unit::User {
+                per: Period::Every(per),
+                ..
+            },
+            Some(grid),
+        ) => most_blocks(*per, grid.length()),
         _ => 1,
     };
-    if let (true, Some(draft)) = (a_window.saturating_mul(windows) > MOST_DRAWN, drafts.first()) {
-        let what = format!("all releases together add noise to more than {MOST_DRAWN} values of a block");
-        return Err(document.fault(draft.size.clone(), what, r#"use composition = "concentrated""#));
+    if let (true, Some(draft)) = (
+        a_window.saturating_mul(windows) > MOST_DRAWN,
+        drafts.first(),
+    ) {
+        let what =
+            format!("all releases together add noise to more than {MOST_DRAWN} values of a block");
+        return Err(document.fault(
+            draft.size.clone(),
+            what,
+            r#"use composition = "concentrated""#,
+        ));
     }
     Ok(())
 }
 
 /// The whole declared plan is within its epsilon and delta.
-fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) -> Checked<()> {
-    let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else { return Ok(()) };
+fn as_declared(
+    document: &mut Document<'_>,
+    privacy: &Privacy,
+    drafts: &[ReleaseDraft],
+) -> Checked<()> {
+    let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else {
+        return Ok(());
+    };
     for draft in drafts {
         if let Some(over) = &draft.windows
             && !matches!(over.get_ref(), file::WindowKind::Tumbling)
         {
             let what = "reads panes several times, and a declared plan counts each window once";
-            return Err(document.fault(over.span(), what, r#"use "tumbling", or composition = "concentrated""#));
+            return Err(document.fault(
+                over.span(),
+                what,
+                r#"use "tumbling", or composition = "concentrated""#,
+            ));
         }
     }
-    let classes: Vec<(Class, u64)> = drafts.iter().flat_map(|draft| classes(privacy, draft)).collect();
+    let classes: Vec<(Class, u64)> = drafts
+        .iter()
+        .flat_map(|draft| classes(privacy, draft))
+        .collect();
     let Implied { epsilon, delta } = implied;
-    let all = classes.iter().map(|(class, count)| (*class, count.saturating_mul(windows)));
-    if let (false, Some(draft)) = (plan::Plan::new(all).is_within(epsilon, delta), drafts.first()) {
+    let all = classes
+        .iter()
+        .map(|(class, count)| (*class, count.saturating_mul(windows)));
+    if let (false, Some(draft)) = (
+        plan::Plan::new(all).is_within(epsilon, delta),
+        drafts.first(),
+    ) {
         let what = match plan::longest(&classes, epsilon, delta) {
             0 => "not even one window of these prices fits".to_owned(),
             most => format!("at most {most} windows of these prices fit"),
         };
-        let what = format!("{what} within epsilon = {epsilon} and delta = {delta}, and the plan has {windows}");
-        return Err(document.fault(draft.payment.span(), what, "lower the prices, or privacy.windows"));
+        let what = format!(
+            "{what} within epsilon = {epsilon} and delta = {delta}, and the plan has {windows}"
+        );
+        return Err(document.fault(
+            draft.payment.span(),
+            what,
+            "lower the prices, or privacy.windows",
+        ));
     }
     Ok(())
 }
@@ -100,20 +150,33 @@ fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Release
 fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
     let own = draft.payment.get_ref().own();
     let target = &*draft.function.get_ref().target;
-    let finest = mechanisms(privacy, draft).iter().map(Mechanism::scale).min();
+    let finest = mechanisms(privacy, draft)
+        .iter()
+        .map(Mechanism::scale)
+        .min();
     let noise = match draft.noise.law() {
         NoiseDistribution::DiscreteGaussian => match (own, finest) {
             (Price::Concentrated(rho), Some(sigma)) => {
                 let values = privacy.touched(target.shape().values()) as u64;
-                Class::Gaussian { rho, drawn: Drawn { values, sigma } }
+                Class::Gaussian {
+                    rho,
+                    drawn: Drawn { values, sigma },
+                }
             }
             _ => Class::Pure(own.pure()),
         },
         // Laplace noise that is priced in rho has a larger epsilon than other pure mechanisms at that rho.
-        NoiseDistribution::DiscreteLaplace => worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure())),
+        NoiseDistribution::DiscreteLaplace => {
+            worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure()))
+        }
         NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => Class::Pure(own.pure()),
     };
-    draft.choice_prices().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
+    draft
+        .choice_prices()
+        .map(Class::Pure)
+        .chain([noise])
+        .map(|class| (class, 1))
+        .collect()
 }
 
 /// The Laplace noise with the largest privacy loss, over every function that a window can have: the largest ratio of
@@ -123,13 +186,22 @@ fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
     let price = draft.payment.get_ref().own();
     let of = |function: &Function| {
         let target = &*function.target;
-        let change = calibration.sensitivity(target, NoiseDistribution::DiscreteLaplace, privacy).ok()?;
-        let noise = calibration.mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price).ok()?;
+        let change = calibration
+            .sensitivity(target, NoiseDistribution::DiscreteLaplace, privacy)
+            .ok()?;
+        let noise = calibration
+            .mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price)
+            .ok()?;
         Some((change, noise.scale()))
     };
-    let all = draft.functions().iter().map(of).collect::<Option<Vec<_>>>()?;
+    let all = draft
+        .functions()
+        .iter()
+        .map(of)
+        .collect::<Option<Vec<_>>>()?;
     let (change, scale) = all.into_iter().max_by(|(one, its), (other, others)| {
-        let product = |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
+        let product =
+            |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
         product(*one, *others).cmp(&product(*other, *its))
     })?;
     Some(Class::Laplace { change, scale })
@@ -141,7 +213,14 @@ fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
     let law = draft.noise.law();
     let price = draft.payment.get_ref().own();
     let functions = draft.functions();
-    functions.iter().filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok()).collect()
+    functions
+        .iter()
+        .filter_map(|function| {
+            calibration
+                .mechanism(&*function.target, law, privacy, price)
+                .ok()
+        })
+        .collect()
 }
 
 /// In a declared plan the first release is charged the slot of a window, and the others nothing.

@@ -24,35 +24,60 @@ pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedul
     {
         let slack = bernstream_synopsis::clock::show(kafka.clock_slack);
         let what = format!("must be longer than input.kafka.clock_slack, {slack}");
-        document.fault(delay.span(), what, "the end of a window is known only that long after its cutoff");
+        document.fault(
+            delay.span(),
+            what,
+            "the end of a window is known only that long after its cutoff",
+        );
     }
 }
 
 /// A record that its producer sends in time is in its window, whatever other records there are.
-pub fn grace_exceeds_the_producer_delay(document: &mut Document<'_>, input: &InputSettings, schedule: &Schedule) {
+pub fn grace_exceeds_the_producer_delay(
+    document: &mut Document<'_>,
+    input: &InputSettings,
+    schedule: &Schedule,
+) {
     if let (Some(delay), Some(place)) = (input.producer_delay, &schedule.grace_place)
         && schedule.allowed_lateness <= delay
     {
-        let what =
-            format!("must be longer than input.kafka.producer_delay, {}", bernstream_synopsis::clock::show(delay));
+        let what = format!(
+            "must be longer than input.kafka.producer_delay, {}",
+            bernstream_synopsis::clock::show(delay)
+        );
         let hint = "a record that its producer still keeps at the cutoff is missing from its window, and another record may decide how \
                     long it is kept: raise grace, or let producers send more often, by the clock";
         document.fault(place.clone(), what, hint);
     }
 }
 
-pub fn fits_a_message(document: &mut Document<'_>, output: &OutputSettings, release: &ReleaseDraft) {
+pub fn fits_a_message(
+    document: &mut Document<'_>,
+    output: &OutputSettings,
+    release: &ReleaseDraft,
+) {
     let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
-        let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
-        document.fault(release.size.clone(), what, "use a smaller degree or fewer points, or publish to files");
+        let what = format!(
+            "a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}"
+        );
+        document.fault(
+            release.size.clone(),
+            what,
+            "use a smaller degree or fewer points, or publish to files",
+        );
     }
 }
 
 /// A window is one row of the ledger, which has all its synopses.
 pub fn fits_a_row(document: &mut Document<'_>, input: &InputSettings, releases: usize) {
-    let (Some((_, keys)), Some(place)) = (&input.key, &input.key_place) else { return };
-    let of_keys: u64 = keys.iter().map(|key| ROW_OF_SYNOPSIS + key.len() as u64).sum();
+    let (Some((_, keys)), Some(place)) = (&input.key, &input.key_place) else {
+        return;
+    };
+    let of_keys: u64 = keys
+        .iter()
+        .map(|key| ROW_OF_SYNOPSIS + key.len() as u64)
+        .sum();
     let bytes = of_keys.saturating_mul(releases as u64);
     if bytes > ROW_LIMIT {
         let (keys, synopses) = (keys.len(), keys.len().saturating_mul(releases));
@@ -60,27 +85,47 @@ pub fn fits_a_row(document: &mut Document<'_>, input: &InputSettings, releases: 
             "{keys} keys of {releases} releases are {synopses} synopses a window, and a row of the ledger of some {bytes} bytes, \
              more than {ROW_LIMIT}"
         );
-        document.fault(place.clone(), what, "divide the releases or the keys between pipelines with a ledger each");
+        document.fault(
+            place.clone(),
+            what,
+            "divide the releases or the keys between pipelines with a ledger each",
+        );
     }
 }
 
 /// The worker must not read its own output.
-pub fn reads_no_output(document: &mut Document<'_>, input: &InputSettings, output: &OutputSettings) {
+pub fn reads_no_output(
+    document: &mut Document<'_>,
+    input: &InputSettings,
+    output: &OutputSettings,
+) {
     match (&input.from, &output.to) {
         (Input::Kafka(from), Output::Kafka { sink, witness }) => {
-            for (broker, topic, place) in
-                [(&sink.broker, &sink.topic, &output.place), (&witness.broker, &witness.topic, &output.witness_place)]
-            {
+            for (broker, topic, place) in [
+                (&sink.broker, &sink.topic, &output.place),
+                (&witness.broker, &witness.topic, &output.witness_place),
+            ] {
                 if is_same(broker, &from.broker) && *topic == from.topic {
                     document.fault(place.clone(), "is the input topic", "choose another topic");
                 }
-                if is_same(broker, &from.broker) && *topic == from.clock && !from.trust_producer_time {
-                    document.fault(place.clone(), "is the topic of input.kafka.clock", "choose another topic");
+                if is_same(broker, &from.broker)
+                    && *topic == from.clock
+                    && !from.trust_producer_time
+                {
+                    document.fault(
+                        place.clone(),
+                        "is the topic of input.kafka.clock",
+                        "choose another topic",
+                    );
                 }
             }
         }
         (Input::Files(from), Output::Files(to)) if from.path == to.path => {
-            document.fault(output.place.clone(), "is the input path", "choose another folder");
+            document.fault(
+                output.place.clone(),
+                "is the input path",
+                "choose another folder",
+            );
         }
         _ => {}
     }
@@ -93,11 +138,17 @@ pub fn logs_no_input(
     log: &log::Params,
     place: Option<Range<usize>>,
 ) {
-    let Input::Kafka(from) = &input.from else { return };
+    let Input::Kafka(from) = &input.from else {
+        return;
+    };
     let name = &log.records.topic;
     let is_read = *name == from.topic || *name == from.clock && !from.trust_producer_time;
     if is_same(&log.records.broker, &from.broker) && is_read {
-        document.fault(place.unwrap_or_default(), "is the input topic or its clock", "choose another topic");
+        document.fault(
+            place.unwrap_or_default(),
+            "is the input topic or its clock",
+            "choose another topic",
+        );
     }
 }
 

@@ -8,7 +8,8 @@ mod sharing;
 
 pub use composition::{holds, share_the_slot};
 pub use delivery::{
-    delays_past_the_slack, fits_a_message, fits_a_row, grace_exceeds_the_producer_delay, logs_no_input, reads_no_output,
+    delays_past_the_slack, fits_a_message, fits_a_row, grace_exceeds_the_producer_delay,
+    logs_no_input, reads_no_output,
 };
 pub use noise::{can_be_drawn, can_go_on};
 pub use price::can_pay_once;

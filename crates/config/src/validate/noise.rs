@@ -9,7 +9,10 @@ use bernstream_synopsis::Sensitivity;
 
 /// Checks that noise can be calibrated to this price, so that no window fails later.
 pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &ReleaseDraft) {
-    let protected = Protected { adjacency: privacy.adjacency, contributions: privacy.unit.contributions() };
+    let protected = Protected {
+        adjacency: privacy.adjacency,
+        contributions: privacy.unit.contributions(),
+    };
     if let Some(choice) = &release.private_bandwidths
         && let Err(error) = choice.get_ref().mechanism(protected)
     {
@@ -21,13 +24,14 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
         }
         let calibration = release.calibration();
         let price = release.payment.get_ref().own();
-        let noise = match calibration.mechanism(&*function.target, release.noise.law(), privacy, price) {
-            Ok(noise) => noise,
-            Err(error) => {
-                document.fault(release.payment.span(), error.to_string(), "");
-                return;
-            }
-        };
+        let noise =
+            match calibration.mechanism(&*function.target, release.noise.law(), privacy, price) {
+                Ok(noise) => noise,
+                Err(error) => {
+                    document.fault(release.payment.span(), error.to_string(), "");
+                    return;
+                }
+            };
         if let Some(choice) = &release.private_order
             && let Err(error) = choice.get_ref().mechanism(function, &noise, protected)
         {
@@ -38,9 +42,15 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
 }
 
 /// Checks that correlated noise can be calibrated to these prices.
-pub fn can_go_on(document: &mut Document<'_>, settings: &Settings, places: &[Range<usize>]) -> Checked<()> {
+pub fn can_go_on(
+    document: &mut Document<'_>,
+    settings: &Settings,
+    places: &[Range<usize>],
+) -> Checked<()> {
     for (release, place) in settings.releases.iter().zip(places) {
-        settings.series(release).map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
+        settings
+            .series(release)
+            .map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
     }
     Ok(())
 }
@@ -53,7 +63,8 @@ fn sensitivity(
     release: &ReleaseDraft,
 ) -> Checked<Sensitivity> {
     let ours = Calibration::Tight.sensitivity(&*function.target, release.noise.law(), privacy);
-    let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
+    let ours =
+        ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
     match &release.calibration {
         None => Ok(ours),
         Some(calibration) => calibration

@@ -13,19 +13,33 @@ pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Re
     }
     let mut before = privacy.total.zero();
     for draft in drafts {
-        let Some(sum) = can_pay(document, privacy, before, draft) else { return };
+        let Some(sum) = can_pay(document, privacy, before, draft) else {
+            return;
+        };
         before = sum;
     }
 }
 
 fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
     if let (true, Some(draft)) = (privacy.limit().is_zero(), drafts.first()) {
-        let what = format!("{}, less privacy.reserve, does not cover one window", privacy.total);
-        document.fault(draft.payment.span(), what, "lower privacy.reserve, or raise privacy.windows");
+        let what = format!(
+            "{}, less privacy.reserve, does not cover one window",
+            privacy.total
+        );
+        document.fault(
+            draft.payment.span(),
+            what,
+            "lower privacy.reserve, or raise privacy.windows",
+        );
     }
 }
 
-fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, release: &ReleaseDraft) -> Option<Price> {
+fn can_pay(
+    document: &mut Document<'_>,
+    privacy: &Privacy,
+    before: Price,
+    release: &ReleaseDraft,
+) -> Option<Price> {
     let total = privacy.total;
     let limit = privacy.limit();
     let own = release.payment.get_ref().price();
@@ -38,11 +52,29 @@ fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, releas
             Price::Concentrated(_) => "privacy.rho",
             Price::Slots(_) => "privacy.windows",
         };
-        let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
-        let others = if before.is_zero() { String::new() } else { format!(" and {before} for the releases before it") };
-        let kept = if limit == total { String::new() } else { format!(", of which {limit} is not reserved") };
-        let what = format!("the price of one window, {price}{parts}{others}, is more than {keys}, {total}{kept}");
-        document.fault(release.payment.span(), what, "no window could ever be paid for");
+        let parts = if price == own {
+            String::new()
+        } else {
+            format!(" ({own}, and the rest for private choices)")
+        };
+        let others = if before.is_zero() {
+            String::new()
+        } else {
+            format!(" and {before} for the releases before it")
+        };
+        let kept = if limit == total {
+            String::new()
+        } else {
+            format!(", of which {limit} is not reserved")
+        };
+        let what = format!(
+            "the price of one window, {price}{parts}{others}, is more than {keys}, {total}{kept}"
+        );
+        document.fault(
+            release.payment.span(),
+            what,
+            "no window could ever be paid for",
+        );
         return None;
     }
     sum

@@ -17,16 +17,21 @@ pub fn shares_through_a_topic(
     input: &InputSettings,
     output: &OutputSettings,
 ) {
-    let Some(budget) = &privacy.budget else { return };
+    let Some(budget) = &privacy.budget else {
+        return;
+    };
     if let Definition::Random(_) = privacy.definition {
-        let what =
-            "a sampled sensitivity is random differential privacy, which does not compose with that of other pipelines";
+        let what = "a sampled sensitivity is random differential privacy, which does not compose with that of other pipelines";
         document.fault(place, what, "remove `budget`: its total is its own");
         return;
     }
     let Input::Kafka(from) = &input.from else {
         let what = "is shared by the pipelines of an input topic, and files are none: a copy of them would have another budget";
-        document.fault(place, what, "remove `budget`: nothing counts what several pipelines release of the same files");
+        document.fault(
+            place,
+            what,
+            "remove `budget`: nothing counts what several pipelines release of the same files",
+        );
         return;
     };
     let Output::Kafka { sink, witness } = &output.to else {
@@ -36,9 +41,19 @@ pub fn shares_through_a_topic(
     };
     let near = sink.broker.servers == from.broker.servers;
     let others = [("input", true, &from.topic), ("clock", true, &from.clock)];
-    let others = others.into_iter().chain([("output", near, &sink.topic), ("witness", near, &witness.topic)]);
-    let same = others.filter(|(_, is_near, topic)| *is_near && **topic == budget.topic).map(|(role, ..)| role).next();
+    let others = others.into_iter().chain([
+        ("output", near, &sink.topic),
+        ("witness", near, &witness.topic),
+    ]);
+    let same = others
+        .filter(|(_, is_near, topic)| *is_near && **topic == budget.topic)
+        .map(|(role, ..)| role)
+        .next();
     if let Some(role) = same {
-        document.fault(place, format!("is the {role} topic"), "a budget is a topic of its own, of one partition");
+        document.fault(
+            place,
+            format!("is the {role} topic"),
+            "a budget is a topic of its own, of one partition",
+        );
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
 
 /// `q*`: the largest `w delta + (w^2 - 1) delta^2 / 2` over `delta` in `[0, r]`, at `r` or where the parabola turns.
 fn steepest(w: f64, r: f64) -> f64 {
-    if w < 1.0 && w <= r * (1.0 - w * w) { w * w / (2.0 * (1.0 - w * w)) } else { w * r + (w * w - 1.0) * r * r / 2.0 }
+    if w < 1.0 && w <= r * (1.0 - w * w) {
+        w * w / (2.0 * (1.0 - w * w))
+    } else {
+        w * r + (w * w - 1.0) * r * r / 2.0
+    }
 }
 
 /// `a`: the largest `sum_p g(p / k)` of one axis, over all means and variances.
@@ -44,7 +48,9 @@ pub(super) fn largest_mass(deviation: f64, degree: u32) -> f64 {
     let step = 1.0 / (f64::from(degree) * deviation);
     // Beyond 40 deviations the terms are below 1e-300.
     let reach = (40.0 / step).ceil() as u32;
-    let endless: f64 = (1..=reach).map(|j| (-(f64::from(j) * step).powi(2) / 2.0).exp()).sum();
+    let endless: f64 = (1..=reach)
+        .map(|j| (-(f64::from(j) * step).powi(2) / 2.0).exp())
+        .sum();
     (1.0 + 2.0 * endless).min(f64::from(degree) + 1.0) * MARGIN
 }
 
@@ -59,20 +65,46 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
     let points = (k / coarseness).floor() as u32;
     let shift = (coarseness - 1.0) / k;
     // The lattice looks the same from its other end, so x >= mu will do.
-    let unit = Range { low: 0.0, high: 1.0 };
-    let whole = vec![Range { low: -shift, high: 1.0 }, Range { low: 0.0, high: 0.25 }, unit];
+    let unit = Range {
+        low: 0.0,
+        high: 1.0,
+    };
+    let whole = vec![
+        Range {
+            low: -shift,
+            high: 1.0,
+        },
+        Range {
+            low: 0.0,
+            high: 0.25,
+        },
+        unit,
+    ];
     let bound = |mean: Range, spread: Range, step: Range| -> f64 {
-        let variance = Range { low: least + spread.low, high: least + spread.high };
+        let variance = Range {
+            low: least + spread.low,
+            high: least + spread.high,
+        };
         let height = (least / variance.low).sqrt();
-        let growth = Range { low: step.low * step.low - spread.high, high: step.high * step.high - spread.low };
+        let growth = Range {
+            low: step.low * step.low - spread.high,
+            high: step.high * step.high - spread.low,
+        };
         let shift = step.over(variance);
         let growth = growth.over(variance);
         let term = |p: u32| {
             let y = f64::from(p) * coarseness / k;
-            let z = Range { low: y - mean.high, high: y - mean.low };
+            let z = Range {
+                low: y - mean.high,
+                high: y - mean.low,
+            };
             let square = z.square();
             let q = square.over(variance).plus(-1.0).times(growth);
-            let q = Range { low: q.low / 2.0, high: q.high / 2.0 }.sum(z.times(shift));
+            let q = Range {
+                low: q.low / 2.0,
+                high: q.high / 2.0,
+            }
+            .sum(z.times(shift));
             let most = (q.low + c).abs().max((q.high + c).abs());
             (height * (-square.low / (2.0 * variance.high)).exp() * most).powi(power)
         };
@@ -96,8 +128,11 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f6
             return None;
         }
         let middle = Range::at((mean.low + mean.high) / 2.0);
-        let taken =
-            bound(middle, Range::at(spread.low.min(widest(middle))), Range::at(step.high.min(room(middle.low))));
+        let taken = bound(
+            middle,
+            Range::at(spread.low.min(widest(middle))),
+            Range::at(step.high.min(room(middle.low))),
+        );
         Some((bound(mean, spread, step), taken))
     });
     coarseness * sum
@@ -111,36 +146,62 @@ struct Range {
 
 impl Range {
     fn at(value: f64) -> Self {
-        Range { low: value, high: value }
+        Range {
+            low: value,
+            high: value,
+        }
     }
 
     fn plus(self, value: f64) -> Self {
-        Range { low: self.low + value, high: self.high + value }
+        Range {
+            low: self.low + value,
+            high: self.high + value,
+        }
     }
 
     fn sum(self, other: Self) -> Self {
-        Range { low: self.low + other.low, high: self.high + other.high }
+        Range {
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
     }
 
     fn times(self, other: Self) -> Self {
-        let products = [self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high];
+        let products = [
+            self.low * other.low,
+            self.low * other.high,
+            self.high * other.low,
+            self.high * other.high,
+        ];
         let [first, ..] = products;
-        products.into_iter().fold(Range::at(first), |r, x| Range { low: r.low.min(x), high: r.high.max(x) })
+        products.into_iter().fold(Range::at(first), |r, x| Range {
+            low: r.low.min(x),
+            high: r.high.max(x),
+        })
     }
 
     /// Divided by something positive.
     fn over(self, other: Self) -> Self {
-        self.times(Range { low: 1.0 / other.high, high: 1.0 / other.low })
+        self.times(Range {
+            low: 1.0 / other.high,
+            high: 1.0 / other.low,
+        })
     }
 
     fn square(self) -> Self {
         let nearest = 0_f64.clamp(self.low, self.high);
-        Range { low: nearest * nearest, high: (self.low * self.low).max(self.high * self.high) }
+        Range {
+            low: nearest * nearest,
+            high: (self.low * self.low).max(self.high * self.high),
+        }
     }
 }
 
 fn corners(sides: &[Range]) -> [Vec<f64>; 2] {
-    [sides.iter().map(|side| side.low).collect(), sides.iter().map(|side| side.high).collect()]
+    [
+        sides.iter().map(|side| side.low).collect(),
+        sides.iter().map(|side| side.high).collect(),
+    ]
 }
 
 /// A box and what is not exceeded in it; ordered by that.
@@ -175,11 +236,18 @@ type Half = (Vec<Range>, Option<(f64, f64)>);
 /// A bound of the largest value in `whole`. `look` gives what is not exceeded in a box and a value that is taken there;
 /// `None` where a box is empty. A box is halved along the side that lowers the bound most.
 fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f64 {
-    let Some((bound, mut taken)) = look(&whole) else { return 0.0 };
-    let mut boxes = BinaryHeap::from([Candidate { bound, sides: whole }]);
+    let Some((bound, mut taken)) = look(&whole) else {
+        return 0.0;
+    };
+    let mut boxes = BinaryHeap::from([Candidate {
+        bound,
+        sides: whole,
+    }]);
     let mut least = bound;
     for _ in 0..MOST_BOXES {
-        let Some(Candidate { bound, sides }) = boxes.pop() else { return least * MARGIN };
+        let Some(Candidate { bound, sides }) = boxes.pop() else {
+            return least * MARGIN;
+        };
         // The halves of a box have no larger bounds than the box but for rounding.
         least = bound;
         if bound <= taken * CLOSE {
@@ -195,10 +263,17 @@ fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f
                 (sides, seen)
             })
         };
-        let most =
-            |halves: &[Half; 2]| -> f64 { halves.iter().filter_map(|(_, seen)| *seen).map(|(bound, _)| bound).sum() };
+        let most = |halves: &[Half; 2]| -> f64 {
+            halves
+                .iter()
+                .filter_map(|(_, seen)| *seen)
+                .map(|(bound, _)| bound)
+                .sum()
+        };
         let choices = (0..sides.len()).map(halves);
-        let Some(best) = choices.min_by(|a, b| most(a).total_cmp(&most(b))) else { break };
+        let Some(best) = choices.min_by(|a, b| most(a).total_cmp(&most(b))) else {
+            break;
+        };
         for (sides, seen) in best {
             if let Some((bound, value)) = seen {
                 taken = taken.max(value);

@@ -102,31 +102,52 @@ impl GaussianBayes {
     /// If the axes, the deviations or the degree are out of range.
     pub fn new(deviations: &[f64], degree: u32) -> Result<Self, Error> {
         let points = lattice::points(deviations.len(), degree)?;
-        if let Some(index) = deviations.iter().position(|d| !(LEAST_DEVIATION..=1.0).contains(d)) {
+        if let Some(index) = deviations
+            .iter()
+            .position(|d| !(LEAST_DEVIATION..=1.0).contains(d))
+        {
             let deviation = deviations[index];
-            return Err(Error::Deviation { axis: index + 1, deviation, least: LEAST_DEVIATION });
+            return Err(Error::Deviation {
+                axis: index + 1,
+                deviation,
+                least: LEAST_DEVIATION,
+            });
         }
         let down: f64 = deviations.iter().map(|d| 0.5 / (d * d)).sum();
         let peaks = bound::largest_rise(deviations).max(down);
         let mass = largest_mass(deviations, degree).min(points as f64 * peaks);
         let length = largest_length(deviations, degree);
-        Ok(GaussianBayes { deviations: deviations.to_vec(), degree, points, peaks, mass, length })
+        Ok(GaussianBayes {
+            deviations: deviations.to_vec(),
+            degree,
+            points,
+            peaks,
+            mass,
+            length,
+        })
     }
 
     /// `prod kappa_i`.
     fn peak(&self) -> f64 {
-        self.deviations.iter().map(|d| 1.0 / ((2.0 * PI).sqrt() * d)).product()
+        self.deviations
+            .iter()
+            .map(|d| 1.0 / ((2.0 * PI).sqrt() * d))
+            .product()
     }
 
     /// `G_c` in grid units, from `n` and the sums of the axes.
     fn class(&self, sums: &[i128]) -> Vec<f64> {
-        let Some((n, sums)) = sums.split_first().filter(|(n, _)| **n > 0) else { return vec![0.0; self.points] };
+        let Some((n, sums)) = sums.split_first().filter(|(n, _)| **n > 0) else {
+            return vec![0.0; self.points];
+        };
         let count = *n as f64;
         let mut values = vec![count.min(MOST_COUNTED) * UNITS / self.peaks];
         for (axis, deviation) in sums.chunks_exact(2).zip(&self.deviations) {
             let sum = i256::from_i128(axis[0]);
             let squares = i256::from_i128(axis[1]);
-            let spread = i256::from_i128(*n).wrapping_mul(squares).wrapping_sub(sum.wrapping_mul(sum));
+            let spread = i256::from_i128(*n)
+                .wrapping_mul(squares)
+                .wrapping_sub(sum.wrapping_mul(sum));
             let fine = f64::from(Place::FINE);
             let mean = axis[0] as f64 / count / fine;
             let least = deviation * deviation;
@@ -137,7 +158,10 @@ impl GaussianBayes {
                 height * (-z * z / (2.0 * variance)).exp()
             };
             let axis: Vec<f64> = (0..=self.degree).map(density).collect();
-            values = values.iter().flat_map(|value| axis.iter().map(move |g| value * g)).collect();
+            values = values
+                .iter()
+                .flat_map(|value| axis.iter().map(move |g| value * g))
+                .collect();
         }
         values
     }
@@ -153,11 +177,17 @@ impl Builtin for GaussianBayes {}
 
 impl Target for GaussianBayes {
     fn accumulator(&self) -> AccumulatorSpec {
-        AccumulatorSpec::Sums(Arc::new(Moments { axes: self.deviations.len() }))
+        AccumulatorSpec::Sums(Arc::new(Moments {
+            axes: self.deviations.len(),
+        }))
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.deviations.len(), degree: self.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: self.deviations.len(),
+            degree: self.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     fn unit(&self) -> f64 {
@@ -173,14 +203,20 @@ impl Target for GaussianBayes {
 
     /// `contributions * (ceil(c D1 + N slack) + N)`, `c` 1 for add-remove and 2 for replace-one.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let change = classes(adjacency) * self.mass / self.peaks * UNITS + self.points as f64 * self.slack();
+        let change =
+            classes(adjacency) * self.mass / self.peaks * UNITS + self.points as f64 * self.slack();
         times(change.ceil() as u128 + self.points as u128, contributions).map(Sensitivity)
     }
 
     /// `contributions * (ceil(c D2 + sqrt N slack) + ceil(sqrt N))`; or `sqrt(D1 S)`, where that is less.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         let side = root(self.points as u128);
-        let change = classes(adjacency) * self.length / self.peaks * UNITS + side as f64 * self.slack();
+        let change =
+            classes(adjacency) * self.length / self.peaks * UNITS + side as f64 * self.slack();
         let own = times(change.ceil() as u128 + u128::from(side), contributions)?;
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
@@ -213,7 +249,9 @@ impl Feature for Moments {
 
     fn add(&self, record: &Record, sums: &mut [i128]) {
         let class = usize::from(record.label > 0);
-        let Some([n, sums @ ..]) = sums.chunks_exact_mut(1 + 2 * self.axes).nth(class) else { return };
+        let Some([n, sums @ ..]) = sums.chunks_exact_mut(1 + 2 * self.axes).nth(class) else {
+            return;
+        };
         *n = n.saturating_add(1);
         for (sums, x) in sums.chunks_exact_mut(2).zip(record.place.0) {
             let x = i128::from(x);
@@ -235,15 +273,22 @@ fn float(value: i256) -> f64 {
 
 /// `max_c sum_i B_i(c) prod_{j != i} a_j`.
 fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
-    let masses: Vec<f64> = deviations.iter().map(|d| bound::largest_mass(*d, degree)).collect();
-    largest(deviations, &masses, |deviation, c| bound::largest_sum(deviation, degree, c, 1))
+    let masses: Vec<f64> = deviations
+        .iter()
+        .map(|d| bound::largest_mass(*d, degree))
+        .collect();
+    largest(deviations, &masses, |deviation, c| {
+        bound::largest_sum(deviation, degree, c, 1)
+    })
 }
 
 /// The same in the 2-norm.
 fn largest_length(deviations: &[f64], degree: u32) -> f64 {
     let length = |d: &f64| bound::largest_mass(d * std::f64::consts::FRAC_1_SQRT_2, degree).sqrt();
     let lengths: Vec<f64> = deviations.iter().map(length).collect();
-    largest(deviations, &lengths, |deviation, c| bound::largest_sum(deviation, degree, c, 2).sqrt())
+    largest(deviations, &lengths, |deviation, c| {
+        bound::largest_sum(deviation, degree, c, 2).sqrt()
+    })
 }
 
 fn largest(deviations: &[f64], norms: &[f64], change: impl Fn(f64, f64) -> f64) -> f64 {
@@ -287,10 +332,21 @@ mod tests {
             let found = (-f64::from(j) / 64.0).exp();
             // A float is a whole number of 2^-300 here.
             let bits = (found.to_bits() & ((1 << 52) - 1)) | (1 << 52);
-            let found = BigUint::from(bits) << (300 + (found.to_bits() >> 52) as i64 - 1023 - 52) as u64;
-            let error = if found > exact { &found - &exact } else { &exact - &found };
+            let found =
+                BigUint::from(bits) << (300 + (found.to_bits() >> 52) as i64 - 1023 - 52) as u64;
+            let error = if found > exact {
+                &found - &exact
+            } else {
+                &exact - &found
+            };
             // In units of u = 2^-53.
-            worst = worst.max(((error << 73_u32) / &exact).to_string().parse::<f64>().unwrap() / f64::from(1 << 20));
+            worst = worst.max(
+                ((error << 73_u32) / &exact)
+                    .to_string()
+                    .parse::<f64>()
+                    .unwrap()
+                    / f64::from(1 << 20),
+            );
         }
         println!("exp is off by {worst:.3} u at most");
         assert!(worst < 4.0 && worst > 0.1, "{worst}");
@@ -298,9 +354,19 @@ mod tests {
 
     #[test]
     fn what_floats_add_is_small() {
-        for deviations in [&[0.001][..], &[0.1], &[1.0], &[0.2; 2], &[1.0; 3], &[0.001, 1.0, 0.1]] {
+        for deviations in [
+            &[0.001][..],
+            &[0.1],
+            &[1.0],
+            &[0.2; 2],
+            &[1.0; 3],
+            &[0.001, 1.0, 0.1],
+        ] {
             let target = GaussianBayes::new(deviations, 5).unwrap();
-            println!("{deviations:?}: floats add {:.2e} of S", target.slack() / UNITS);
+            println!(
+                "{deviations:?}: floats add {:.2e} of S",
+                target.slack() / UNITS
+            );
             assert!(target.slack() < 4e-3 * UNITS, "{deviations:?}");
         }
     }

@@ -108,17 +108,35 @@ impl KernelBayes {
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         let points = lattice::points(bandwidths.len(), degree)?;
         check_bandwidths(bandwidths)?;
-        let nodes = bandwidths.iter().map(|b| nodes(&[*b])).collect::<Result<Vec<_>, _>>()?;
+        let nodes = bandwidths
+            .iter()
+            .map(|b| nodes(&[*b]))
+            .collect::<Result<Vec<_>, _>>()?;
         let cells: Vec<u32> = nodes.iter().flat_map(Nodes::per_axis).copied().collect();
-        let bandwidths: Vec<f64> = bandwidths.iter().zip(&cells).map(|(b, m)| narrowed(*b, *m)).collect();
+        let bandwidths: Vec<f64> = bandwidths
+            .iter()
+            .zip(&cells)
+            .map(|(b, m)| narrowed(*b, *m))
+            .collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << WEIGHT_BITS);
         let tables = bandwidths.iter().zip(&cells).map(table).collect();
-        Ok(KernelBayes { nodes, degree, points, tables, bandwidths })
+        Ok(KernelBayes {
+            nodes,
+            degree,
+            points,
+            tables,
+            bandwidths,
+        })
     }
 
     /// `G_c` in `2^-18` grid units.
     fn class(&self, axes: &[Histogram]) -> Vec<i128> {
-        let grains = |axis: &Histogram| axis.cells.iter().map(|grains| i128::from(*grains)).sum::<i128>();
+        let grains = |axis: &Histogram| {
+            axis.cells
+                .iter()
+                .map(|grains| i128::from(*grains))
+                .sum::<i128>()
+        };
         let totals: Vec<i128> = axes.iter().map(grains).collect();
         let least = totals.iter().min().copied().unwrap_or(0);
         if least == 0 {
@@ -126,22 +144,40 @@ impl KernelBayes {
         }
         let mut values = vec![least << WEIGHT_BITS];
         for ((axis, table), total) in axes.iter().zip(&self.tables).zip(totals) {
-            let cells: Vec<i128> = axis.cells.iter().map(|grains| i128::from(*grains)).collect();
+            let cells: Vec<i128> = axis
+                .cells
+                .iter()
+                .map(|grains| i128::from(*grains))
+                .collect();
             let sums = table.apply(&cells, 1);
             let divisor = i256::from_i128(total << WEIGHT_BITS);
             // Two factors below 2^116, and a quotient no larger than the first: neither product nor result can wrap.
             let times = |value: i128, sum: i128| {
-                i256::from_i128(value).wrapping_mul(i256::from_i128(sum)).wrapping_div(divisor).as_i128()
+                i256::from_i128(value)
+                    .wrapping_mul(i256::from_i128(sum))
+                    .wrapping_div(divisor)
+                    .as_i128()
             };
-            values = values.iter().flat_map(|value| sums.iter().map(move |sum| times(*value, *sum))).collect();
+            values = values
+                .iter()
+                .flat_map(|value| sums.iter().map(move |sum| times(*value, *sum)))
+                .collect();
         }
         values
     }
 
     /// `D1` in products of weights.
     fn mass(&self) -> u128 {
-        let m: Vec<u128> = self.tables.iter().map(|table| u128::from(table.largest_mass())).collect();
-        let a: Vec<u128> = self.tables.iter().map(|table| u128::from(table.largest_excess())).collect();
+        let m: Vec<u128> = self
+            .tables
+            .iter()
+            .map(|table| u128::from(table.largest_mass()))
+            .collect();
+        let a: Vec<u128> = self
+            .tables
+            .iter()
+            .map(|table| u128::from(table.largest_excess()))
+            .collect();
         match (&m[..], &a[..]) {
             ([m], _) => *m,
             ([m, n], [a, b]) => (m * n + 2 * a * b).max(2 * a * n).max(2 * m * b),
@@ -158,12 +194,20 @@ impl KernelBayes {
     /// `S` in products of weights.
     fn peak(&self) -> u128 {
         let steps = (self.tables.len() as u128 - 1).max(1);
-        steps * self.tables.iter().map(|table| u128::from(table.largest_weight())).product::<u128>()
+        steps
+            * self
+                .tables
+                .iter()
+                .map(|table| u128::from(table.largest_weight()))
+                .product::<u128>()
     }
 
     /// `D2 / sqrt(l^2 - l + 1)` in products of weights.
     fn length(&self) -> u128 {
-        self.tables.iter().map(|table| u128::from(table.largest_length())).product()
+        self.tables
+            .iter()
+            .map(|table| u128::from(table.largest_length()))
+            .product()
     }
 
     /// Products of weights that one record makes, in grid units.
@@ -194,36 +238,61 @@ impl Target for KernelBayes {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.tables.len(), degree: self.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: self.tables.len(),
+            degree: self.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     fn unit(&self) -> f64 {
-        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        let peak: f64 = self
+            .bandwidths
+            .iter()
+            .map(|b| 1.0 / ((2.0 * PI).sqrt() * b))
+            .product();
         peak / 32_f64.exp2()
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let [negative, positive] = accumulator.marginals().map(|axes| self.class(axes));
-        Exact::new(positive.iter().zip(negative).map(|(plus, minus)| rounded(plus - minus, SPARE_BITS)).collect())
+        Exact::new(
+            positive
+                .iter()
+                .zip(negative)
+                .map(|(plus, minus)| rounded(plus - minus, SPARE_BITS))
+                .collect(),
+        )
     }
 
     /// `contributions * (ceil(c D1 + N 2 l 2^-18) + N)`, `c` 1 for add-remove and 2 for replace-one, `D1` at most `N S`.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let points = self.points as u128;
         let change = self.mass().min(points.saturating_mul(self.peak()));
-        times(self.units(classes(adjacency) * change) + self.slack(self.points) + points, contributions)
-            .map(Sensitivity)
+        times(
+            self.units(classes(adjacency) * change) + self.slack(self.points) + points,
+            contributions,
+        )
+        .map(Sensitivity)
     }
 
     /// `contributions * ceil(c S + 2 l 2^-18)`: rounding halves up adds nothing to a bound of whole units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(self.units(classes(adjacency) * self.peak()) + self.slack(1), contributions)
+        times(
+            self.units(classes(adjacency) * self.peak()) + self.slack(1),
+            contributions,
+        )
     }
 
     /// `contributions * (ceil(c D2 + 2 l 2^-18 ceil(sqrt N)) + ceil(sqrt N))`; or `sqrt(D1 S)`, where that is less.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         let axes = self.tables.len() as u128;
-        let change = (axes * axes - axes + 1) * self.units(classes(adjacency) * self.length()).pow(2);
+        let change =
+            (axes * axes - axes + 1) * self.units(classes(adjacency) * self.length()).pow(2);
         let side = root(self.points as u128);
         let one = u128::from(root(change)) + self.slack(side as usize) + u128::from(side);
         Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
@@ -275,7 +344,12 @@ mod tests {
             let target = KernelBayes::new(widths, degree).unwrap();
             for round in 0..20 {
                 let axes = class(&target, round % 2 == 0, &mut rng);
-                let total = |axis: &Histogram| axis.cells.iter().map(|grains| BigUint::from(*grains)).sum::<BigUint>();
+                let total = |axis: &Histogram| {
+                    axis.cells
+                        .iter()
+                        .map(|grains| BigUint::from(*grains))
+                        .sum::<BigUint>()
+                };
                 let least = axes.iter().map(total).min().unwrap();
                 if least == BigUint::ZERO {
                     assert!(target.class(&axes).iter().all(|value| *value == 0));
@@ -285,15 +359,24 @@ mod tests {
                 let mut exact = vec![least << WEIGHT_BITS];
                 let mut divisor = BigUint::from(1_u8);
                 for (axis, table) in axes.iter().zip(&target.tables) {
-                    let cells: Vec<i128> = axis.cells.iter().map(|grains| i128::from(*grains)).collect();
+                    let cells: Vec<i128> = axis
+                        .cells
+                        .iter()
+                        .map(|grains| i128::from(*grains))
+                        .collect();
                     let sums = table.apply(&cells, 1);
-                    exact =
-                        exact.iter().flat_map(|value| sums.iter().map(move |sum| value * sum.unsigned_abs())).collect();
+                    exact = exact
+                        .iter()
+                        .flat_map(|value| sums.iter().map(move |sum| value * sum.unsigned_abs()))
+                        .collect();
                     divisor *= total(axis) << WEIGHT_BITS;
                 }
                 for (found, exact) in target.class(&axes).into_iter().zip(exact) {
                     let found = BigUint::from(found.unsigned_abs()) * &divisor;
-                    assert!(found <= exact && exact < found + widths.len() * &divisor, "{widths:?}");
+                    assert!(
+                        found <= exact && exact < found + widths.len() * &divisor,
+                        "{widths:?}"
+                    );
                 }
             }
         }
@@ -314,12 +397,20 @@ mod tests {
                     axis.deposit(nodes, nodes.place(&[rng.random()]));
                 }
                 let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
-                let [before, after] =
-                    [before, after].map(|axes| target.evaluate(&Accumulator::Marginals([empty.clone(), axes])));
-                let changes = || opened(&before).into_iter().zip(opened(&after)).map(|(a, b)| a.abs_diff(b));
+                let [before, after] = [before, after]
+                    .map(|axes| target.evaluate(&Accumulator::Marginals([empty.clone(), axes])));
+                let changes = || {
+                    opened(&before)
+                        .into_iter()
+                        .zip(opened(&after))
+                        .map(|(a, b)| a.abs_diff(b))
+                };
                 let found: u128 = changes().sum();
                 nearest = nearest.max(found as f64 / sum as f64);
-                assert!(found <= sum && changes().max() <= Some(sup), "{widths:?}: {found} {sum}");
+                assert!(
+                    found <= sum && changes().max() <= Some(sup),
+                    "{widths:?}: {found} {sum}"
+                );
             }
             println!("{widths:?}: {nearest:.3} of the claim next to full cells");
             assert!(nearest > 0.1, "{widths:?}");
@@ -330,7 +421,11 @@ mod tests {
     fn narrow_kernels_have_the_closed_form() {
         for (axes, factor) in [(1, 1), (2, 3), (3, 5)] {
             let target = KernelBayes::new(&[0.02; 3][..axes], 10).unwrap();
-            let mass: u128 = target.tables.iter().map(|table| u128::from(table.largest_mass())).product();
+            let mass: u128 = target
+                .tables
+                .iter()
+                .map(|table| u128::from(table.largest_mass()))
+                .product();
             assert_eq!(target.mass(), factor * mass);
         }
     }

@@ -141,7 +141,12 @@ impl<F: Function> BlackBox<F> {
         most: u32,
         declared: Declared,
     ) -> Result<Self, TargetError> {
-        let Declared { replaced, added, error, range } = declared;
+        let Declared {
+            replaced,
+            added,
+            error,
+            range,
+        } = declared;
         let shape = shape(dimensions, degree)?;
         if most == 0 {
             return Err(Error::NoRecords.into());
@@ -152,29 +157,56 @@ impl<F: Function> BlackBox<F> {
         }
         for change in [Some(replaced), added].into_iter().flatten() {
             let sum = change.sum.unwrap_or(change.sup);
-            if !(change.sup > 0.0 && sum > 0.0 && sum < f64::INFINITY && (0.0..f64::INFINITY).contains(&error)) {
-                return Err(Error::Change { sup: change.sup, sum, error }.into());
+            if !(change.sup > 0.0
+                && sum > 0.0
+                && sum < f64::INFINITY
+                && (0.0..f64::INFINITY).contains(&error))
+            {
+                return Err(Error::Change {
+                    sup: change.sup,
+                    sum,
+                    error,
+                }
+                .into());
             }
         }
         let largest = added.map_or(replaced.sup, |added| added.sup.max(replaced.sup)) + 2.0 * error;
         let unit = largest.min(hi - lo) / UNITS;
         let widest = lo.abs().max(hi.abs()) / unit;
         if !(unit.is_normal() && widest <= WIDEST) {
-            return Err(Error::Fine { sup: largest, lo, hi }.into());
+            return Err(Error::Fine {
+                sup: largest,
+                lo,
+                hi,
+            }
+            .into());
         }
         let points = shape.values();
         let whole = |change: DeclaredChange| {
             let n = points as f64;
             let rounding = (widest + 1.0) * f64::EPSILON * 2.0;
             let sup = ((change.sup + 2.0 * error) / unit + rounding).ceil() as u64;
-            let sup = sup.saturating_add(1).min(whole(hi, unit).abs_diff(whole(lo, unit)) as u64);
+            let sup = sup
+                .saturating_add(1)
+                .min(whole(hi, unit).abs_diff(whole(lo, unit)) as u64);
             let all = sup.saturating_mul(points as u64);
-            let sum = change.sum.map_or(all, |sum| ((sum + 2.0 * error * n) / unit + n * rounding).ceil() as u64);
+            let sum = change.sum.map_or(all, |sum| {
+                ((sum + 2.0 * error * n) / unit + n * rounding).ceil() as u64
+            });
             [sup, sum.saturating_add(points as u64 + 1).min(all)]
         };
         let replaced = whole(replaced);
         let added = added.map(whole);
-        Ok(BlackBox { function, shape, most, range, unit, replaced, added, gamma: None })
+        Ok(BlackBox {
+            function,
+            shape,
+            most,
+            range,
+            unit,
+            replaced,
+            added,
+            gamma: None,
+        })
     }
 
     /// The same with a sensitivity that was sampled for windows of `most` records: random differential privacy. What was
@@ -190,11 +222,22 @@ impl<F: Function> BlackBox<F> {
         range: [f64; 2],
         sampled: &Sampled,
     ) -> Result<Self, TargetError> {
-        let change = DeclaredChange { sup: sampled.sup, sum: Some(sampled.sum) };
+        let change = DeclaredChange {
+            sup: sampled.sup,
+            sum: Some(sampled.sum),
+        };
         let added = (sampled.adjacency == Adjacency::AddRemove).then_some(change);
-        let declared = Declared { replaced: change, added, error: 0.0, range };
+        let declared = Declared {
+            replaced: change,
+            added,
+            error: 0.0,
+            range,
+        };
         let target = BlackBox::declared(function, dimensions, degree, sampled.records, declared)?;
-        Ok(BlackBox { gamma: Some(sampled.gamma), ..target })
+        Ok(BlackBox {
+            gamma: Some(sampled.gamma),
+            ..target
+        })
     }
 
     /// With what probability over the prior the guarantee may fail for a window; `None` where it was declared.
@@ -220,7 +263,12 @@ impl<F: Function> BlackBox<F> {
 }
 
 /// The values of `function` on the lattice, clipped to `range`, for public records: what [`super::sampler`] asks.
-pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2], records: &[Record]) -> Vec<f64> {
+pub fn values<F: Function + ?Sized>(
+    function: &F,
+    shape: &Shape,
+    range: [f64; 2],
+    records: &[Record],
+) -> Vec<f64> {
     let [lo, hi] = range;
     let fitted = function.fit(records);
     let side = shape.degree as usize + 1;
@@ -232,7 +280,11 @@ pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2]
             rest /= side;
         }
         let value = fitted(point.get(..shape.dimensions).unwrap_or_default());
-        if value.is_nan() { lo / 2.0 + hi / 2.0 } else { value.clamp(lo, hi) }
+        if value.is_nan() {
+            lo / 2.0 + hi / 2.0
+        } else {
+            value.clamp(lo, hi)
+        }
     };
     (0..shape.values()).map(value).collect()
 }
@@ -250,10 +302,19 @@ pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     if !(1..=most).contains(&degree) {
         return Err(TargetError::Degree { degree, most });
     }
-    let shape = Shape { dimensions, degree, basis: Basis::Bernstein };
+    let shape = Shape {
+        dimensions,
+        degree,
+        basis: Basis::Bernstein,
+    };
     if shape.values() > MOST_POINTS {
         let points = shape.values() as u64;
-        return Err(TargetError::Points { degree, axes: dimensions, points, most: MOST_POINTS });
+        return Err(TargetError::Points {
+            degree,
+            axes: dimensions,
+            points,
+            most: MOST_POINTS,
+        });
     }
     Ok(shape)
 }
@@ -280,20 +341,44 @@ impl<F: Function> Target for BlackBox<F> {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        let values = values(&self.function, &self.shape, self.range, accumulator.records());
-        Exact::new(values.into_iter().map(|value| whole(value, self.unit)).collect())
+        let values = values(
+            &self.function,
+            &self.shape,
+            self.range,
+            accumulator.records(),
+        );
+        Exact::new(
+            values
+                .into_iter()
+                .map(|value| whole(value, self.unit))
+                .collect(),
+        )
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
-        self.change(adjacency, contributions).map(|[_, sum]| Sensitivity(sum))
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
+        self.change(adjacency, contributions)
+            .map(|[_, sum]| Sensitivity(sum))
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         self.change(adjacency, contributions).map(|[sup, _]| sup)
     }
 
     /// The 1-norm's: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
-        self.sensitivity(adjacency, contributions).map(|sensitivity| sensitivity.0)
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
+        self.sensitivity(adjacency, contributions)
+            .map(|sensitivity| sensitivity.0)
     }
 }

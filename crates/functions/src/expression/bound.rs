@@ -30,11 +30,18 @@ impl Formula {
     pub(super) fn bounds(&self) -> Result<Bounds, Unbounded> {
         let effort = (EVALUATIONS / self.points.len()).max(FEWEST_CELLS);
         let magnitude = |record: &[f64; SIDES], sum: fn(f64, f64) -> f64| {
-            (0..self.points.len()).map(|p| self.value(record, p).abs()).fold(0.0, sum)
+            (0..self.points.len())
+                .map(|p| self.value(record, p).abs())
+                .fold(0.0, sum)
         };
         // What matters is how near the bound is to the largest value anywhere.
-        let corners = self.cells.iter().flat_map(|cell| [0, 1, 2].map(|end| corner(cell, end)));
-        let largest = corners.map(|record| magnitude(&record, f64::max)).fold(0.0, f64::max);
+        let corners = self
+            .cells
+            .iter()
+            .flat_map(|cell| [0, 1, 2].map(|end| corner(cell, end)));
+        let largest = corners
+            .map(|record| magnitude(&record, f64::max))
+            .fold(0.0, f64::max);
         let near = |reached: f64| NEAR * reached.abs().max(largest);
         let mut points = Vec::with_capacity(self.points.len());
         for p in 0..self.points.len() {
@@ -44,19 +51,33 @@ impl Formula {
             let least = self.largest(least, |record| -self.value(record, p), near, effort)?;
             points.push([-least, most]);
         }
-        let all: Interval = points.iter().fold(Interval::ZERO, |sum, [lo, hi]| sum.plus(Interval::new(*lo, *hi).abs()));
+        let all: Interval = points.iter().fold(Interval::ZERO, |sum, [lo, hi]| {
+            sum.plus(Interval::new(*lo, *hi).abs())
+        });
         let size = |value: Slope| value.unary(Unary::Abs);
         let norm = |cell: &Cell| self.sum(cell, size);
-        let norm = self.largest(norm, |record| magnitude(record, |a, b| a + b), near, effort)?.min(all.hi);
-        let square = |cell: &Cell| self.sum(cell, |value| size(value).binary(Binary::Times, size(value)));
-        let squared =
-            |record: &[f64; SIDES]| (0..self.points.len()).map(|p| self.value(record, p).powi(2)).sum::<f64>();
+        let norm = self
+            .largest(norm, |record| magnitude(record, |a, b| a + b), near, effort)?
+            .min(all.hi);
+        let square =
+            |cell: &Cell| self.sum(cell, |value| size(value).binary(Binary::Times, size(value)));
+        let squared = |record: &[f64; SIDES]| {
+            (0..self.points.len())
+                .map(|p| self.value(record, p).powi(2))
+                .sum::<f64>()
+        };
         // Within twice the part of a root.
         let near = |reached: f64| 2.0 * NEAR * reached.max(largest * largest);
         // A square can be too large where a value is not.
-        let square = self.largest(square, squared, near, effort).unwrap_or(f64::INFINITY);
+        let square = self
+            .largest(square, squared, near, effort)
+            .unwrap_or(f64::INFINITY);
         let length = square.max(0.0).sqrt().next_up().min(norm);
-        Ok(Bounds { points, norm, length })
+        Ok(Bounds {
+            points,
+            norm,
+            length,
+        })
     }
 
     /// All that the expression can be at lattice point `p`: what the intervals say, and what the mean value theorem says.
@@ -70,7 +91,10 @@ impl Formula {
         match (here.value.fault, away.fault) {
             (Some(fault), _) => Err(fault),
             (None, Some(_)) => Ok(here.value),
-            (None, None) => Ok(Interval::new(here.value.lo.max(away.lo), here.value.hi.min(away.hi))),
+            (None, None) => Ok(Interval::new(
+                here.value.lo.max(away.lo),
+                here.value.hi.min(away.hi),
+            )),
         }
     }
 
@@ -101,7 +125,11 @@ impl Formula {
 
     fn slope(&self, cell: &Cell, p: usize) -> Slope {
         let mut variables = [Slope::fixed(Interval::ZERO); VARIABLES];
-        for (place, (variable, side)) in variables.iter_mut().zip(cell.iter().take(self.sides)).enumerate() {
+        for (place, (variable, side)) in variables
+            .iter_mut()
+            .zip(cell.iter().take(self.sides))
+            .enumerate()
+        {
             *variable = Slope::variable(*side, place);
         }
         for (variable, y) in variables.iter_mut().skip(self.sides).zip(&self.points[p]) {
@@ -124,8 +152,16 @@ impl Formula {
             let value = at(&cell.map(|side| side.middle()));
             reached = if value > reached { value } else { reached };
             match above(&cell) {
-                Ok(most) => open.push(Open { most: most.min(parent), fault: None, cell }),
-                Err(fault) => open.push(Open { most: parent, fault: Some(fault), cell }),
+                Ok(most) => open.push(Open {
+                    most: most.min(parent),
+                    fault: None,
+                    cell,
+                }),
+                Err(fault) => open.push(Open {
+                    most: parent,
+                    fault: Some(fault),
+                    cell,
+                }),
             }
             reached
         };
@@ -136,15 +172,25 @@ impl Formula {
         let mut looked = 0;
         while let Some(widest) = open.pop() {
             let is_near = widest.most <= best + near(best);
-            let side =
-                (0..self.sides).max_by(|a, b| self.share(&widest.cell, *a).total_cmp(&self.share(&widest.cell, *b)));
-            let Some(side) = side.filter(|side| self.share(&widest.cell, *side) > 1e-12 && !is_near && looked < effort)
-            else {
+            let side = (0..self.sides).max_by(|a, b| {
+                self.share(&widest.cell, *a)
+                    .total_cmp(&self.share(&widest.cell, *b))
+            });
+            let Some(side) = side.filter(|side| {
+                self.share(&widest.cell, *side) > 1e-12 && !is_near && looked < effort
+            }) else {
                 let fault = widest.fault.unwrap_or(Unbounded::TooLarge);
-                return if widest.most.is_finite() { Ok(widest.most) } else { Err(fault) };
+                return if widest.most.is_finite() {
+                    Ok(widest.most)
+                } else {
+                    Err(fault)
+                };
             };
             let whole = widest.cell[side];
-            for half in [Interval::new(whole.lo, whole.middle()), Interval::new(whole.middle(), whole.hi)] {
+            for half in [
+                Interval::new(whole.lo, whole.middle()),
+                Interval::new(whole.middle(), whole.hi),
+            ] {
                 let mut cell = widest.cell;
                 cell[side] = half;
                 best = look(cell, widest.most, &mut open);
@@ -157,7 +203,11 @@ impl Formula {
     /// A side's part of the whole domain.
     fn share(&self, cell: &Cell, side: usize) -> f64 {
         let width = self.widths[side];
-        if width > 0.0 { cell[side].width() / width } else { 0.0 }
+        if width > 0.0 {
+            cell[side].width() / width
+        } else {
+            0.0
+        }
     }
 }
 

@@ -58,7 +58,12 @@ impl Formula {
     /// # Errors
     ///
     /// If the text is not an expression of the variables, or the domain or the lattice is invalid.
-    pub fn new(text: &str, axes: &[Variable], label: Option<&Label>, degree: u32) -> Result<Self, TargetError> {
+    pub fn new(
+        text: &str,
+        axes: &[Variable],
+        label: Option<&Label>,
+        degree: u32,
+    ) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
             return Err(ShapeError::Axes(axes.len()).into());
         }
@@ -66,26 +71,49 @@ impl Formula {
         if !(1..=most).contains(&degree) {
             return Err(TargetError::Degree { degree, most });
         }
-        let shape = Shape { dimensions: axes.len(), degree, basis: Basis::Bernstein };
+        let shape = Shape {
+            dimensions: axes.len(),
+            degree,
+            basis: Basis::Bernstein,
+        };
         if shape.values() > MOST_POINTS {
             let points = shape.values() as u64;
-            return Err(TargetError::Points { degree, axes: axes.len(), points, most: MOST_POINTS });
+            return Err(TargetError::Points {
+                degree,
+                axes: axes.len(),
+                points,
+                most: MOST_POINTS,
+            });
         }
         let mut names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
         names.extend(label.map(|label| label.name().to_string()));
         names.extend(axes.iter().map(|axis| format!("at.{}", axis.name)));
-        if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
+        if let Some(twice) = names
+            .iter()
+            .enumerate()
+            .find(|(place, name)| names[..*place].contains(name))
+        {
             return Err(Error::Twice(twice.1.clone()).into());
         }
         let numbers = axes.iter().chain(label.and_then(Label::number));
-        if let Some(wrong) =
-            numbers.into_iter().find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite()))
+        if let Some(wrong) = numbers
+            .into_iter()
+            .find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite()))
         {
-            return Err(Error::Domain { name: wrong.name.clone(), min: wrong.min, max: wrong.max }.into());
+            return Err(Error::Domain {
+                name: wrong.name.clone(),
+                min: wrong.min,
+                max: wrong.max,
+            }
+            .into());
         }
         let tree = Tree::parse(text, &names)?;
         let ranges: Vec<[f64; 2]> = axes.iter().map(|axis| [axis.min, axis.max]).collect();
-        let label_range = label.map(|label| label.number().map_or([-1.0, 1.0], |axis| [axis.min, axis.max]));
+        let label_range = label.map(|label| {
+            label
+                .number()
+                .map_or([-1.0, 1.0], |axis| [axis.min, axis.max])
+        });
         let sides = ranges.len() + usize::from(label.is_some());
         let mut cell = [Interval::ZERO; SIDES];
         for (side, [min, max]) in cell.iter_mut().zip(ranges.iter().chain(&label_range)) {
@@ -93,12 +121,25 @@ impl Formula {
         }
         let widths = cell.map(|side| side.width());
         let cells = match label {
-            Some(Label::Class(_)) => [-1.0, 1.0].map(|class| with(cell, ranges.len(), class)).to_vec(),
+            Some(Label::Class(_)) => [-1.0, 1.0]
+                .map(|class| with(cell, ranges.len(), class))
+                .to_vec(),
             _ => vec![cell],
         };
         let points = lattice(degree, &ranges);
         let text = text.to_owned();
-        Ok(Formula { text, names, tree, shape, axes: ranges, label: label_range, sides, cells, widths, points })
+        Ok(Formula {
+            text,
+            names,
+            tree,
+            shape,
+            axes: ranges,
+            label: label_range,
+            sides,
+            cells,
+            widths,
+            points,
+        })
     }
 
     /// The values for these records as the expression gives them, without a bound: for public records only, such as those
@@ -119,8 +160,10 @@ impl Formula {
         let mut natural = [0.0; SIDES];
         let places = (0..self.axes.len()).map(|axis| record.x(axis));
         let label = self.label.iter().map(|_| record.label() / 2.0 + 0.5);
-        for ((natural, [min, max]), place) in
-            natural.iter_mut().zip(self.axes.iter().chain(&self.label)).zip(places.chain(label))
+        for ((natural, [min, max]), place) in natural
+            .iter_mut()
+            .zip(self.axes.iter().chain(&self.label))
+            .zip(places.chain(label))
         {
             *natural = between(*min, *max, place);
         }
@@ -146,13 +189,20 @@ impl Label {
     }
 
     fn number(&self) -> Option<&Variable> {
-        if let Label::Number(variable) = self { Some(variable) } else { None }
+        if let Label::Number(variable) = self {
+            Some(variable)
+        } else {
+            None
+        }
     }
 }
 
 impl fmt::Debug for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Formula").field("tree", &self.tree).field("shape", &self.shape).finish_non_exhaustive()
+        f.debug_struct("Formula")
+            .field("tree", &self.tree)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
     }
 }
 
@@ -171,7 +221,9 @@ fn lattice(degree: u32, ranges: &[[f64; 2]]) -> Vec<Vec<f64>> {
     ranges.iter().fold(vec![Vec::new()], |points, [min, max]| {
         let along = |point: &Vec<f64>| {
             let at = |j| between(*min, *max, f64::from(j) / f64::from(degree));
-            (0..=degree).map(|j| [&point[..], &[at(j)]].concat()).collect::<Vec<_>>()
+            (0..=degree)
+                .map(|j| [&point[..], &[at(j)]].concat())
+                .collect::<Vec<_>>()
         };
         points.iter().flat_map(along).collect()
     })

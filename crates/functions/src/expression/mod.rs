@@ -56,12 +56,19 @@ impl Formula {
     /// If interval arithmetic cannot bound the expression, or it is 0 everywhere.
     pub fn proved(self) -> Result<Expression, TargetError> {
         let bounds = self.bounds().map_err(Error::Unbounded)?;
-        let largest = bounds.points.iter().flatten().fold(0.0_f64, |most, end| most.max(end.abs()));
+        let largest = bounds
+            .points
+            .iter()
+            .flatten()
+            .fold(0.0_f64, |most, end| most.max(end.abs()));
         if largest == 0.0 {
             return Err(Error::Zero.into());
         }
         let unit = unit_of(largest)?;
-        let points = bounds.points.iter().map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
+        let points = bounds
+            .points
+            .iter()
+            .map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
         // Rounding adds at most half a unit a point.
         let norm = ((bounds.norm / unit).ceil() as i64).saturating_add(bounds.points.len() as i64);
         let side = root(bounds.points.len() as u128);
@@ -90,7 +97,11 @@ impl Formula {
 
 fn unit_of(sup: f64) -> Result<f64, Error> {
     let unit = sup / UNITS;
-    if unit.is_normal() { Ok(unit) } else { Err(Error::Unbounded(Unbounded::TooLarge)) }
+    if unit.is_normal() {
+        Ok(unit)
+    } else {
+        Err(Error::Unbounded(Unbounded::TooLarge))
+    }
 }
 
 /// An expression whose sensitivity is known.
@@ -117,12 +128,20 @@ impl Expression {
         let nearest: Vec<i64> = points.iter().map(nearest).collect();
         let norm = norm.max(nearest.iter().map(|value| value.abs()).sum());
         let length = length.max(root(squares(&nearest)));
-        Expression(Arc::new(Summand { formula, unit, points, norm, length }))
+        Expression(Arc::new(Summand {
+            formula,
+            unit,
+            points,
+            norm,
+            length,
+        }))
     }
 
     /// `S` and `D1` in natural units, as proved or as clipped.
     pub fn bounds(&self, adjacency: Adjacency) -> [f64; 2] {
-        self.0.sensitivities(adjacency).map(|units| units as f64 * self.0.unit)
+        self.0
+            .sensitivities(adjacency)
+            .map(|units| units as f64 * self.0.unit)
     }
 }
 
@@ -171,13 +190,26 @@ impl Summand {
         let long: u64 = vector.iter().map(|v| v.unsigned_abs()).sum();
         let norm = self.norm.unsigned_abs();
         if long > norm {
-            let least: u64 = self.points.iter().map(|range| nearest(range).unsigned_abs()).sum();
+            let least: u64 = self
+                .points
+                .iter()
+                .map(|range| nearest(range).unsigned_abs())
+                .sum();
             self.scale(vector, norm.saturating_sub(least), long - least);
         }
         if squares(vector) > u128::from(self.length).pow(2) {
-            let (least, away): (Vec<i64>, Vec<i64>) =
-                self.points.iter().map(nearest).zip(&*vector).map(|(w, v)| (w, v - w)).unzip();
-            self.scale(vector, self.length - root(squares(&least)), root(squares(&away)));
+            let (least, away): (Vec<i64>, Vec<i64>) = self
+                .points
+                .iter()
+                .map(nearest)
+                .zip(&*vector)
+                .map(|(w, v)| (w, v - w))
+                .unzip();
+            self.scale(
+                vector,
+                self.length - root(squares(&least)),
+                root(squares(&away)),
+            );
         }
     }
 
@@ -199,7 +231,10 @@ fn nearest(range: &[i64; 2]) -> i64 {
 
 /// The sum of the squares; values are below 2^34.
 fn squares(values: &[i64]) -> u128 {
-    values.iter().map(|value| u128::from(value.unsigned_abs()).pow(2)).sum()
+    values
+        .iter()
+        .map(|value| u128::from(value.unsigned_abs()).pow(2))
+        .sum()
 }
 
 impl Feature for Summand {
@@ -251,17 +286,32 @@ impl Target for Expression {
         Exact::new(values)
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
+    fn sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, TargetError> {
         let [_, sum] = self.0.sensitivities(adjacency);
-        sum.checked_mul(contributions.into()).map(Sensitivity).ok_or(TargetError::Contributions { contributions })
+        sum.checked_mul(contributions.into())
+            .map(Sensitivity)
+            .ok_or(TargetError::Contributions { contributions })
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+    fn sup_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         let [sup, _] = self.0.sensitivities(adjacency);
-        sup.checked_mul(contributions.into()).ok_or(TargetError::Contributions { contributions })
+        sup.checked_mul(contributions.into())
+            .ok_or(TargetError::Contributions { contributions })
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, TargetError> {
         let own = times(self.0.longest(adjacency).into(), contributions)?;
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }

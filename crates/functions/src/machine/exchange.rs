@@ -45,7 +45,14 @@ impl ExchangeBound {
         let r = share * loss.exchange(c) * (1.0 + 1e-9);
         let problem = Problem::new(loss, c, records, Self::WANTED * r, error);
         let pulls = share * 2.0 * loss.steepest(c) * (1.0 + 1e-9);
-        (ExchangeBound { r, pulls, tolerance: problem.tolerance }, problem)
+        (
+            ExchangeBound {
+                r,
+                pulls,
+                tolerance: problem.tolerance,
+            },
+            problem,
+        )
     }
 
     /// How much a linear functional of the result changes: `norm` its norm, `at` the largest value it has on a record's
@@ -80,9 +87,19 @@ impl Claim {
         let sup = change.sup + 2.0 * error;
         let sum = change.sum + 2.0 * error * values as f64;
         let length = change.length + 2.0 * error * (values as f64).sqrt();
-        let claim = Claim { unit: sup / UNITS, sum: 0, length: 0, sup: 0 };
+        let claim = Claim {
+            unit: sup / UNITS,
+            sum: 0,
+            length: 0,
+            sup: 0,
+        };
         let [sum, length, sup] = [sum, length, sup].map(|change| claim.units(change));
-        Claim { sum: sum + values as u128, length: length + u128::from(root(values as u128)), sup: sup + 1, ..claim }
+        Claim {
+            sum: sum + values as u128,
+            length: length + u128::from(root(values as u128)),
+            sup: sup + 1,
+            ..claim
+        }
     }
 
     /// A change in grid units, before rounding is added. Casts saturate; the factor covers the division.
@@ -113,6 +130,11 @@ impl Claim {
 
     /// Values rounded to whole units, halves up.
     pub fn exact(&self, values: impl IntoIterator<Item = f64>) -> Exact {
-        Exact::new(values.into_iter().map(|value| (value / self.unit + 0.5).floor() as i128).collect())
+        Exact::new(
+            values
+                .into_iter()
+                .map(|value| (value / self.unit + 0.5).floor() as i128)
+                .collect(),
+        )
     }
 }

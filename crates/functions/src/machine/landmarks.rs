@@ -48,29 +48,51 @@ impl Map {
         let axes = lattice.axes / parts;
         let factor = Factor::new(
             kernel,
-            &Lattice { axes, degree: landmarks },
-            &Lattice { axes, degree: lattice.degree },
+            &Lattice {
+                axes,
+                degree: landmarks,
+            },
+            &Lattice {
+                axes,
+                degree: lattice.degree,
+            },
             kernel.is_product(),
         );
-        Map { factors: vec![factor; parts], points: lattice.count() }
+        Map {
+            factors: vec![factor; parts],
+            points: lattice.count(),
+        }
     }
 
     /// How many features there are.
     pub fn width(&self) -> usize {
-        self.factors.iter().map(|factor| factor.rows.len()).product()
+        self.factors
+            .iter()
+            .map(|factor| factor.rows.len())
+            .product()
     }
 
     /// The features of a record at `x`.
     pub fn features(&self, x: &[f64], features: &mut [f32]) {
-        features.iter_mut().zip(self.at(x)).for_each(|(single, feature)| *single = feature as f32);
+        features
+            .iter_mut()
+            .zip(self.at(x))
+            .for_each(|(single, feature)| *single = feature as f32);
     }
 
     /// The features at a point where a function is asked for.
     pub fn at(&self, x: &[f64]) -> Vec<f64> {
         let mut product = vec![1.0];
-        for (factor, x) in self.factors.iter().zip(x.chunks(x.len() / self.factors.len())) {
+        for (factor, x) in self
+            .factors
+            .iter()
+            .zip(x.chunks(x.len() / self.factors.len()))
+        {
             let inner = factor.features(x);
-            product = product.iter().flat_map(|outer| inner.iter().map(move |inner| outer * inner)).collect();
+            product = product
+                .iter()
+                .flat_map(|outer| inner.iter().map(move |inner| outer * inner))
+                .collect();
         }
         product
     }
@@ -87,7 +109,10 @@ impl Map {
                 .flat_map(|block| {
                     factor.lattice.iter().flat_map(move |phi| {
                         (0..inner).map(move |i| {
-                            phi.iter().zip(block.chunks_exact(inner)).map(|(phi, row)| phi * row[i]).sum::<f64>()
+                            phi.iter()
+                                .zip(block.chunks_exact(inner))
+                                .map(|(phi, row)| phi * row[i])
+                                .sum::<f64>()
                         })
                     })
                 })
@@ -124,8 +149,17 @@ impl Map {
 impl Factor {
     fn new(kernel: Kernel, landmarks: &Lattice, lattice: &Lattice, shorten: bool) -> Self {
         let (landmarks, rows) = factored(kernel, landmarks);
-        let mut factor = Factor { kernel, landmarks, rows, lattice: Vec::new(), column: f64::INFINITY };
-        factor.lattice = lattice.points().map(|p| factor.features(&p[..lattice.axes])).collect();
+        let mut factor = Factor {
+            kernel,
+            landmarks,
+            rows,
+            lattice: Vec::new(),
+            column: f64::INFINITY,
+        };
+        factor.lattice = lattice
+            .points()
+            .map(|p| factor.features(&p[..lattice.axes]))
+            .collect();
         factor.column = if shorten {
             kernel.column_sum(lattice)
         } else {
@@ -155,7 +189,8 @@ impl Factor {
 /// A Cholesky factor of the landmarks' Gram matrix in the order of the largest rests, and the landmarks in that order.
 fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>) {
     let points: Vec<[f64; 3]> = lattice.points().collect();
-    let value = |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
+    let value =
+        |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
     let chosen = Pivoted::new(points.len(), value, points.len(), REST);
     let rows = chosen.factor().map(<[f64]>::to_vec).collect();
     (chosen.order.iter().map(|at| points[*at]).collect(), rows)
@@ -170,19 +205,33 @@ mod tests {
     fn no_record_is_longer_than_one_or_adds_up_to_more_than_its_column() {
         let narrow = Kernel::Gaussian { bandwidth: 0.05 };
         let wide = Kernel::Gaussian { bandwidth: 5.0 };
-        for kernel in
-            [narrow, wide, Kernel::Laplacian { bandwidth: 0.1 }, Kernel::Polynomial { power: 4 }, Kernel::Linear]
-        {
+        for kernel in [
+            narrow,
+            wide,
+            Kernel::Laplacian { bandwidth: 0.1 },
+            Kernel::Polynomial { power: 4 },
+            Kernel::Linear,
+        ] {
             for axes in 1..=2 {
                 let lattice = Lattice { axes, degree: 7 };
                 let map = Map::new(kernel, 9, &lattice);
                 let mut features = vec![0.0_f32; map.width()];
-                for x in (Lattice { axes, degree: 60 / axes as u32 }).points() {
+                for x in (Lattice {
+                    axes,
+                    degree: 60 / axes as u32,
+                })
+                .points()
+                {
                     map.features(&x[..axes], &mut features);
-                    let exact: Vec<f64> = features.iter().map(|feature| f64::from(*feature)).collect();
+                    let exact: Vec<f64> =
+                        features.iter().map(|feature| f64::from(*feature)).collect();
                     assert!(dot(&exact, &exact) <= 1.0, "{kernel:?}");
                     let column: f64 = map.values(&exact).iter().map(|value| value.abs()).sum();
-                    assert!(column <= map.column_sum(), "{kernel:?} {axes}: {column} {}", map.column_sum());
+                    assert!(
+                        column <= map.column_sum(),
+                        "{kernel:?} {axes}: {column} {}",
+                        map.column_sum()
+                    );
                 }
             }
         }
@@ -200,12 +249,23 @@ mod tests {
             let mut features = vec![0.0_f32; map.width()];
             let x = [0.23, 0.81];
             map.features(&x, &mut features);
-            let values = map.values(&features.iter().map(|feature| f64::from(*feature)).collect::<Vec<_>>());
+            let values = map.values(
+                &features
+                    .iter()
+                    .map(|feature| f64::from(*feature))
+                    .collect::<Vec<_>>(),
+            );
             for (value, p) in values.iter().zip(lattice.points()) {
-                assert!((value - kernel.value(&x, &p[..2])).abs() < off, "{kernel:?}");
+                assert!(
+                    (value - kernel.value(&x, &p[..2])).abs() < off,
+                    "{kernel:?}"
+                );
             }
         }
         assert_eq!(Map::new(Kernel::Linear, 1, &lattice).width(), 3);
-        assert_eq!(Map::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(), 10);
+        assert_eq!(
+            Map::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(),
+            10
+        );
     }
 }

@@ -40,10 +40,14 @@ impl Factor {
         let mut column = vec![0.0; n];
         let mut rows = vec![0.0; n * most];
         for width in 0..=most {
-            let largest = |best: (usize, f64), (i, left): (usize, &f64)| if *left > best.1 { (i, *left) } else { best };
+            let largest = |best: (usize, f64), (i, left): (usize, &f64)| {
+                if *left > best.1 { (i, *left) } else { best }
+            };
             let (pivot, size) = left.iter().enumerate().fold((0, 0.0), largest);
             if size <= residual {
-                let rows = (0..n).flat_map(|i| rows[i * most..][..width].iter().copied()).collect();
+                let rows = (0..n)
+                    .flat_map(|i| rows[i * most..][..width].iter().copied())
+                    .collect();
                 return Some(Factor { width, rows });
             }
             if width == most {
@@ -72,23 +76,42 @@ impl Factor {
 
     /// `b_i = share pull(y_i, f(x_i))` of a function whose gradient is at most `wanted` long, or of the last one found in so many
     /// products; `share` is `C/m`. A rounded hinge takes up to 50 steps, the other losses 10.
-    pub fn minimise(&self, loss: Loss, labels: &[f64], share: f64, wanted: f64, mut products: usize) -> Vec<f64> {
-        let problem = Problem { factor: self, loss, labels, share };
+    pub fn minimise(
+        &self,
+        loss: Loss,
+        labels: &[f64],
+        share: f64,
+        wanted: f64,
+        mut products: usize,
+    ) -> Vec<f64> {
+        let problem = Problem {
+            factor: self,
+            loss,
+            labels,
+            share,
+        };
         let mut at = problem.at(vec![0.0; self.width], vec![0.0; labels.len()]);
         loop {
             let gradient = problem.gradient(&at);
             let curved = problem.second_derivatives(&at);
             let count = curved.iter().filter(|second| **second > 0.0).count();
-            let taken = (count + self.width) * self.width * self.width / 2 + 4 * labels.len() * self.width;
+            let taken =
+                (count + self.width) * self.width * self.width / 2 + 4 * labels.len() * self.width;
             if taken > products || dot(&gradient, &gradient).sqrt() <= wanted {
                 break;
             }
             products -= taken;
             let direction = solved(problem.hessian(&curved), &gradient);
-            let Some(next) = problem.search(&at, &direction, dot(&gradient, &direction)) else { break };
+            let Some(next) = problem.search(&at, &direction, dot(&gradient, &direction)) else {
+                break;
+            };
             at = next;
         }
-        at.scores.iter().zip(labels).map(|(f, y)| share * loss.pull(*y, *f)).collect()
+        at.scores
+            .iter()
+            .zip(labels)
+            .map(|(f, y)| share * loss.pull(*y, *f))
+            .collect()
     }
 }
 
@@ -108,8 +131,16 @@ struct Point {
 
 impl Problem<'_> {
     fn at(&self, w: Vec<f64>, scores: Vec<f64>) -> Point {
-        let losses: f64 = scores.iter().zip(self.labels).map(|(f, y)| self.loss.value(*y, *f)).sum();
-        Point { value: self.share * losses + dot(&w, &w) / 2.0, w, scores }
+        let losses: f64 = scores
+            .iter()
+            .zip(self.labels)
+            .map(|(f, y)| self.loss.value(*y, *f))
+            .sum();
+        Point {
+            value: self.share * losses + dot(&w, &w) / 2.0,
+            w,
+            scores,
+        }
     }
 
     fn gradient(&self, at: &Point) -> Vec<f64> {
@@ -117,7 +148,10 @@ impl Problem<'_> {
         for ((row, y), f) in self.factor.rows().zip(self.labels).zip(&at.scores) {
             let pull = self.share * self.loss.pull(*y, *f);
             if pull != 0.0 {
-                gradient.iter_mut().zip(row).for_each(|(gradient, entry)| *gradient -= pull * entry);
+                gradient
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(gradient, entry)| *gradient -= pull * entry);
             }
         }
         gradient
@@ -132,10 +166,18 @@ impl Problem<'_> {
     fn hessian(&self, second_derivatives: &[f64]) -> Vec<f64> {
         let width = self.factor.width;
         let mut hessian = vec![0.0; width * width];
-        for (row, second) in self.factor.rows().zip(second_derivatives).filter(|(_, second)| **second > 0.0) {
+        for (row, second) in self
+            .factor
+            .rows()
+            .zip(second_derivatives)
+            .filter(|(_, second)| **second > 0.0)
+        {
             for (i, entry) in row.iter().enumerate() {
                 let scaled = second * entry;
-                hessian[i * width..=i * width + i].iter_mut().zip(row).for_each(|(sum, entry)| *sum += scaled * entry);
+                hessian[i * width..=i * width + i]
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(sum, entry)| *sum += scaled * entry);
             }
         }
         (0..width).for_each(|i| hessian[i * width + i] += 1.0);
@@ -146,11 +188,18 @@ impl Problem<'_> {
     /// promises (Armijo's rule); none if there is none.
     fn search(&self, from: &Point, direction: &[f64], slope: f64) -> Option<Point> {
         let along = self.factor.scores(direction);
-        let moved =
-            |from: &[f64], by: &[f64], part: f64| from.iter().zip(by).map(|(from, by)| from - part * by).collect();
+        let moved = |from: &[f64], by: &[f64], part: f64| {
+            from.iter()
+                .zip(by)
+                .map(|(from, by)| from - part * by)
+                .collect()
+        };
         let mut part = 1.0;
         while part > SMALLEST {
-            let next = self.at(moved(&from.w, direction, part), moved(&from.scores, &along, part));
+            let next = self.at(
+                moved(&from.w, direction, part),
+                moved(&from.scores, &along, part),
+            );
             if next.value <= from.value - 1e-4 * part * slope {
                 return Some(next);
             }
@@ -179,7 +228,10 @@ fn solved(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
     for i in (0..n).rev() {
         x[i] /= a[i * n + i];
         let (before, rest) = x.split_at_mut(i);
-        before.iter_mut().zip(&a[i * n..]).for_each(|(x, entry)| *x -= entry * rest[0]);
+        before
+            .iter_mut()
+            .zip(&a[i * n..])
+            .for_each(|(x, entry)| *x -= entry * rest[0]);
     }
     x
 }
@@ -190,7 +242,9 @@ mod tests {
     use bernstream_synopsis::machine::kernel::Kernel;
 
     fn places() -> Vec<[f64; 3]> {
-        (0..120).map(|i| [(i * 7919 % 1009) as f64 / 1009.0, 0.0, 0.0]).collect()
+        (0..120)
+            .map(|i| [(i * 7919 % 1009) as f64 / 1009.0, 0.0, 0.0])
+            .collect()
     }
 
     #[test]
@@ -202,10 +256,18 @@ mod tests {
             let factor = Factor::of(&pairs, residual).expect("a smooth kernel");
             let rows: Vec<&[f64]> = factor.rows().collect();
             let off = |i: usize, j: usize| (gram.row(i)[j] - dot(rows[i], rows[j])).abs();
-            let worst =
-                (0..120).flat_map(|i| (0..120).map(move |j| (i, j))).map(|(i, j)| off(i, j)).fold(0.0, f64::max);
-            println!("{} columns leave {worst:.2e} of {residual:.0e}", factor.width);
-            assert!(worst <= residual + 1e-14 && worst > residual / 1e3, "{worst} {residual}");
+            let worst = (0..120)
+                .flat_map(|i| (0..120).map(move |j| (i, j)))
+                .map(|(i, j)| off(i, j))
+                .fold(0.0, f64::max);
+            println!(
+                "{} columns leave {worst:.2e} of {residual:.0e}",
+                factor.width
+            );
+            assert!(
+                worst <= residual + 1e-14 && worst > residual / 1e3,
+                "{worst} {residual}"
+            );
         }
     }
 
@@ -219,8 +281,22 @@ mod tests {
     #[test]
     fn a_system_is_solved() {
         let n = 7;
-        let whole = |i: usize, j: usize| if i == j { 3.0 } else { 1.0 / (1.0 + (i + j) as f64) };
-        let lower = (0..n * n).map(|at| if at % n <= at / n { whole(at / n, at % n) } else { f64::NAN }).collect();
+        let whole = |i: usize, j: usize| {
+            if i == j {
+                3.0
+            } else {
+                1.0 / (1.0 + (i + j) as f64)
+            }
+        };
+        let lower = (0..n * n)
+            .map(|at| {
+                if at % n <= at / n {
+                    whole(at / n, at % n)
+                } else {
+                    f64::NAN
+                }
+            })
+            .collect();
         let g: Vec<f64> = (0..n).map(|i| i as f64 - 2.5).collect();
         let x = solved(lower, &g);
         for (i, g) in g.iter().enumerate() {

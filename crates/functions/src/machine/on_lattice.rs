@@ -32,24 +32,47 @@ impl Machine {
     ///
     /// If there is no bound for these settings, or they would take too much memory or time.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let Settings { kernel, loss, c, records, dimensions, degree, landmarks } = settings;
+        let Settings {
+            kernel,
+            loss,
+            c,
+            records,
+            dimensions,
+            degree,
+            landmarks,
+        } = settings;
         let kernel = kernel.checked()?;
         let lattice = checked_lattice(dimensions, degree)?;
         checked_weight(c, records)?;
         // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear { Some(1) } else { landmarks };
+        let landmarks = if kernel == Kernel::Linear {
+            Some(1)
+        } else {
+            landmarks
+        };
         if let Some(landmarks) = landmarks {
             checked_lattice(dimensions, landmarks)?;
         } else if records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks { records, most: MOST_EXACT });
+            return Err(Error::NeedsLandmarks {
+                records,
+                most: MOST_EXACT,
+            });
         }
         let map = landmarks.map(|landmarks| Map::new(kernel, landmarks, &lattice));
         let n = records as usize;
         let (error, pairs, column) = match &map {
-            None => (2.0 * Gram::error_with(n), kernel.pair_sum(&lattice), kernel.column_sum(&lattice)),
+            None => (
+                2.0 * Gram::error_with(n),
+                kernel.pair_sum(&lattice),
+                kernel.column_sum(&lattice),
+            ),
             Some(map) => {
                 checked_features(records, map.width())?;
-                (3.0 * Features::error_with(n, map.width()), map.pair_sum(), map.column_sum())
+                (
+                    3.0 * Features::error_with(n, map.width()),
+                    map.pair_sum(),
+                    map.column_sum(),
+                )
             }
         };
         let (rows, squares) = match &map {
@@ -65,7 +88,13 @@ impl Machine {
             sup: change.functional(1.0, 1.0),
         };
         let claim = Claim::new(lattice.count(), moved, off);
-        Ok(Machine { settings, lattice, map, problem, claim })
+        Ok(Machine {
+            settings,
+            lattice,
+            map,
+            problem,
+            claim,
+        })
     }
 
     /// How far the result may lie from the minimiser, in the norm of the kernel.
@@ -75,15 +104,23 @@ impl Machine {
 
     /// Lattice values before they are rounded.
     fn values(&self, records: &[Record]) -> Vec<f64> {
-        let Settings { kernel, dimensions, .. } = self.settings;
+        let Settings {
+            kernel, dimensions, ..
+        } = self.settings;
         match Minimiser::of(&self.settings, self.map.as_ref(), &self.problem, records) {
-            Minimiser::Features(weights) => self.map.as_ref().map_or_else(Vec::new, |map| map.values(&weights)),
+            Minimiser::Features(weights) => self
+                .map
+                .as_ref()
+                .map_or_else(Vec::new, |map| map.values(&weights)),
             Minimiser::Kernels(terms) => {
                 let mut values = vec![0.0; self.lattice.count()];
                 let mut row = Vec::new();
                 for (b, place) in terms {
                     kernel.row(&place[..dimensions], &self.lattice, &mut row);
-                    values.iter_mut().zip(&row).for_each(|(value, k)| *value += b * k);
+                    values
+                        .iter_mut()
+                        .zip(&row)
+                        .for_each(|(value, k)| *value += b * k);
                 }
                 values
             }
@@ -95,11 +132,17 @@ impl Builtin for Machine {}
 
 impl Target for Machine {
     fn accumulator(&self) -> AccumulatorSpec {
-        AccumulatorSpec::Records { most: self.settings.records }
+        AccumulatorSpec::Records {
+            most: self.settings.records,
+        }
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.settings.dimensions, degree: self.settings.degree, basis: Basis::Bernstein }
+        Shape {
+            dimensions: self.settings.dimensions,
+            degree: self.settings.degree,
+            basis: Basis::Bernstein,
+        }
     }
 
     fn unit(&self) -> f64 {
@@ -107,11 +150,17 @@ impl Target for Machine {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        self.claim.exact(self.values(at_most(accumulator, self.settings.records)))
+        self.claim
+            .exact(self.values(at_most(accumulator, self.settings.records)))
     }
 
     fn cost(&self) -> Cost {
-        cost(&self.settings, self.map.as_ref(), &self.problem, self.lattice.count())
+        cost(
+            &self.settings,
+            self.map.as_ref(),
+            &self.problem,
+            self.lattice.count(),
+        )
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
@@ -124,13 +173,19 @@ impl Target for Machine {
         self.claim.sup_sensitivity(contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         let own = self.claim.euclidean_sensitivity(contributions)?;
         Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// Refused: the `M C / n` of `[AR17]` section 6 is half of what two windows can differ by.
     fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
-        Err(Error::PaperIsWrong { what: "a regularised empirical risk, M C / n," })
+        Err(Error::PaperIsWrong {
+            what: "a regularised empirical risk, M C / n,",
+        })
     }
 }

@@ -14,7 +14,11 @@ pub struct Pairs<'a> {
 impl<'a> Pairs<'a> {
     /// Axes that are not there are 0.
     pub fn new(kernel: Kernel, axes: usize, places: &'a [[f64; 3]]) -> Self {
-        Pairs { kernel, axes, places }
+        Pairs {
+            kernel,
+            axes,
+            places,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -28,7 +32,8 @@ impl<'a> Pairs<'a> {
 
     /// `K(x_i, x_j)` of every record.
     pub fn row(&self, i: usize, row: &mut [f64]) {
-        self.kernel.values(self.axes, &self.places[i], self.places, row);
+        self.kernel
+            .values(self.axes, &self.places[i], self.places, row);
     }
 
     /// All of them.
@@ -38,7 +43,11 @@ impl<'a> Pairs<'a> {
 
     /// Those whose coefficient is not 0: few where the loss is 0 for most records.
     fn support(&self, b: &[f64]) -> (Vec<[f64; 3]>, Vec<f64>) {
-        self.places.iter().zip(b).filter(|(_, b)| **b != 0.0).unzip()
+        self.places
+            .iter()
+            .zip(b)
+            .filter(|(_, b)| **b != 0.0)
+            .unzip()
     }
 
     /// `f(x)` at some places, of a function with these terms.

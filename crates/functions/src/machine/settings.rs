@@ -35,7 +35,11 @@ impl Settings {
     /// Refuses the squared loss where a record more or less makes a neighbour.
     pub(super) fn check_adjacency(&self, adjacency: Adjacency) -> Result<(), Error> {
         let refused = self.loss == Loss::Squared && adjacency == Adjacency::AddRemove;
-        if refused { Err(Error::SquaredLoss) } else { Ok(()) }
+        if refused {
+            Err(Error::SquaredLoss)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -49,7 +53,12 @@ pub(crate) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error
     }
     let lattice = Lattice { axes, degree };
     if lattice.count() > MOST_POINTS {
-        return Err(Error::Points { degree, axes, points: lattice.count() as u64, most: MOST_POINTS });
+        return Err(Error::Points {
+            degree,
+            axes,
+            points: lattice.count() as u64,
+            most: MOST_POINTS,
+        });
     }
     Ok(lattice)
 }
@@ -58,13 +67,21 @@ pub(crate) fn checked_weight(c: f64, records: u32) -> Result<(), Error> {
     if !(1e-6..=1e6).contains(&c) {
         return Err(Error::Weight { c });
     }
-    if records == 0 { Err(Error::NoRecords) } else { Ok(()) }
+    if records == 0 {
+        Err(Error::NoRecords)
+    } else {
+        Ok(())
+    }
 }
 
 pub(crate) fn checked_features(records: u32, width: usize) -> Result<(), Error> {
     let features = u64::from(records) * width as u64;
     if features > MOST_FEATURES {
-        return Err(Error::Features { records, width, most: MOST_FEATURES });
+        return Err(Error::Features {
+            records,
+            width,
+            most: MOST_FEATURES,
+        });
     }
     Ok(())
 }

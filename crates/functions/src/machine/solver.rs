@@ -63,7 +63,12 @@ impl Problem {
     /// `error` is that of the values in the space that will be used, for `records` records; `wanted` the tolerance where
     /// the floats allow it.
     pub fn new(loss: Loss, c: f64, records: u32, wanted: f64, error: f64) -> Self {
-        let mut problem = Problem { loss, c, records, tolerance: wanted };
+        let mut problem = Problem {
+            loss,
+            c,
+            records,
+            tolerance: wanted,
+        };
         let arithmetic = (16.0 + 24.0 * problem.condition()) * ROUNDING * problem.hardest();
         let off = c * (3.0 * problem.mass() * error * loss.curvature() + arithmetic);
         problem.tolerance = wanted.max(8.0 * problem.condition().sqrt() * off);
@@ -89,14 +94,19 @@ impl Problem {
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.
     pub fn solve_pairs(&self, pairs: &Pairs<'_>, labels: &[f64]) -> Vec<f64> {
         let proposed = self.newton(pairs, labels);
-        let proved = proposed.filter(|found| self.certificate(pairs, labels, found) <= self.tolerance);
+        let proved =
+            proposed.filter(|found| self.certificate(pairs, labels, found) <= self.tolerance);
         proved.unwrap_or_else(|| self.solve(&pairs.gram(), labels))
     }
 
     /// The same without Newton's method.
     pub fn solve<S: Ascent>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
         let found = self.ascend(space, labels, EPOCHS);
-        if found.1 <= self.tolerance { found.0 } else { self.descend(space, labels, self.steps()).0 }
+        if found.1 <= self.tolerance {
+            found.0
+        } else {
+            self.descend(space, labels, self.steps()).0
+        }
     }
 
     /// `q`.
@@ -106,7 +116,11 @@ impl Problem {
 
     /// `P`.
     fn hardest(&self) -> f64 {
-        if self.loss == Loss::Squared { 1.0 + 6.0 * self.c.sqrt() } else { 1.0 }
+        if self.loss == Loss::Squared {
+            1.0 + 6.0 * self.c.sqrt()
+        } else {
+            1.0
+        }
     }
 
     /// `C/m`.
@@ -130,8 +144,13 @@ impl Problem {
             .map(|((f, y), b)| b - self.share() * self.loss.pull(*y, *f))
             .collect();
         let size: f64 = gradient.iter().map(|g| g.abs()).sum();
-        let lost = self.c * (mass * space.error() * self.loss.curvature() + 16.0 * ROUNDING * self.hardest());
-        (space.square(&gradient) + space.error() * size * size).max(0.0).sqrt() * (1.0 + 1e-9) + lost
+        let lost = self.c
+            * (mass * space.error() * self.loss.curvature() + 16.0 * ROUNDING * self.hardest());
+        (space.square(&gradient) + space.error() * size * size)
+            .max(0.0)
+            .sqrt()
+            * (1.0 + 1e-9)
+            + lost
     }
 
     /// What Newton's method proposes, if the kernel is smooth enough for it. What the factor leaves out changes the gradient by at
@@ -141,7 +160,13 @@ impl Problem {
         let residual = self.tolerance / (4.0 * self.condition() * self.mass());
         let factor = Factor::of(pairs, residual.max(SMALLEST_RESIDUAL))?;
         let products = EPOCHS * labels.len() * labels.len();
-        Some(factor.minimise(self.loss, labels, self.share(), self.tolerance / (4.0 * self.condition()), products))
+        Some(factor.minimise(
+            self.loss,
+            labels,
+            self.share(),
+            self.tolerance / (4.0 * self.condition()),
+            products,
+        ))
     }
 
     /// Dual coordinate ascent in a fixed scattered order, and the certificate of what it found.
@@ -157,7 +182,9 @@ impl Problem {
             for _ in 0..n {
                 at = (at + stride) % n;
                 let rest = space.score(&running, at) - diagonal[at] * b[at];
-                let best = self.loss.settle(labels[at], rest, diagonal[at], self.share());
+                let best = self
+                    .loss
+                    .settle(labels[at], rest, diagonal[at], self.share());
                 if best != b[at] {
                     space.add(&mut running, at, best - b[at]);
                     b[at] = best;
@@ -206,7 +233,9 @@ fn scatter(n: usize) -> usize {
         a == 1
     };
     let golden = (n as f64 * 0.618) as usize;
-    (golden.max(1)..).find(|stride| coprime(*stride)).unwrap_or(1)
+    (golden.max(1)..)
+        .find(|stride| coprime(*stride))
+        .unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -218,7 +247,15 @@ mod tests {
     const LOSSES: [Loss; 4] = [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber];
 
     fn places(n: usize) -> Vec<[f64; 3]> {
-        (0..n).map(|i| [(i * 7919 % 1009) as f64 / 1009.0, (i * 104_729 % 997) as f64 / 997.0, 0.0]).collect()
+        (0..n)
+            .map(|i| {
+                [
+                    (i * 7919 % 1009) as f64 / 1009.0,
+                    (i * 104_729 % 997) as f64 / 997.0,
+                    0.0,
+                ]
+            })
+            .collect()
     }
 
     fn gram(n: usize, bandwidth: f64) -> Gram {
@@ -230,11 +267,16 @@ mod tests {
     }
 
     fn labels(n: usize) -> Vec<f64> {
-        (0..n).map(|i| if i * 31 % 7 < 3 { 1.0 } else { -1.0 }).collect()
+        (0..n)
+            .map(|i| if i * 31 % 7 < 3 { 1.0 } else { -1.0 })
+            .collect()
     }
 
     fn distance<S: Space>(space: &S, a: &[f64], b: &[f64]) -> f64 {
-        space.square(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>()).max(0.0).sqrt()
+        space
+            .square(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
+            .max(0.0)
+            .sqrt()
     }
 
     /// Against a minimiser that is a thousand times more exact, without looking at a certificate.
@@ -250,12 +292,20 @@ mod tests {
                 for tolerance in [0.3, 0.01, 1e-4] {
                     let problem = problem(tolerance);
                     // No certificate is below 0, so all steps are taken.
-                    let blind = Problem { tolerance: -1.0, ..problem };
+                    let blind = Problem {
+                        tolerance: -1.0,
+                        ..problem
+                    };
                     let (found, steps) = blind.descend(&space, &labels, problem.steps());
                     assert_eq!(steps, problem.steps());
                     let off = distance(&space, &found, &near);
-                    assert!(off <= problem.tolerance + 1e-6, "{loss:?} {c} {tolerance}: {off} after {steps}");
-                    assert!(found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9));
+                    assert!(
+                        off <= problem.tolerance + 1e-6,
+                        "{loss:?} {c} {tolerance}: {off} after {steps}"
+                    );
+                    assert!(
+                        found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9)
+                    );
                 }
             }
         }
@@ -272,7 +322,10 @@ mod tests {
             for epochs in [4, 8, 16] {
                 let (found, certified) = problem.ascend(&space, &labels, epochs);
                 let off = distance(&space, &found, &near);
-                assert!(off <= certified + 1e-6, "{loss:?} {epochs}: {off} {certified}");
+                assert!(
+                    off <= certified + 1e-6,
+                    "{loss:?} {epochs}: {off} {certified}"
+                );
             }
         }
     }
@@ -283,21 +336,40 @@ mod tests {
         let labels = labels(n);
         let places = places(n);
         let affine = |i: usize| {
-            [1.0, 2.0 * places[i][0] - 1.0, 2.0 * places[i][1] - 1.0].map(|t| (t / 3.0_f64.sqrt() * 0.999) as f32)
+            [1.0, 2.0 * places[i][0] - 1.0, 2.0 * places[i][1] - 1.0]
+                .map(|t| (t / 3.0_f64.sqrt() * 0.999) as f32)
         };
         let features = Features::new(n, 3, |i, row| row.copy_from_slice(&affine(i)));
-        let inner = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(b)).sum();
-        let row =
-            |i: usize, row: &mut [f64]| row.iter_mut().enumerate().for_each(|(j, v)| *v = inner(affine(i), affine(j)));
+        let inner = |a: [f32; 3], b: [f32; 3]| {
+            a.iter()
+                .zip(b)
+                .map(|(a, b)| f64::from(*a) * f64::from(b))
+                .sum()
+        };
+        let row = |i: usize, row: &mut [f64]| {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(j, v)| *v = inner(affine(i), affine(j)))
+        };
         let gram = Gram::new(n, row);
         for loss in LOSSES {
-            let problem = Problem::new(loss, 50.0, n as u32, 1e-4, gram.error().max(features.error()));
+            let problem = Problem::new(
+                loss,
+                50.0,
+                n as u32,
+                1e-4,
+                gram.error().max(features.error()),
+            );
             let ascent = problem.solve(&gram, &labels);
             let descent = problem.descend(&gram, &labels, problem.steps()).0;
             let explicit = problem.solve(&features, &labels);
             for other in [descent, explicit] {
                 let off = distance(&gram, &ascent, &other);
-                assert!(off <= 2.0 * problem.tolerance, "{loss:?}: {off} {}", problem.tolerance);
+                assert!(
+                    off <= 2.0 * problem.tolerance,
+                    "{loss:?}: {off} {}",
+                    problem.tolerance
+                );
             }
         }
     }
@@ -317,14 +389,20 @@ mod tests {
                 let found = problem.newton(&pairs, &labels).expect("a smooth kernel");
                 let certified = problem.certificate(&pairs, &labels, &found);
                 let by_matrix = problem.certificate(&space, &labels, &found);
-                assert!((certified - by_matrix).abs() <= problem.tolerance / 1e3, "{certified} {by_matrix}");
+                assert!(
+                    (certified - by_matrix).abs() <= problem.tolerance / 1e3,
+                    "{certified} {by_matrix}"
+                );
                 let descent = problem.descend(&space, &labels, problem.steps()).0;
                 let off = distance(&space, &found, &descent);
                 println!(
                     "{loss:?} C = {c}: certified {certified:.1e} of {:.1e}, {off:.1e} from descent",
                     problem.tolerance
                 );
-                assert!(certified <= problem.tolerance / 10.0, "{loss:?} {c}: {certified}");
+                assert!(
+                    certified <= problem.tolerance / 10.0,
+                    "{loss:?} {c}: {certified}"
+                );
                 assert!(off <= problem.tolerance + certified, "{loss:?} {c}: {off}");
             }
         }

@@ -105,7 +105,10 @@ impl Ascent for Gram {
     }
 
     fn add(&self, scores: &mut Vec<f64>, i: usize, change: f64) {
-        scores.iter_mut().zip(self.row(i)).for_each(|(score, value)| *score += change * value);
+        scores
+            .iter_mut()
+            .zip(self.row(i))
+            .for_each(|(score, value)| *score += change * value);
     }
 }
 
@@ -134,9 +137,14 @@ impl Features {
         for (b, rows) in b.chunks(BLOCK).zip(self.values.chunks(BLOCK * self.width)) {
             part.fill(0.0);
             for (b, row) in b.iter().zip(rows.chunks_exact(self.width)) {
-                part.iter_mut().zip(row).for_each(|(part, value)| *part += b * f64::from(*value));
+                part.iter_mut()
+                    .zip(row)
+                    .for_each(|(part, value)| *part += b * f64::from(*value));
             }
-            total.iter_mut().zip(&part).for_each(|(total, part)| *total += part);
+            total
+                .iter_mut()
+                .zip(&part)
+                .for_each(|(total, part)| *total += part);
         }
         total
     }
@@ -152,7 +160,9 @@ impl Space for Features {
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let weights = self.weights(b);
         let mut scores = vec![0.0; self.len()];
-        in_parallel(&mut scores, 1, |i, score| score[0] = inner(&weights, self.row(i)));
+        in_parallel(&mut scores, 1, |i, score| {
+            score[0] = inner(&weights, self.row(i))
+        });
         scores
     }
 
@@ -173,7 +183,10 @@ impl Ascent for Features {
     }
 
     fn diagonal(&self, i: usize) -> f64 {
-        self.row(i).iter().map(|value| f64::from(*value) * f64::from(*value)).sum()
+        self.row(i)
+            .iter()
+            .map(|value| f64::from(*value) * f64::from(*value))
+            .sum()
     }
 
     fn start(&self, b: &[f64]) -> Vec<f64> {
@@ -185,7 +198,10 @@ impl Ascent for Features {
     }
 
     fn add(&self, weights: &mut Vec<f64>, i: usize, change: f64) {
-        weights.iter_mut().zip(self.row(i)).for_each(|(weight, value)| *weight += change * f64::from(*value));
+        weights
+            .iter_mut()
+            .zip(self.row(i))
+            .for_each(|(weight, value)| *weight += change * f64::from(*value));
     }
 }
 
@@ -193,9 +209,18 @@ impl Ascent for Features {
 pub fn inner(weights: &[f64], features: &[f32]) -> f64 {
     let lanes = 4;
     let mut sums = [0.0; 4];
-    let ends = weights.chunks_exact(lanes).remainder().iter().zip(features.chunks_exact(lanes).remainder());
-    for (weights, features) in weights.chunks_exact(lanes).zip(features.chunks_exact(lanes)) {
-        sums.iter_mut().zip(weights.iter().zip(features)).for_each(|(sum, (w, phi))| *sum += w * f64::from(*phi));
+    let ends = weights
+        .chunks_exact(lanes)
+        .remainder()
+        .iter()
+        .zip(features.chunks_exact(lanes).remainder());
+    for (weights, features) in weights
+        .chunks_exact(lanes)
+        .zip(features.chunks_exact(lanes))
+    {
+        sums.iter_mut()
+            .zip(weights.iter().zip(features))
+            .for_each(|(sum, (w, phi))| *sum += w * f64::from(*phi));
     }
     sums.iter().sum::<f64>() + ends.map(|(w, phi)| w * f64::from(*phi)).sum::<f64>()
 }
@@ -209,9 +234,15 @@ fn summed(n: usize, run: usize) -> f64 {
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let block = |(a, b): (&[f64], &[f64])| {
         let mut sums = [0.0; 8];
-        let ends = a.chunks_exact(8).remainder().iter().zip(b.chunks_exact(8).remainder());
+        let ends = a
+            .chunks_exact(8)
+            .remainder()
+            .iter()
+            .zip(b.chunks_exact(8).remainder());
         for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-            sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+            sums.iter_mut()
+                .zip(a.iter().zip(b))
+                .for_each(|(sum, (a, b))| *sum += a * b);
         }
         sums.iter().sum::<f64>() + ends.map(|(a, b)| a * b).sum::<f64>()
     };
@@ -226,7 +257,9 @@ pub fn in_parallel<T: Send>(values: &mut [T], width: usize, work: impl Fn(usize,
     let rows = (values.len() / width).div_ceil(THREADS);
     let work = &work;
     let run = |first: usize, part: &mut [T]| {
-        part.chunks_mut(width).enumerate().for_each(|(i, row)| work(first + i, row));
+        part.chunks_mut(width)
+            .enumerate()
+            .for_each(|(i, row)| work(first + i, row));
     };
     if rows < 256 {
         return run(0, values);

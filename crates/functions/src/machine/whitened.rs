@@ -56,34 +56,72 @@ impl KernelMachine {
     ///
     /// If there is no bound for these settings, or they would take too much memory or time.
     pub fn new(settings: Settings, placement: impl Into<Placement>) -> Result<Self, Error> {
-        let Settings { kernel, loss, c, records, dimensions, landmarks, .. } = settings;
+        let Settings {
+            kernel,
+            loss,
+            c,
+            records,
+            dimensions,
+            landmarks,
+            ..
+        } = settings;
         let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
         checked_weight(c, records)?;
         // Corners are landmarks enough for all affine functions.
-        let landmarks = if kernel == Kernel::Linear { Some(1) } else { landmarks };
+        let landmarks = if kernel == Kernel::Linear {
+            Some(1)
+        } else {
+            landmarks
+        };
         if landmarks.is_none() && records > MOST_EXACT {
-            return Err(Error::NeedsLandmarks { records, most: MOST_EXACT });
+            return Err(Error::NeedsLandmarks {
+                records,
+                most: MOST_EXACT,
+            });
         }
-        let landmarks = landmarks.map(|degree| Landmarks::new(kernel, dimensions, degree, &points)).transpose()?;
+        let landmarks = landmarks
+            .map(|degree| Landmarks::new(kernel, dimensions, degree, &points))
+            .transpose()?;
         let n = records as usize;
         // As for a lattice, relative to `sum |b_i|`; and what the coordinates make of it.
         let (error, stretch, spread, lost) = match &landmarks {
-            None => (2.0 * Gram::error_with(n), points.stretch(), points.spread(), points.lost()),
+            None => (
+                2.0 * Gram::error_with(n),
+                points.stretch(),
+                points.spread(),
+                points.lost(),
+            ),
             Some(Landmarks { map, table }) => {
                 checked_features(records, map.width())?;
                 let size = table.iter().flatten().map(|t| t * t).sum::<f64>().sqrt() * (1.0 + 1e-9);
-                (3.0 * Features::error_with(n, map.width()), largest_singular(table), size, 0.0)
+                (
+                    3.0 * Features::error_with(n, map.width()),
+                    largest_singular(table),
+                    size,
+                    0.0,
+                )
             }
         };
         let (change, problem) = ExchangeBound::new(loss, c, records, error);
-        let off = problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
+        let off =
+            problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
         let d2 = change.functional(stretch, stretch);
         let count = points.count();
-        let moved = Change { sum: (count as f64).sqrt() * d2, length: d2, sup: d2 };
+        let moved = Change {
+            sum: (count as f64).sqrt() * d2,
+            length: d2,
+            sup: d2,
+        };
         let mut claim = Claim::new(count, moved, off);
         // `off` is that of all coordinates together.
         claim.length = claim.units(d2 + 2.0 * off) + u128::from(root(count as u128));
-        Ok(KernelMachine { settings, points, landmarks, problem, claim })
+        Ok(KernelMachine {
+            settings,
+            points,
+            landmarks,
+            problem,
+            claim,
+        })
     }
 
     pub fn points(&self) -> &Points {
@@ -97,15 +135,25 @@ impl KernelMachine {
 
     /// Whitened coordinates before they are rounded.
     fn coordinates(&self, records: &[Record]) -> Vec<f64> {
-        let Settings { kernel, dimensions, .. } = self.settings;
+        let Settings {
+            kernel, dimensions, ..
+        } = self.settings;
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
-        match (Minimiser::of(&self.settings, map, &self.problem, records), &self.landmarks) {
+        match (
+            Minimiser::of(&self.settings, map, &self.problem, records),
+            &self.landmarks,
+        ) {
             (Minimiser::Features(weights), Some(Landmarks { table, .. })) => {
                 table.iter().map(|row| dot(row, &weights)).collect()
             }
             (Minimiser::Features(_), None) => Vec::new(),
             (Minimiser::Kernels(terms), _) => {
-                let value = |p: &Vec<f64>| terms.iter().map(|(b, x)| b * kernel.value(&x[..dimensions], p)).sum();
+                let value = |p: &Vec<f64>| {
+                    terms
+                        .iter()
+                        .map(|(b, x)| b * kernel.value(&x[..dimensions], p))
+                        .sum()
+                };
                 let values: Vec<f64> = self.points.basis().points.iter().map(value).collect();
                 self.points.whiten(&values)
             }
@@ -119,9 +167,12 @@ impl Landmarks {
         // A lattice is asked for by the column sums alone; any will do.
         let map = Map::new(kernel, degree, &Lattice { axes, degree: 1 });
         let features: Vec<Vec<f64>> = points.basis().points.iter().map(|p| map.at(p)).collect();
-        let column = |j: usize| points.whiten(&features.iter().map(|phi| phi[j]).collect::<Vec<f64>>());
+        let column =
+            |j: usize| points.whiten(&features.iter().map(|phi| phi[j]).collect::<Vec<f64>>());
         let columns: Vec<Vec<f64>> = (0..map.width()).map(column).collect();
-        let table = (0..points.count()).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
+        let table = (0..points.count())
+            .map(|i| columns.iter().map(|column| column[i]).collect())
+            .collect();
         Ok(Landmarks { map, table })
     }
 }
@@ -134,7 +185,10 @@ fn largest_singular(table: &[Vec<f64>]) -> f64 {
     let mut off = 0.0;
     let mut square = 0.0;
     for (i, row) in table.iter().enumerate() {
-        off += table[..i].iter().map(|other| 2.0 * dot(row, other).powi(2)).sum::<f64>();
+        off += table[..i]
+            .iter()
+            .map(|other| 2.0 * dot(row, other).powi(2))
+            .sum::<f64>();
         let own = dot(row, row);
         off += (own - 1.0).powi(2);
         square += own;
@@ -147,12 +201,18 @@ impl Builtin for KernelMachine {}
 
 impl Target for KernelMachine {
     fn accumulator(&self) -> AccumulatorSpec {
-        AccumulatorSpec::Records { most: self.settings.records }
+        AccumulatorSpec::Records {
+            most: self.settings.records,
+        }
     }
 
     fn shape(&self) -> Shape {
         let basis = Basis::Kernel(self.points.basis().clone());
-        Shape { dimensions: self.settings.dimensions, degree: 1, basis }
+        Shape {
+            dimensions: self.settings.dimensions,
+            degree: 1,
+            basis,
+        }
     }
 
     fn unit(&self) -> f64 {
@@ -160,7 +220,8 @@ impl Target for KernelMachine {
     }
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
-        self.claim.exact(self.coordinates(at_most(accumulator, self.settings.records)))
+        self.claim
+            .exact(self.coordinates(at_most(accumulator, self.settings.records)))
     }
 
     fn cost(&self) -> Cost {
@@ -178,7 +239,11 @@ impl Target for KernelMachine {
         self.claim.sup_sensitivity(contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.euclidean_sensitivity(contributions)
     }

@@ -79,17 +79,29 @@ impl Moments {
             3 => 18,
             _ => return Err(ShapeError::Axes(dimensions).into()),
         };
-        let too_many = || Error::Frequencies { frequencies, axes: dimensions, most: most_frequencies(dimensions) };
+        let too_many = || Error::Frequencies {
+            frequencies,
+            axes: dimensions,
+            most: most_frequencies(dimensions),
+        };
         if !(1..=MOST_FREQUENCIES).contains(&frequencies) {
             return Err(too_many());
         }
         let nodes = nodes(dimensions, frequencies).ok_or_else(too_many)?;
         let table = |m: &u32| Cosines::new(*m, frequencies, 1 << bits);
         let tables: Vec<Cosines> = nodes.per_axis().iter().map(table).collect();
-        let heaviest = tables.iter().map(Cosines::largest_weight).product::<u128>() * nodes.cells() as u128;
+        let heaviest =
+            tables.iter().map(Cosines::largest_weight).product::<u128>() * nodes.cells() as u128;
         let fullest = u64::try_from(i128::MAX.unsigned_abs() / heaviest).unwrap_or(u64::MAX);
         let peak_bits = GRAINS.ilog2() + bits * dimensions as u32;
-        Ok(Moments { nodes, frequencies, tables, peak_bits, fullest, widest: OnceLock::new() })
+        Ok(Moments {
+            nodes,
+            frequencies,
+            tables,
+            peak_bits,
+            fullest,
+            widest: OnceLock::new(),
+        })
     }
 
     /// The fine grid that windows deposit on.
@@ -101,7 +113,11 @@ impl Moments {
     ///
     /// `histogram` must be one on [`Moments::nodes`].
     pub fn moments(&self, histogram: &Histogram) -> Exact {
-        let mut values: Vec<i128> = histogram.cells.iter().map(|count| i128::from(*count.min(&self.fullest))).collect();
+        let mut values: Vec<i128> = histogram
+            .cells
+            .iter()
+            .map(|count| i128::from(*count.min(&self.fullest)))
+            .collect();
         let mut inner = self.nodes.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
             inner /= width;
@@ -122,7 +138,12 @@ impl Moments {
 
     /// The 1-norm over columns, by one record or by two in place of each other.
     fn sum(&self, adjacency: Adjacency) -> u128 {
-        let one = || self.tables.iter().map(Cosines::largest_mass).product::<u128>();
+        let one = || {
+            self.tables
+                .iter()
+                .map(Cosines::largest_mass)
+                .product::<u128>()
+        };
         match (adjacency, self.pair()) {
             (Adjacency::AddRemove, _) => one(),
             (Adjacency::ReplaceOne, Some(widest)) => widest.sum,
@@ -132,7 +153,13 @@ impl Moments {
 
     /// The same in the 2-norm.
     fn length(&self, adjacency: Adjacency) -> u128 {
-        let one = || up(self.tables.iter().map(Cosines::largest_square).product::<u128>());
+        let one = || {
+            up(self
+                .tables
+                .iter()
+                .map(Cosines::largest_square)
+                .product::<u128>())
+        };
         match (adjacency, self.pair()) {
             (Adjacency::AddRemove, _) => one(),
             (Adjacency::ReplaceOne, Some(widest)) => up(widest.square),
@@ -142,7 +169,9 @@ impl Moments {
 
     /// Pairs are looked at on one axis only.
     fn pair(&self) -> Option<Widest> {
-        let [table] = &self.tables[..] else { return None };
+        let [table] = &self.tables[..] else {
+            return None;
+        };
         Some(*self.widest.get_or_init(|| table.widest_pair()))
     }
 }
@@ -159,8 +188,14 @@ impl Target for Moments {
     }
 
     fn shape(&self) -> Shape {
-        let basis = Basis::Cosine { frequencies: self.frequencies };
-        Shape { dimensions: self.tables.len(), degree: 1, basis }
+        let basis = Basis::Cosine {
+            frequencies: self.frequencies,
+        };
+        Shape {
+            dimensions: self.tables.len(),
+            degree: 1,
+            basis,
+        }
     }
 
     /// In records: the first moment is their number.
@@ -170,7 +205,9 @@ impl Target for Moments {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let nothing = || Exact::new(vec![0; self.shape().values()]);
-        accumulator.histogram().map_or_else(nothing, |histogram| self.moments(histogram))
+        accumulator
+            .histogram()
+            .map_or_else(nothing, |histogram| self.moments(histogram))
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` before the rounding as in the [module](self).
@@ -181,7 +218,11 @@ impl Target for Moments {
 
     /// `contributions * ceil(S / 2^shift)`; under replace-one a cosine can move by twice its height.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let one = self.tables.iter().map(Cosines::largest_weight).product::<u128>();
+        let one = self
+            .tables
+            .iter()
+            .map(Cosines::largest_weight)
+            .product::<u128>();
         let columns = match adjacency {
             Adjacency::AddRemove => one,
             Adjacency::ReplaceOne => 2 * one,
@@ -190,15 +231,28 @@ impl Target for Moments {
     }
 
     /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        times(self.rounded_up(self.length(adjacency)) + up(self.shape().values() as u128), contributions)
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
+        times(
+            self.rounded_up(self.length(adjacency)) + up(self.shape().values() as u128),
+            contributions,
+        )
     }
 
     /// `[WFZW13]` algorithm 1: `t^d` in the 1-norm. True where a record comes or goes, false where one is replaced.
-    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    fn papers_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, Error> {
         match adjacency {
             Adjacency::AddRemove => every_value(self, adjacency, contributions),
-            Adjacency::ReplaceOne => Err(Error::PaperIsWrong { what: "cosine moments" }),
+            Adjacency::ReplaceOne => Err(Error::PaperIsWrong {
+                what: "cosine moments",
+            }),
         }
     }
 }

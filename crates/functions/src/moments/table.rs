@@ -31,27 +31,49 @@ impl Cosines {
             let a = frequency * PI / (2.0 * cells);
             if a == 0.0 { 1.0 } else { (a.sin() / a).powi(3) }
         };
-        let heights: Vec<f64> = (0..t).map(|frequency| peak / kept(f64::from(frequency))).collect();
+        let heights: Vec<f64> = (0..t)
+            .map(|frequency| peak / kept(f64::from(frequency)))
+            .collect();
         let column = |j: f64| -> Vec<i64> {
             let angle = PI * j / cells;
-            heights.iter().enumerate().map(|(m, height)| (height * (m as f64 * angle).cos()).round() as i64).collect()
+            heights
+                .iter()
+                .enumerate()
+                .map(|(m, height)| (height * (m as f64 * angle).cos()).round() as i64)
+                .collect()
         };
-        Cosines { columns: (-1..=i64::from(m) + 1).map(|j| column(j as f64)).collect(), rows: t as usize }
+        Cosines {
+            columns: (-1..=i64::from(m) + 1).map(|j| column(j as f64)).collect(),
+            rows: t as usize,
+        }
     }
 
     /// `max_c sum_m |T[m][c]|`.
     pub fn largest_mass(&self) -> u128 {
-        self.columns.iter().map(|column| distance(column, &[])).max().unwrap_or(0)
+        self.columns
+            .iter()
+            .map(|column| distance(column, &[]))
+            .max()
+            .unwrap_or(0)
     }
 
     /// `max_c sum_m T[m][c]^2`.
     pub fn largest_square(&self) -> u128 {
-        self.columns.iter().map(|column| square(column, &[])).max().unwrap_or(0)
+        self.columns
+            .iter()
+            .map(|column| square(column, &[]))
+            .max()
+            .unwrap_or(0)
     }
 
     /// `max |T|`.
     pub fn largest_weight(&self) -> u128 {
-        self.columns.iter().flatten().map(|weight| u128::from(weight.unsigned_abs())).max().unwrap_or(0)
+        self.columns
+            .iter()
+            .flatten()
+            .map(|weight| u128::from(weight.unsigned_abs()))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Bounds on `sum_m |T[m][a] - T[m][b]|`, and on the sum of squares, over all pairs of columns, a column of zeros
@@ -61,9 +83,14 @@ impl Cosines {
     /// every `stride`-th column, and to their distance is added how far the others are from these.
     pub fn widest_pair(&self) -> Widest {
         let count = self.columns.len();
-        let stride = (1..count).find(|stride| (count / stride).pow(2) / 2 * self.rows <= EFFORT).unwrap_or(1);
+        let stride = (1..count)
+            .find(|stride| (count / stride).pow(2) / 2 * self.rows <= EFFORT)
+            .unwrap_or(1);
         let few: Vec<&Vec<i64>> = self.columns.iter().step_by(stride).collect();
-        let mut widest = Widest { sum: self.largest_mass(), square: self.largest_square() };
+        let mut widest = Widest {
+            sum: self.largest_mass(),
+            square: self.largest_square(),
+        };
         for (i, a) in few.iter().enumerate() {
             for b in &few[..i] {
                 widest.sum = widest.sum.max(distance(a, b));
@@ -71,9 +98,20 @@ impl Cosines {
             }
         }
         let nearest = |c: usize| few[((c + stride / 2) / stride).min(few.len() - 1)];
-        let pairs = || self.columns.iter().enumerate().map(|(c, column)| (column, nearest(c)));
-        let off = pairs().map(|(column, near)| distance(column, near)).max().unwrap_or(0);
-        let off_square = pairs().map(|(column, near)| square(column, near)).max().unwrap_or(0);
+        let pairs = || {
+            self.columns
+                .iter()
+                .enumerate()
+                .map(|(c, column)| (column, nearest(c)))
+        };
+        let off = pairs()
+            .map(|(column, near)| distance(column, near))
+            .max()
+            .unwrap_or(0);
+        let off_square = pairs()
+            .map(|(column, near)| square(column, near))
+            .max()
+            .unwrap_or(0);
         if stride > 1 {
             widest.sum = (widest.sum + 2 * off).min(2 * self.largest_mass());
             let root = up(widest.square) + 2 * up(off_square);
@@ -87,7 +125,9 @@ impl Cosines {
     pub fn apply(&self, values: &[i128], inner: usize) -> Vec<i128> {
         let outer = values.len() / (self.columns.len() * inner);
         let mut sums = vec![0_i128; outer * self.rows * inner];
-        for (from, to) in values.chunks_exact(self.columns.len() * inner).zip(sums.chunks_exact_mut(self.rows * inner))
+        for (from, to) in values
+            .chunks_exact(self.columns.len() * inner)
+            .zip(sums.chunks_exact_mut(self.rows * inner))
         {
             for (from, column) in from.chunks_exact(inner).zip(&self.columns) {
                 for (to, weight) in to.chunks_exact_mut(inner).zip(column) {
@@ -136,13 +176,27 @@ mod tests {
             let table = Cosines::new(m, t, 1 << 30);
             let nothing = vec![0; t as usize];
             let columns: Vec<&Vec<i64>> = table.columns.iter().chain([&nothing]).collect();
-            let pairs = || columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
-            let sum =
-                |(a, b): (&&Vec<i64>, &&Vec<i64>)| a.iter().zip(*b).map(|(a, b)| u128::from(a.abs_diff(*b))).sum();
-            let squares = |(a, b): (&&Vec<i64>, &&Vec<i64>)| {
-                a.iter().zip(*b).map(|(a, b)| u128::from(a.abs_diff(*b)).pow(2)).sum::<u128>()
+            let pairs = || {
+                columns
+                    .iter()
+                    .flat_map(|a| columns.iter().map(move |b| (a, b)))
             };
-            let widest = Widest { sum: pairs().map(sum).max().unwrap(), square: pairs().map(squares).max().unwrap() };
+            let sum = |(a, b): (&&Vec<i64>, &&Vec<i64>)| {
+                a.iter()
+                    .zip(*b)
+                    .map(|(a, b)| u128::from(a.abs_diff(*b)))
+                    .sum()
+            };
+            let squares = |(a, b): (&&Vec<i64>, &&Vec<i64>)| {
+                a.iter()
+                    .zip(*b)
+                    .map(|(a, b)| u128::from(a.abs_diff(*b)).pow(2))
+                    .sum::<u128>()
+            };
+            let widest = Widest {
+                sum: pairs().map(sum).max().unwrap(),
+                square: pairs().map(squares).max().unwrap(),
+            };
             assert_eq!(table.widest_pair(), widest);
             let alone = || columns.iter().map(|a| (a, &columns[columns.len() - 1]));
             assert_eq!(Some(table.largest_mass()), alone().map(sum).max());
@@ -156,9 +210,20 @@ mod tests {
         let table = Cosines::new(64 * 64, 64, 1 << 30);
         let widest = table.widest_pair();
         let first = &table.columns[1];
-        let found = table.columns.iter().map(|column| distance(first, column)).max().unwrap();
-        assert!(found <= widest.sum && widest.sum < 2 * table.largest_mass(), "{found} {widest:?}");
-        assert!((widest.sum as f64) < 1.25 * found as f64, "{found} {widest:?}");
+        let found = table
+            .columns
+            .iter()
+            .map(|column| distance(first, column))
+            .max()
+            .unwrap();
+        assert!(
+            found <= widest.sum && widest.sum < 2 * table.largest_mass(),
+            "{found} {widest:?}"
+        );
+        assert!(
+            (widest.sum as f64) < 1.25 * found as f64,
+            "{found} {widest:?}"
+        );
     }
 
     #[test]

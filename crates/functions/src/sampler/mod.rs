@@ -62,7 +62,13 @@ impl Plan {
             return Err(Error::Samples { samples }.into());
         }
         let samples = samples as u32;
-        Plan { gamma, samples, order: 0, rho }.ordered()
+        Plan {
+            gamma,
+            samples,
+            order: 0,
+            rho,
+        }
+        .ordered()
     }
 
     /// The best confidence for a number of samples: the largest change of all is taken.
@@ -74,7 +80,12 @@ impl Plan {
         let rho = best_rho(samples)?;
         let gamma = rho + margin(rho, samples);
         confidence(gamma)?;
-        Ok(Plan { gamma, samples, order: samples, rho })
+        Ok(Plan {
+            gamma,
+            samples,
+            order: samples,
+            rho,
+        })
     }
 
     /// The least order statistic for both.
@@ -85,26 +96,46 @@ impl Plan {
     pub fn new(samples: u32, gamma: f64) -> Result<Self, TargetError> {
         confidence(gamma)?;
         let rho = best_rho(samples)?;
-        Plan { gamma, samples, order: 0, rho }.ordered()
+        Plan {
+            gamma,
+            samples,
+            order: 0,
+            rho,
+        }
+        .ordered()
     }
 
     fn ordered(self) -> Result<Self, TargetError> {
         let least = self.rho + margin(self.rho, self.samples);
         if self.gamma < least {
-            return Err(Error::TooFew { gamma: self.gamma, samples: self.samples, least }.into());
+            return Err(Error::TooFew {
+                gamma: self.gamma,
+                samples: self.samples,
+                least,
+            }
+            .into());
         }
         let order = (f64::from(self.samples) * (1.0 - self.gamma + least)).ceil() as u32;
-        Ok(Plan { order: order.clamp(1, self.samples), ..self })
+        Ok(Plan {
+            order: order.clamp(1, self.samples),
+            ..self
+        })
     }
 }
 
 fn confidence(gamma: f64) -> Result<(), Error> {
-    if gamma > 0.0 && gamma < 1.0 { Ok(()) } else { Err(Error::Gamma(gamma)) }
+    if gamma > 0.0 && gamma < 1.0 {
+        Ok(())
+    } else {
+        Err(Error::Gamma(gamma))
+    }
 }
 
 fn best_rho(samples: u32) -> Result<f64, Error> {
     if !(1..=MOST_SAMPLES).contains(&samples) {
-        return Err(Error::Samples { samples: samples.into() });
+        return Err(Error::Samples {
+            samples: samples.into(),
+        });
     }
     Ok((lambert_lower(-0.25 / f64::from(samples)) / 2.0).exp())
 }
@@ -119,7 +150,11 @@ fn lambert_lower(z: f64) -> f64 {
     let mut high = -1.0_f64;
     for _ in 0..200 {
         let middle = (low + high) / 2.0;
-        if middle * middle.exp() > z { low = middle } else { high = middle }
+        if middle * middle.exp() > z {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     (low + high) / 2.0
 }
@@ -211,23 +246,50 @@ impl Plan {
         let [sup, sum] = [0, 1].map(|norm| {
             let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
             sorted.sort_by(f64::total_cmp);
-            (self.order as usize).checked_sub(1).and_then(|place| sorted.get(place)).copied().unwrap_or(f64::NAN)
+            (self.order as usize)
+                .checked_sub(1)
+                .and_then(|place| sorted.get(place))
+                .copied()
+                .unwrap_or(f64::NAN)
         });
         if !(sup.is_finite() && sum.is_finite()) {
             return Err(Error::NotFinite.into());
         }
-        let Plan { gamma, samples, order, rho } = *self;
-        Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
+        let Plan {
+            gamma,
+            samples,
+            order,
+            rho,
+        } = *self;
+        Ok(Sampled {
+            sup,
+            sum,
+            gamma,
+            samples,
+            order,
+            rho,
+            records,
+            adjacency,
+        })
     }
 }
 
 /// Sup norm and 1-norm; not a number where a value is none.
 fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
-    let changes = one.iter().zip(other).map(|(one, other)| (one - other).abs());
-    changes.fold([0.0, 0.0], |[sup, sum], change| [larger(change, sup), sum + change])
+    let changes = one
+        .iter()
+        .zip(other)
+        .map(|(one, other)| (one - other).abs());
+    changes.fold([0.0, 0.0], |[sup, sum], change| {
+        [larger(change, sup), sum + change]
+    })
 }
 
 /// Not a number where one of them is none.
 fn larger(one: f64, other: f64) -> f64 {
-    if one > other || one.is_nan() { one } else { other }
+    if one > other || one.is_nan() {
+        one
+    } else {
+        other
+    }
 }

@@ -33,7 +33,11 @@ impl Prior {
         if !(1..=3).contains(&axes.len()) {
             return Err(ShapeError::Axes(axes.len()).into());
         }
-        for law in axes.iter().map(|(_, law)| law).chain(label.as_ref().map(|(_, law)| law)) {
+        for law in axes
+            .iter()
+            .map(|(_, law)| law)
+            .chain(label.as_ref().map(|(_, law)| law))
+        {
             if !law.is_proper() {
                 return Err(Error::Law(law.clone()).into());
             }
@@ -44,9 +48,16 @@ impl Prior {
         });
         for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
-            let inside = (0..TRIALS).filter(|_| axis.unit(draw(law, &mut rng)).is_some()).count();
+            let inside = (0..TRIALS)
+                .filter(|_| axis.unit(draw(law, &mut rng)).is_some())
+                .count();
             if inside < TRIALS / 100 {
-                return Err(Error::Outside { law: law.clone(), min: axis.min, max: axis.max }.into());
+                return Err(Error::Outside {
+                    law: law.clone(),
+                    min: axis.min,
+                    max: axis.max,
+                }
+                .into());
             }
         }
         Ok(Prior { axes, label })
@@ -65,12 +76,16 @@ impl Prior {
 
     /// A place in the unit cube, and a label in `[-1, 1]`.
     fn values<R: Rng + ?Sized>(&self, rng: &mut R) -> (Vec<f64>, f64) {
-        let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law, rng)).collect();
+        let x: Vec<f64> = self
+            .axes
+            .iter()
+            .map(|(axis, law)| place(axis, law, rng))
+            .collect();
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
             Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
-            Label::Above(_) | Label::Classes(_) => {
-                (0..TRIALS).find_map(|_| label.of(draw(law, rng))).unwrap_or_default()
-            }
+            Label::Above(_) | Label::Classes(_) => (0..TRIALS)
+                .find_map(|_| label.of(draw(law, rng)))
+                .unwrap_or_default(),
         });
         (x, label)
     }
@@ -79,7 +94,9 @@ impl Prior {
 /// Where a value lies in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
 fn place<R: Rng + ?Sized>(axis: &Axis, law: &PriorDistribution, rng: &mut R) -> f64 {
     // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
-    (0..TRIALS).find_map(|_| axis.unit(draw(law, rng))).unwrap_or(0.5)
+    (0..TRIALS)
+        .find_map(|_| axis.unit(draw(law, rng)))
+        .unwrap_or(0.5)
 }
 
 /// A value of the law.
@@ -91,13 +108,21 @@ fn draw<R: Rng + ?Sized>(law: &PriorDistribution, rng: &mut R) -> f64 {
         }
         PriorDistribution::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
         PriorDistribution::Points { values, weights } => {
-            let weight = |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
+            let weight = |i: usize| {
+                weights
+                    .as_ref()
+                    .and_then(|weights| weights.get(i))
+                    .map_or(1.0, |weight| *weight)
+            };
             let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
             let chosen = values.iter().enumerate().find(|(i, _)| {
                 left -= weight(*i);
                 left < 0.0
             });
-            chosen.map(|(_, value)| *value).or(values.last().copied()).unwrap_or_default()
+            chosen
+                .map(|(_, value)| *value)
+                .or(values.last().copied())
+                .unwrap_or_default()
         }
     }
 }

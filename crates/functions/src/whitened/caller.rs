@@ -130,18 +130,33 @@ impl<F: Function> KernelBlackBox<F> {
         most: u32,
         declared: Declared,
     ) -> Result<Self, Error> {
-        let Declared { replaced, added, error, longest } = declared;
+        let Declared {
+            replaced,
+            added,
+            error,
+            longest,
+        } = declared;
         if most == 0 {
             return Err(Refused::NoRecords.into());
         }
         for change in [Some(replaced), added].into_iter().flatten() {
-            let possible = change > 0.0 && change < f64::INFINITY && (0.0..f64::INFINITY).contains(&error);
+            let possible =
+                change > 0.0 && change < f64::INFINITY && (0.0..f64::INFINITY).contains(&error);
             if !possible {
-                return Err(Refused::Change { sup: change, sum: change, error }.into());
+                return Err(Refused::Change {
+                    sup: change,
+                    sum: change,
+                    error,
+                }
+                .into());
             }
         }
         if !(longest > 0.0 && longest < 1e100) {
-            return Err(Refused::Range { lo: 0.0, hi: longest }.into());
+            return Err(Refused::Range {
+                lo: 0.0,
+                hi: longest,
+            }
+            .into());
         }
         let mut points = Points::choose(kernel.clone(), axes, count)?;
         let mut stretch = points.stretch();
@@ -160,13 +175,28 @@ impl<F: Function> KernelBlackBox<F> {
         let largest = length(added.unwrap_or(replaced).max(replaced));
         let unit = largest / UNITS;
         if !(unit.is_normal() && longest / unit <= WIDEST) {
-            return Err(Refused::Fine { sup: largest, lo: -longest, hi: longest }.into());
+            return Err(Refused::Fine {
+                sup: largest,
+                lo: -longest,
+                hi: longest,
+            }
+            .into());
         }
         // Rounding moves each coordinate of a difference by less than a unit.
-        let whole = |change: f64| (length(change) / unit).ceil() as u128 + u128::from(root(points.count() as u128));
+        let whole = |change: f64| {
+            (length(change) / unit).ceil() as u128 + u128::from(root(points.count() as u128))
+        };
         let replaced = whole(replaced);
         let added = added.map(whole);
-        Ok(KernelBlackBox { function, points, most, longest, unit, replaced, added })
+        Ok(KernelBlackBox {
+            function,
+            points,
+            most,
+            longest,
+            unit,
+            replaced,
+            added,
+        })
     }
 
     pub fn points(&self) -> &Points {
@@ -176,14 +206,22 @@ impl<F: Function> KernelBlackBox<F> {
     /// Coordinates before they are rounded.
     fn coordinates(&self, records: &[Record]) -> Vec<f64> {
         let fitted = self.function.fit(records);
-        let values: Vec<f64> = self.points.basis().points.iter().map(|p| fitted(p)).collect();
+        let values: Vec<f64> = self
+            .points
+            .basis()
+            .points
+            .iter()
+            .map(|p| fitted(p))
+            .collect();
         if !values.iter().all(|value| value.abs() <= 1e100) {
             return vec![0.0; values.len()];
         }
         let mut coordinates = self.points.whiten(&values);
         let length = coordinates.iter().map(|c| c * c).sum::<f64>().sqrt();
         if length > self.longest {
-            coordinates.iter_mut().for_each(|c| *c *= self.longest / length);
+            coordinates
+                .iter_mut()
+                .for_each(|c| *c *= self.longest / length);
         }
         coordinates
     }
@@ -223,7 +261,11 @@ impl<F: Function> Target for KernelBlackBox<F> {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.points.axes(), degree: 1, basis: Basis::Kernel(self.points.basis().clone()) }
+        Shape {
+            dimensions: self.points.axes(),
+            degree: 1,
+            basis: Basis::Kernel(self.points.basis().clone()),
+        }
     }
 
     /// In the function's own units.
@@ -233,7 +275,12 @@ impl<F: Function> Target for KernelBlackBox<F> {
 
     fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let coordinates = self.coordinates(accumulator.records());
-        Exact::new(coordinates.into_iter().map(|c| (c / self.unit).round() as i128).collect())
+        Exact::new(
+            coordinates
+                .into_iter()
+                .map(|c| (c / self.unit).round() as i128)
+                .collect(),
+        )
     }
 
     /// `ceil(sqrt(d)) D2`.
@@ -246,7 +293,11 @@ impl<F: Function> Target for KernelBlackBox<F> {
         self.euclidean_sensitivity(adjacency, contributions)
     }
 
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         times(self.length(adjacency)?, contributions)
     }
 

@@ -87,7 +87,11 @@ impl KernelDensity {
             return Err(ShapeError::Axes(bandwidths.len()).into());
         }
         check_bandwidths(bandwidths)?;
-        let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 }).collect();
+        let row = |i: usize| {
+            (0..bandwidths.len())
+                .map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 })
+                .collect()
+        };
         let matrix: Vec<Vec<f64>> = (0..bandwidths.len()).map(row).collect();
         let form = Form::new(&matrix).ok_or(ShapeError::NotPositiveDefinite)?;
         KernelDensity::on(bandwidths, &matrix, &form, placement.into())
@@ -100,16 +104,31 @@ impl KernelDensity {
     /// If the matrix is not symmetric and positive definite, or the tables would be too large.
     pub fn covariance(matrix: &[Vec<f64>], placement: impl Into<Placement>) -> Result<Self, Error> {
         let form = check_covariance(matrix)?;
-        let widths: Vec<f64> = form.inverse().iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
+        let widths: Vec<f64> = form
+            .inverse()
+            .iter()
+            .enumerate()
+            .map(|(i, row)| row[i].powf(-0.5))
+            .collect();
         KernelDensity::on(&widths, matrix, &form, placement.into())
     }
 
     /// `widths` are those of the kernel along the axes.
-    fn on(widths: &[f64], matrix: &[Vec<f64>], form: &Form, placement: Placement) -> Result<Self, Error> {
+    fn on(
+        widths: &[f64],
+        matrix: &[Vec<f64>],
+        form: &Form,
+        placement: Placement,
+    ) -> Result<Self, Error> {
         let axes = matrix.len();
         // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
         let widest = if axes < 3 { 0.25 } else { 1.0 };
-        let nodes = nodes(&widths.iter().map(|width| width.min(widest)).collect::<Vec<f64>>())?;
+        let nodes = nodes(
+            &widths
+                .iter()
+                .map(|width| width.min(widest))
+                .collect::<Vec<f64>>(),
+        )?;
         // What the deposit gives to the variances, taken away once and twice.
         let narrowed = |times: f64| -> Result<Form, ShapeError> {
             let mut narrowed = matrix.to_vec();
@@ -120,18 +139,36 @@ impl KernelDensity {
         };
         let narrow = narrowed(1.0)?;
         let narrower = narrowed(2.0)?;
-        let points = Points::placed(PointKernel::Gaussian { precision: form.inverse() }, axes, placement)?;
+        let points = Points::placed(
+            PointKernel::Gaussian {
+                precision: form.inverse(),
+            },
+            axes,
+            placement,
+        )?;
         let count = points.count();
         let cells = nodes.cells();
         if count.saturating_mul(cells) > MOST_ENTRIES {
-            return Err(Error::Table { points: count, cells, most: MOST_ENTRIES });
+            return Err(Error::Table {
+                points: count,
+                cells,
+                most: MOST_ENTRIES,
+            });
         }
-        let kernel = PointKernel::Gaussian { precision: narrow.inverse() };
+        let kernel = PointKernel::Gaussian {
+            precision: narrow.inverse(),
+        };
         let table = tabulated(&kernel, &points, &nodes);
         let norm = narrow.determinant() / (form.determinant() * narrower.determinant()).sqrt();
         let norms = Norms::of(&table, count, Self::apart(&points, norm.sqrt()));
         let peak = ((2.0 * PI).powi(axes as i32) * narrow.determinant()).powf(-0.5);
-        Ok(KernelDensity { nodes, points, table, norms, peak })
+        Ok(KernelDensity {
+            nodes,
+            points,
+            table,
+            norms,
+            peak,
+        })
     }
 
     /// At least the distance of any two columns, without looking at them.
@@ -183,7 +220,11 @@ impl Target for KernelDensity {
     }
 
     fn shape(&self) -> Shape {
-        Shape { dimensions: self.points.axes(), degree: 1, basis: Basis::Kernel(self.points.basis().clone()) }
+        Shape {
+            dimensions: self.points.axes(),
+            degree: 1,
+            basis: Basis::Kernel(self.points.basis().clone()),
+        }
     }
 
     /// What one grid unit of a coordinate stands for: functions are records per volume of the unit cube.
@@ -197,7 +238,9 @@ impl Target for KernelDensity {
         if let Some(histogram) = accumulator.histogram() {
             for (grains, column) in histogram.cells.iter().zip(self.table.chunks_exact(count)) {
                 let grains = i128::from(*grains);
-                sums.iter_mut().zip(column).for_each(|(sum, entry)| *sum += grains * i128::from(*entry));
+                sums.iter_mut()
+                    .zip(column)
+                    .for_each(|(sum, entry)| *sum += grains * i128::from(*entry));
             }
         }
         Exact::new(sums.into_iter().map(|sum| rounded(sum, SHIFT)).collect())
@@ -218,7 +261,11 @@ impl Target for KernelDensity {
     }
 
     /// `contributions * (ceil(2^20 r / 2^shift) + ceil(sqrt(d)))`.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    fn euclidean_sensitivity(
+        &self,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<u64, Error> {
         times(self.euclidean(adjacency), contributions)
     }
 
@@ -240,20 +287,35 @@ impl Norms {
     fn of(table: &[i32], count: usize, apart: u64) -> Self {
         let columns = || table.chunks_exact(count);
         let size = |entry: &i32| u64::from(entry.unsigned_abs());
-        let square = |column: &[i32]| column.iter().map(|entry| u128::from(size(entry)).pow(2)).sum::<u128>();
+        let square = |column: &[i32]| {
+            column
+                .iter()
+                .map(|entry| u128::from(size(entry)).pow(2))
+                .sum::<u128>()
+        };
         let squared = columns().map(square).max().unwrap_or(0);
         let longest = root(squared);
         let mut farthest = apart.min(2 * longest);
         let pairs = (table.len() / count).pow(2).saturating_mul(count) / 2;
         // Then no distance squared, four times that at most, passes 2^64.
         if pairs <= MOST_COMPARED && squared < 1 << 62 {
-            let distance =
-                |a: &[i32], b: &[i32]| -> u64 { a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum() };
-            let widest = columns().enumerate().flat_map(|(i, a)| columns().take(i).map(move |b| distance(a, b))).max();
+            let distance = |a: &[i32], b: &[i32]| -> u64 {
+                a.iter()
+                    .zip(b)
+                    .map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2))
+                    .sum()
+            };
+            let widest = columns()
+                .enumerate()
+                .flat_map(|(i, a)| columns().take(i).map(move |b| distance(a, b)))
+                .max();
             farthest = root(u128::from(widest.unwrap_or(0))).max(longest);
         }
         Norms {
-            sum: columns().map(|column| column.iter().map(size).sum()).max().unwrap_or(0),
+            sum: columns()
+                .map(|column| column.iter().map(size).sum())
+                .max()
+                .unwrap_or(0),
             sup: table.iter().map(size).max().unwrap_or(0),
             longest,
             farthest,
@@ -263,16 +325,32 @@ impl Norms {
 
 /// `M k_P` of every cell, row-major over the nodes.
 fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
-    let places = nodes.per_axis().iter().fold(vec![vec![]], |places: Vec<Vec<f64>>, m| {
-        let along = |j: i64| j as f64 / f64::from(*m);
-        let last = i64::from(*m) + 1;
-        places.iter().flat_map(|place| (-1..=last).map(move |j| [&place[..], &[along(j)]].concat())).collect()
-    });
+    let places = nodes
+        .per_axis()
+        .iter()
+        .fold(vec![vec![]], |places: Vec<Vec<f64>>, m| {
+            let along = |j: i64| j as f64 / f64::from(*m);
+            let last = i64::from(*m) + 1;
+            places
+                .iter()
+                .flat_map(|place| (-1..=last).map(move |j| [&place[..], &[along(j)]].concat()))
+                .collect()
+        });
     let mut table = Vec::with_capacity(places.len() * points.count());
     for place in places {
-        let values: Vec<f64> = points.basis().points.iter().map(|p| kernel.value(p, &place)).collect();
+        let values: Vec<f64> = points
+            .basis()
+            .points
+            .iter()
+            .map(|p| kernel.value(p, &place))
+            .collect();
         // A cast from a float saturates.
-        table.extend(points.whiten(&values).into_iter().map(|entry| (entry * f64::from(ONE)).round() as i32));
+        table.extend(
+            points
+                .whiten(&values)
+                .into_iter()
+                .map(|entry| (entry * f64::from(ONE)).round() as i32),
+        );
     }
     table
 }
@@ -284,22 +362,46 @@ mod tests {
     use bernstream_synopsis::histogram::Histogram;
 
     fn squared(a: &[i32], b: &[i32]) -> f64 {
-        a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
+            .sum::<f64>()
     }
 
     #[test]
     fn norms_are_those_of_all_columns_and_all_pairs() {
-        for (bandwidths, most) in [(&[0.05][..], 12), (&[0.3], 16), (&[1.0], 10), (&[0.3, 0.4], 20)] {
+        for (bandwidths, most) in [
+            (&[0.05][..], 12),
+            (&[0.3], 16),
+            (&[1.0], 10),
+            (&[0.3, 0.4], 20),
+        ] {
             let density = KernelDensity::diagonal(bandwidths, most).unwrap();
             let count = density.points.count();
             let none = vec![0; count];
             let columns: Vec<&[i32]> = density.table.chunks_exact(count).collect();
-            let length = columns.iter().map(|a| squared(a, &none)).fold(0.0, f64::max).sqrt();
-            let pairs = columns.iter().flat_map(|a| columns.iter().map(|b| squared(a, b)));
+            let length = columns
+                .iter()
+                .map(|a| squared(a, &none))
+                .fold(0.0, f64::max)
+                .sqrt();
+            let pairs = columns
+                .iter()
+                .flat_map(|a| columns.iter().map(|b| squared(a, b)));
             let widest = pairs.fold(0.0, f64::max).sqrt().max(length);
-            let Norms { longest, farthest, sum, sup } = density.norms;
-            let near = |claimed: u64, found: f64| (claimed as f64 - found).abs() <= 1.0 + found * 1e-12;
-            assert!(near(longest, length) && near(farthest, widest), "{bandwidths:?}: {:?}", density.norms);
+            let Norms {
+                longest,
+                farthest,
+                sum,
+                sup,
+            } = density.norms;
+            let near =
+                |claimed: u64, found: f64| (claimed as f64 - found).abs() <= 1.0 + found * 1e-12;
+            assert!(
+                near(longest, length) && near(farthest, widest),
+                "{bandwidths:?}: {:?}",
+                density.norms
+            );
             assert!(sup <= longest && longest <= sum && sum <= longest * root(count as u128));
             // About 1, as in the mathematics, and the bound without a look at the pairs holds.
             assert!((length / f64::from(ONE) - 1.0).abs() < 0.1, "{length}");
@@ -313,15 +415,23 @@ mod tests {
     #[test]
     fn a_narrow_kernel_in_the_plane_is_bounded_without_a_look_at_the_pairs() {
         let density = KernelDensity::diagonal(&[0.05, 0.05], 300).unwrap();
-        let Norms { longest, farthest, .. } = density.norms;
+        let Norms {
+            longest, farthest, ..
+        } = density.norms;
         let ratio = farthest as f64 / f64::from(ONE);
         assert!(ratio > 2.0_f64.sqrt() && ratio < 1.415, "{ratio}");
         let count = density.points.count();
         let columns: Vec<&[i32]> = density.table.chunks_exact(count).collect();
-        let some = columns.iter().step_by(7).flat_map(|a| columns.iter().step_by(11).map(|b| squared(a, b)));
+        let some = columns
+            .iter()
+            .step_by(7)
+            .flat_map(|a| columns.iter().step_by(11).map(|b| squared(a, b)));
         let found = some.fold(0.0, f64::max).sqrt();
         println!("found {found} of {farthest}, longest {longest}");
-        assert!(found <= farthest as f64 && found > 0.9 * farthest as f64, "{found} {farthest}");
+        assert!(
+            found <= farthest as f64 && found > 0.9 * farthest as f64,
+            "{found} {farthest}"
+        );
     }
 
     #[test]
@@ -331,8 +441,12 @@ mod tests {
             let mut full = Histogram::new(&density.nodes);
             full.cells.fill(u64::MAX);
             let first = opened(&density.evaluate(&Accumulator::Histogram(full)))[0];
-            let column: i128 =
-                density.table.iter().step_by(density.points.count()).map(|entry| i128::from(*entry)).sum();
+            let column: i128 = density
+                .table
+                .iter()
+                .step_by(density.points.count())
+                .map(|entry| i128::from(*entry))
+                .sum();
             assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
         }
     }
@@ -353,9 +467,17 @@ mod tests {
         };
         let near = side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0]));
         let far = side(0.0);
-        let changes = opened(&near).into_iter().zip(opened(&far)).map(|(a, b)| (a - b) as f64);
+        let changes = opened(&near)
+            .into_iter()
+            .zip(opened(&far))
+            .map(|(a, b)| (a - b) as f64);
         let found = changes.map(|z| z * z).sum::<f64>().sqrt();
-        let claimed = density.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap() as f64;
-        assert!(found <= claimed && found > 0.97 * claimed, "{found} {claimed}");
+        let claimed = density
+            .euclidean_sensitivity(Adjacency::ReplaceOne, 1)
+            .unwrap() as f64;
+        assert!(
+            found <= claimed && found > 0.97 * claimed,
+            "{found} {claimed}"
+        );
     }
 }

@@ -8,15 +8,33 @@ use crate::right::Right;
 use crate::topic::Topic;
 
 /// Asks about an output topic and its witness.
-pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params, bytes: usize) -> Vec<Check> {
+pub(super) fn topics(
+    sink: &topic_sink::Params,
+    witness: &witness::kafka::Params,
+    bytes: usize,
+) -> Vec<Check> {
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
-    let wishes = &[(Right::Read, "nobody notices synopses that the topic has lost")];
+    let wishes = &[(
+        Right::Read,
+        "nobody notices synopses that the topic has lost",
+    )];
     let rights = &[Right::Write];
     let replicas = witness.replication();
-    let output = Needed { broker: &sink.broker, name: &sink.topic, rights, wishes, origin, replicas };
-    if check_topic(&mut checks, output, |topic| output_checks(&sink.topic, topic, bytes)) {
-        check_topic(&mut checks, witness.needed(origin), |topic| ordered::checks(witness, topic));
+    let output = Needed {
+        broker: &sink.broker,
+        name: &sink.topic,
+        rights,
+        wishes,
+        origin,
+        replicas,
+    };
+    if check_topic(&mut checks, output, |topic| {
+        output_checks(&sink.topic, topic, bytes)
+    }) {
+        check_topic(&mut checks, witness.needed(origin), |topic| {
+            ordered::checks(witness, topic)
+        });
     }
     checks
 }
@@ -34,7 +52,9 @@ fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
         Check::new(
             format!("{name} keeps every window"),
             !topic_sink::is_compacted(policy),
-            format!("cleanup.policy is {policy}, and messages have the key of their release, not of their window"),
+            format!(
+                "cleanup.policy is {policy}, and messages have the key of their release, not of their window"
+            ),
             "set cleanup.policy=delete: windows that were published are deleted otherwise",
         ),
     ]
@@ -53,7 +73,10 @@ mod tests {
         Topic {
             id: String::new(),
             partitions: (0..).take(partitions).collect(),
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
             rights: Right::ALL.into(),
         }
     }
@@ -85,14 +108,32 @@ mod tests {
         for wrong in 0..sound.len() {
             let mut settings = sound;
             settings[wrong].1 = "0";
-            assert_eq!(faults(&ordered::checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
+            assert_eq!(
+                faults(&ordered::checks(witness, &topic(1, &settings))),
+                1,
+                "{}",
+                settings[wrong].0
+            );
         }
-        assert_eq!(faults(&ordered::checks(witness, &topic(1, &[]))), sound.len());
-        let witness = witness::kafka::Params { power_loss: PowerLoss::Separately, ..witness.clone() };
+        assert_eq!(
+            faults(&ordered::checks(witness, &topic(1, &[]))),
+            sound.len()
+        );
+        let witness = witness::kafka::Params {
+            power_loss: PowerLoss::Separately,
+            ..witness.clone()
+        };
         assert_eq!(
             faults(&ordered::checks(
                 &witness,
-                &topic(1, &sound.map(|(key, value)| if key == FLUSH.0 { (key, "100") } else { (key, value) }))
+                &topic(
+                    1,
+                    &sound.map(|(key, value)| if key == FLUSH.0 {
+                        (key, "100")
+                    } else {
+                        (key, value)
+                    })
+                )
             )),
             0
         );
@@ -107,8 +148,7 @@ mod tests {
             min_insync_replicas: 2,
             power_loss: PowerLoss::Together,
         };
-        let command =
-            "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name w --add-config";
+        let command = "kafka-configs --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name w --add-config";
         for check in &ordered::checks(witness, &topic(1, &[]))[1..] {
             let (_, remedy) = check.fault.as_ref().unwrap();
             assert!(remedy.starts_with(command), "{remedy}");
@@ -118,10 +158,20 @@ mod tests {
     #[test]
     fn an_output_that_deletes_windows_is_refused() {
         let found = |policy| {
-            faults(&output_checks("t", &topic(1, &[("max.message.bytes", "3000"), ("cleanup.policy", policy)]), 1))
+            faults(&output_checks(
+                "t",
+                &topic(
+                    1,
+                    &[("max.message.bytes", "3000"), ("cleanup.policy", policy)],
+                ),
+                1,
+            ))
         };
         assert_eq!(found("delete"), 0);
-        assert_eq!(["compact", "compact,delete", "delete, compact"].map(found), [1; 3]);
+        assert_eq!(
+            ["compact", "compact,delete", "delete, compact"].map(found),
+            [1; 3]
+        );
     }
 
     #[test]

@@ -55,7 +55,16 @@ pub fn step(
     sink: &mut dyn Sink,
     now: Timestamp,
 ) -> Result<Progress, Error> {
-    step_ahead(ledger, witness, sink, now, &Ahead { lead: Duration::ZERO, wait: &|_| true })
+    step_ahead(
+        ledger,
+        witness,
+        sink,
+        now,
+        &Ahead {
+            lead: Duration::ZERO,
+            wait: &|_| true,
+        },
+    )
 }
 
 /// The same, which also publishes what is due soon, each window at its moment.
@@ -94,14 +103,22 @@ impl Accepted {
 /// # Errors
 ///
 /// As for [`step`].
-pub fn read(ledger: &mut Ledger, witness: &mut dyn Witness, now: Timestamp) -> Result<Accepted, Error> {
+pub fn read(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    now: Timestamp,
+) -> Result<Accepted, Error> {
     let begun = Instant::now();
     let newest = witness.read()?;
     let identity = witness.identity()?;
     // What was accepted while the witness was read is no older than its answer.
     let has_followed = ledger.follow(&identity, newest.as_ref(), now.plus(begun.elapsed()))?;
     ledger.recognise(&identity, newest.as_ref())?;
-    Ok(Accepted { newest, begun, has_followed })
+    Ok(Accepted {
+        newest,
+        begun,
+        has_followed,
+    })
 }
 
 /// The other half: publishes and claims.
@@ -117,7 +134,11 @@ pub fn act(
     now: Timestamp,
     ahead: &Ahead<'_>,
 ) -> Result<Progress, Error> {
-    let Accepted { newest, begun, has_followed } = *read;
+    let Accepted {
+        newest,
+        begun,
+        has_followed,
+    } = *read;
     let accepted = read.head();
 
     let mut progress = Progress {
@@ -137,7 +158,10 @@ pub fn act(
         let durable = due.get(..published.durable).unwrap_or_default();
         // One transaction for all. After a crash before it, the same bytes are published again.
         if !durable.is_empty() {
-            let newest = durable.iter().map(|paid| paid.publish_at().plus(later)).max();
+            let newest = durable
+                .iter()
+                .map(|paid| paid.publish_at().plus(later))
+                .max();
             ledger.mark_published(durable, newest.map_or(now, |newest| newest.max(now)))?;
         }
         match ledger.mark_in_log(accepted) {
@@ -146,7 +170,10 @@ pub fn act(
             marked => marked?,
         }
         if let Some(error) = published.failure {
-            return Err(Error::Sink { published: durable.len(), error });
+            return Err(Error::Sink {
+                published: durable.len(),
+                error,
+            });
         }
         progress.published = durable.len();
         progress.next_due = ledger.next_due(accepted)?.map(|due| due.plus(later));
@@ -187,7 +214,10 @@ pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bo
         return published;
     }
     if let Err(error) = confirmed {
-        return Published { failure: Some(error), ..published };
+        return Published {
+            failure: Some(error),
+            ..published
+        };
     }
     for window in due.chunk_by(|one, next| one.window() == next.window()) {
         if !window.first().is_none_or(|first| wait(first.publish_at())) {
@@ -201,7 +231,10 @@ pub fn publish(due: &[Paid], sink: &mut dyn Sink, wait: impl Fn(Timestamp) -> bo
         published.durable += window.len();
     }
     match (published.durable > 0).then(|| sink.confirm()) {
-        Some(Err(error)) => Published { durable: 0, failure: Some(error) },
+        Some(Err(error)) => Published {
+            durable: 0,
+            failure: Some(error),
+        },
         Some(Ok(())) | None => published,
     }
 }
@@ -238,9 +271,13 @@ impl Error {
     /// What it is about.
     pub fn reason(&self) -> Reason {
         match self {
-            Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => Reason::Unreachable,
+            Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => {
+                Reason::Unreachable
+            }
             Error::Ledger(ledger::Error::Log(error)) => Reason::Log(discriminant(error)),
-            Error::Witness(witness::Error::Budget(BudgetError::Unavailable { .. })) => Reason::Unreachable,
+            Error::Witness(witness::Error::Budget(BudgetError::Unavailable { .. })) => {
+                Reason::Unreachable
+            }
             Error::Witness(witness::Error::Budget(error)) => Reason::Budget(discriminant(error)),
             Error::Ledger(_) | Error::Witness(_) | Error::Sink { .. } => Reason::Unreachable,
         }
@@ -250,7 +287,9 @@ impl Error {
     pub fn lost(&self) -> Option<Lost> {
         match self {
             Error::Ledger(ledger::Error::Log(log::Error::NoClaims { .. })) => Some(Lost::Claims),
-            Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => Some(Lost::Shares),
+            Error::Witness(witness::Error::Budget(BudgetError::Shorter { .. })) => {
+                Some(Lost::Shares)
+            }
             _ => None,
         }
     }
@@ -275,7 +314,11 @@ impl Error {
 
     /// What the step published before it failed.
     pub fn published(&self) -> usize {
-        if let Error::Sink { published, .. } = self { *published } else { 0 }
+        if let Error::Sink { published, .. } = self {
+            *published
+        } else {
+            0
+        }
     }
 }
 
@@ -287,12 +330,37 @@ mod tests {
     fn brokers_that_do_not_answer_are_one_reason_whoever_asks_them() {
         let [name, why, servers] = ["a topic", "no answer", "localhost:9092"].map(str::to_owned);
         let silences = [
-            Error::Ledger(log::Error::Unavailable { name: name.clone(), why: why.clone() }.into()),
-            Error::Witness(witness::Error::Unavailable { name: name.clone(), why: why.clone() }),
-            Error::Witness(BudgetError::Unavailable { name: name.clone(), why: why.clone() }.into()),
-            Error::Sink { published: 0, error: crate::Error::Unavailable { servers, why }.into() },
+            Error::Ledger(
+                log::Error::Unavailable {
+                    name: name.clone(),
+                    why: why.clone(),
+                }
+                .into(),
+            ),
+            Error::Witness(witness::Error::Unavailable {
+                name: name.clone(),
+                why: why.clone(),
+            }),
+            Error::Witness(
+                BudgetError::Unavailable {
+                    name: name.clone(),
+                    why: why.clone(),
+                }
+                .into(),
+            ),
+            Error::Sink {
+                published: 0,
+                error: crate::Error::Unavailable { servers, why }.into(),
+            },
         ];
-        assert!(silences.iter().all(|silence| silence.reason() == Reason::Unreachable));
-        assert_ne!(Error::Ledger(log::Error::NoClaims { name }.into()).reason(), Reason::Unreachable);
+        assert!(
+            silences
+                .iter()
+                .all(|silence| silence.reason() == Reason::Unreachable)
+        );
+        assert_ne!(
+            Error::Ledger(log::Error::NoClaims { name }.into()).reason(),
+            Reason::Unreachable
+        );
     }
 }

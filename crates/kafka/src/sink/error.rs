@@ -27,7 +27,11 @@ pub enum Error {
          brokers delete windows that were published. To keep them: kafka-configs --bootstrap-server {servers} --alter \
          --entity-type topics --entity-name {topic} --add-config cleanup.policy=delete"
     )]
-    Compacted { topic: String, found: String, servers: String },
+    Compacted {
+        topic: String,
+        found: String,
+        servers: String,
+    },
     #[error("a synopsis was not written to {path}: {why}")]
     File { path: PathBuf, why: String },
     #[error(

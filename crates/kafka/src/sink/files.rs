@@ -32,7 +32,9 @@ pub struct Params {
 impl Params {
     /// The path of the witness.
     pub fn witness(&self) -> PathBuf {
-        self.witness.clone().unwrap_or_else(|| self.path.join("witness"))
+        self.witness
+            .clone()
+            .unwrap_or_else(|| self.path.join("witness"))
     }
 }
 
@@ -44,7 +46,9 @@ pub struct FolderSink {
 
 impl FolderSink {
     pub fn new(params: &Params) -> Self {
-        FolderSink { params: params.clone() }
+        FolderSink {
+            params: params.clone(),
+        }
     }
 }
 
@@ -69,7 +73,10 @@ impl Sink for FolderSink {
                 parts.push(part);
             }
         })?;
-        Ok(Some(Tail { parts, has_keys: false }))
+        Ok(Some(Tail {
+            parts,
+            has_keys: false,
+        }))
     }
 }
 
@@ -88,17 +95,32 @@ fn write(folder: &Path, synopses: &[&Encoded]) -> Result<(), Unpublished> {
         }
     }
     // Even of a file that existed: a crash may have come between its new name and this.
-    let above = written.iter().flat_map(|path| path.ancestors().skip(1).take_while(|at| at.starts_with(folder)));
+    let above = written.iter().flat_map(|path| {
+        path.ancestors()
+            .skip(1)
+            .take_while(|at| at.starts_with(folder))
+    });
     let folders: Vec<&Path> = above.collect::<BTreeSet<_>>().into_iter().collect();
     let sync = |folder: &&Path| {
         File::open(folder)
             .and_then(|folder| folder.sync_all())
-            .map_err(|error| Error::File { path: folder.to_path_buf(), why: error.to_string() })
+            .map_err(|error| Error::File {
+                path: folder.to_path_buf(),
+                why: error.to_string(),
+            })
     };
-    if let Some(error) = side_by_side(&folders, sync).into_iter().find_map(Result::err) {
+    if let Some(error) = side_by_side(&folders, sync)
+        .into_iter()
+        .find_map(Result::err)
+    {
         return Err(Unpublished { durable: 0, error });
     }
-    failed.map_or(Ok(()), |error| Err(Unpublished { durable: written.len(), error }))
+    failed.map_or(Ok(()), |error| {
+        Err(Unpublished {
+            durable: written.len(),
+            error,
+        })
+    })
 }
 
 /// A synopsis on the disk, perhaps not under its own name yet.
@@ -128,7 +150,10 @@ fn draft(folder: &Path, message: &Encoded) -> Result<Drafted, Error> {
     match write() {
         Ok(Some(draft)) => Ok(Drafted { path, draft }),
         Ok(None) => Err(Error::Different { path }),
-        Err(error) => Err(Error::File { path, why: error.to_string() }),
+        Err(error) => Err(Error::File {
+            path,
+            why: error.to_string(),
+        }),
     }
 }
 
@@ -138,7 +163,10 @@ impl Drafted {
         let Drafted { path, draft } = self;
         match draft.map_or(Ok(()), |draft| fs::rename(draft, &path)) {
             Ok(()) => Ok(path),
-            Err(error) => Err(Error::File { path, why: error.to_string() }),
+            Err(error) => Err(Error::File {
+                path,
+                why: error.to_string(),
+            }),
         }
     }
 }
@@ -149,10 +177,17 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
     let all = &all;
     let size = items.len().div_ceil(AT_ONCE).max(1);
     thread::scope(|scope| {
-        let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || all(part)));
+        let begin = |part| {
+            (
+                part,
+                thread::Builder::new().spawn_scoped(scope, move || all(part)),
+            )
+        };
         let threads: Vec<_> = items.chunks(size).map(begin).collect();
         let end = |(part, thread): (_, io::Result<thread::ScopedJoinHandle<'_, _>>)| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // The system gives no further thread.
             Err(_) => all(part),
         };
@@ -168,9 +203,17 @@ fn side_by_side<I: Sync, O: Send>(items: &[I], act: impl Fn(&I) -> O + Sync) -> 
 ///
 /// [`Error::Header`] if a header is missing.
 pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
-    let header = |name| message.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
+    let header = |name| {
+        message
+            .headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
+    };
     let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
-    let start = header("pane_start").or(header("window_start")).ok_or(Error::Header("window_start"))?;
+    let start = header("pane_start")
+        .or(header("window_start"))
+        .ok_or(Error::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
     let mut path: PathBuf = source.split('/').map(safe).collect();
     path.extend(header("ce_subject").map(safe));
@@ -184,7 +227,10 @@ pub fn name(message: &Encoded) -> Result<PathBuf, Error> {
 fn safe(text: &str) -> String {
     let mut name = escaped(text);
     if name.len() > LONGEST_NAME {
-        let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = Sha256::digest(text)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         // No escaped text has a tilde.
         name.truncate(LONGEST_NAME - 1 - digest.len());
         name = format!("{name}~{digest}");
@@ -195,10 +241,16 @@ fn safe(text: &str) -> String {
 fn escaped(text: &str) -> String {
     let escape = |(place, byte): (usize, u8)| match byte {
         b'.' if place == 0 => "%2E".to_string(),
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
         _ => format!("%{byte:02X}"),
     };
-    if text.is_empty() { "%".into() } else { text.bytes().enumerate().map(escape).collect() }
+    if text.is_empty() {
+        "%".into()
+    } else {
+        text.bytes().enumerate().map(escape).collect()
+    }
 }
 
 /// A synopsis of each folder in the output that is not that of `pipeline`, if it has one.
@@ -207,7 +259,10 @@ fn escaped(text: &str) -> String {
 ///
 /// If a folder cannot be listed.
 pub fn not_of(params: &Params, pipeline: &str) -> Result<Vec<PathBuf>, Error> {
-    let unlisted = |error: io::Error| Error::File { path: params.path.clone(), why: error.to_string() };
+    let unlisted = |error: io::Error| Error::File {
+        path: params.path.clone(),
+        why: error.to_string(),
+    };
     let entries = match fs::read_dir(&params.path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(unlisted)?,
@@ -246,7 +301,11 @@ pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
                 let entry = entry?;
                 if entry.file_type()?.is_dir() {
                     folders.push(entry.path());
-                } else if entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                } else if entry
+                    .path()
+                    .extension()
+                    .is_some_and(|extension| extension == EXTENSION)
+                {
                     found.push(entry.path());
                 }
             }
@@ -254,7 +313,10 @@ pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         };
         match list() {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::File { path: folder, why: error.to_string() });
+                return Err(Error::File {
+                    path: folder,
+                    why: error.to_string(),
+                });
             }
             _ => {}
         }
@@ -268,12 +330,20 @@ pub fn synopses_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 ///
 /// If a file cannot be read.
-pub fn each_synopsis(paths: &[PathBuf], mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
+pub fn each_synopsis(
+    paths: &[PathBuf],
+    mut each: impl FnMut(String, Vec<u8>),
+) -> Result<(), Error> {
     for path in paths {
         match fs::read(path) {
             Ok(bytes) => each(path.display().to_string(), bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::File { path: path.clone(), why: error.to_string() }),
+            Err(error) => {
+                return Err(Error::File {
+                    path: path.clone(),
+                    why: error.to_string(),
+                });
+            }
         }
     }
     Ok(())
@@ -293,30 +363,69 @@ mod tests {
     use super::*;
 
     fn sealed(source: &str, subject: Option<&str>, bytes: &[u8]) -> Encoded {
-        let mut headers = vec![("ce_source", source), ("window_start", "2013-01-01T05:00:00Z")];
+        let mut headers = vec![
+            ("ce_source", source),
+            ("window_start", "2013-01-01T05:00:00Z"),
+        ];
         headers.extend(subject.map(|subject| ("ce_subject", subject)));
-        let headers = headers.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        Encoded { key: "k".into(), headers, bytes: bytes.to_vec() }
+        let headers = headers
+            .into_iter()
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect();
+        Encoded {
+            key: "k".into(),
+            headers,
+            bytes: bytes.to_vec(),
+        }
     }
 
     #[test]
     fn a_synopsis_has_a_file_of_its_own_inside_the_folder() {
-        let name = |source, subject| name(&sealed(source, subject, b"")).unwrap().display().to_string();
-        assert_eq!(name("/bernstream/p/r", Some("EWR")), "p/r/EWR/2013-01-01T050000Z.arrows");
-        assert_eq!(name("/bernstream/p/r", None), "p/r/2013-01-01T050000Z.arrows");
-        assert_eq!(name("/bernstream/../r", Some("../x")), "%2E./r/%2E.%2Fx/2013-01-01T050000Z.arrows");
-        assert_eq!(name("/bernstream/p/r", Some("")), "p/r/%/2013-01-01T050000Z.arrows");
-        assert_eq!(name("/bernstream/p/r", Some("a b")), "p/r/a%20b/2013-01-01T050000Z.arrows");
-        assert_eq!(name("/bernstream/p/r", Some("a%20b")), "p/r/a%2520b/2013-01-01T050000Z.arrows");
+        let name = |source, subject| {
+            name(&sealed(source, subject, b""))
+                .unwrap()
+                .display()
+                .to_string()
+        };
+        assert_eq!(
+            name("/bernstream/p/r", Some("EWR")),
+            "p/r/EWR/2013-01-01T050000Z.arrows"
+        );
+        assert_eq!(
+            name("/bernstream/p/r", None),
+            "p/r/2013-01-01T050000Z.arrows"
+        );
+        assert_eq!(
+            name("/bernstream/../r", Some("../x")),
+            "%2E./r/%2E.%2Fx/2013-01-01T050000Z.arrows"
+        );
+        assert_eq!(
+            name("/bernstream/p/r", Some("")),
+            "p/r/%/2013-01-01T050000Z.arrows"
+        );
+        assert_eq!(
+            name("/bernstream/p/r", Some("a b")),
+            "p/r/a%20b/2013-01-01T050000Z.arrows"
+        );
+        assert_eq!(
+            name("/bernstream/p/r", Some("a%20b")),
+            "p/r/a%2520b/2013-01-01T050000Z.arrows"
+        );
         let [one, other] = ["a", "b"].map(|last| "東".repeat(99) + last);
         let [one, other] = [&one, &other].map(|key| name("/bernstream/p/r", Some(key)));
-        assert!(one != other && one.split('/').all(|part| part.len() <= LONGEST_NAME), "{one}");
+        assert!(
+            one != other && one.split('/').all(|part| part.len() <= LONGEST_NAME),
+            "{one}"
+        );
     }
 
     #[test]
     fn the_same_bytes_may_come_again_and_other_bytes_may_not() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params { path: folder.path().join("out"), witness: None };
+        let params = Params {
+            path: folder.path().join("out"),
+            witness: None,
+        };
         assert!(is_untouched(&params).unwrap());
         let first = sealed("/bernstream/p/r", Some("EWR"), b"one");
         write(&params.path, &[&first]).unwrap();
@@ -333,7 +442,10 @@ mod tests {
     #[test]
     fn a_draft_that_a_crash_left_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params { path: folder.path().into(), witness: None };
+        let params = Params {
+            path: folder.path().into(),
+            witness: None,
+        };
         let first = sealed("/bernstream/p/r", None, b"one");
         let draft = folder.path().join("p/r/2013-01-01T050000Z.new");
         fs::create_dir_all(draft.parent().unwrap()).unwrap();

@@ -54,16 +54,27 @@ impl KafkaSink {
     /// If the topic is missing, is compacted, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         let Params { broker, topic } = params;
-        let inspector = MetadataClient::new(broker, topic).map_err(|error| broker.failed(topic, &error))?;
-        inspector.ask(|client, timeout| topic::partitions_within(&params.broker, client, &params.topic, timeout))?;
+        let inspector =
+            MetadataClient::new(broker, topic).map_err(|error| broker.failed(topic, &error))?;
+        inspector.ask(|client, timeout| {
+            topic::partitions_within(&params.broker, client, &params.topic, timeout)
+        })?;
         let id = id(params, &inspector)?;
         // A batch counts as one message. Where the limit is not told, every message goes by itself.
         let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
         check_cleanup(params, &settings)?;
-        let limit = settings.get("max.message.bytes").and_then(|limit| limit.parse().ok()).unwrap_or(1);
+        let limit = settings
+            .get("max.message.bytes")
+            .and_then(|limit| limit.parse().ok())
+            .unwrap_or(1);
         let batch = usize::clamp(limit, 1, LARGEST_BATCH);
         let producer = Producer::with_batches(params.broker.clone(), params.topic.clone(), batch);
-        Ok(KafkaSink { params: params.clone(), producer, id, inspector })
+        Ok(KafkaSink {
+            params: params.clone(),
+            producer,
+            id,
+            inspector,
+        })
     }
 }
 
@@ -78,12 +89,16 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
 
 fn id(params: &Params, inspector: &MetadataClient) -> Result<String, crate::Error> {
     let Params { broker, topic } = params;
-    let found = inspector.ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
+    let found = inspector
+        .ask(|client, timeout| topic::described(broker, client.client(), topic, timeout))?;
     Ok(found.id)
 }
 
 fn check_cleanup(params: &Params, settings: &BTreeMap<String, String>) -> Result<(), Error> {
-    match settings.get("cleanup.policy").filter(|policy| is_compacted(policy)) {
+    match settings
+        .get("cleanup.policy")
+        .filter(|policy| is_compacted(policy))
+    {
         None => Ok(()),
         Some(found) => Err(Error::Compacted {
             topic: params.topic.clone(),
@@ -107,42 +122,70 @@ impl Sink for KafkaSink {
             headers: &message.headers,
             payload: &message.bytes,
         });
-        self.producer.send_all(records).map_err(|Undelivered { delivered, error }| {
-            let error = match error.rdkafka_error_code() {
-                Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
-                    let bytes = messages.map(|message| message.bytes.len()).max().unwrap_or_default();
-                    Error::TooLarge { topic: self.params.topic.clone(), bytes }
+        self.producer
+            .send_all(records)
+            .map_err(|Undelivered { delivered, error }| {
+                let error = match error.rdkafka_error_code() {
+                    Some(
+                        RDKafkaErrorCode::MessageSizeTooLarge
+                        | RDKafkaErrorCode::InvalidMessageSize,
+                    ) => {
+                        let bytes = messages
+                            .map(|message| message.bytes.len())
+                            .max()
+                            .unwrap_or_default();
+                        Error::TooLarge {
+                            topic: self.params.topic.clone(),
+                            bytes,
+                        }
+                    }
+                    _ => self.params.broker.failed(&self.params.topic, &error).into(),
+                };
+                Unpublished {
+                    durable: delivered,
+                    error,
                 }
-                _ => self.params.broker.failed(&self.params.topic, &error).into(),
-            };
-            Unpublished { durable: delivered, error }
-        })
+            })
     }
 
     fn confirm(&mut self) -> Result<(), Error> {
         let topic = &self.params.topic;
         match id(&self.params, &self.inspector) {
             Ok(id) if id == self.id => Ok(()),
-            Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
-            Err(crate::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),
+            Ok(_) => Err(Error::Recreated {
+                topic: topic.clone(),
+            }),
+            Err(crate::Error::NoTopic { .. }) => Err(Error::Deleted {
+                topic: topic.clone(),
+            }),
             Err(error) => Err(error.into()),
         }
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
         let topic = &self.params.topic;
-        let mut unmet: BTreeMap<Digest, &str> =
-            newest.iter().map(|message| (message.digest, message.key.as_str())).collect();
+        let mut unmet: BTreeMap<Digest, &str> = newest
+            .iter()
+            .map(|message| (message.digest, message.key.as_str()))
+            .collect();
         let mut rest = extent(&self.params)?;
-        let mut parts: BTreeMap<i32, Part> = rest.iter().map(|extent| (extent.partition, Part::default())).collect();
+        let mut parts: BTreeMap<i32, Part> = rest
+            .iter()
+            .map(|extent| (extent.partition, Part::default()))
+            .collect();
         for most in iter::once(END).chain([FURTHER; STRETCHES]) {
             let is_end = most == END;
             if rest.iter().all(|extent| extent.low == extent.high) || !is_end && unmet.is_empty() {
                 break;
             }
             let keys: BTreeSet<&str> = unmet.values().copied().collect();
-            let stretches: Vec<Extent> =
-                rest.iter().map(|extent| Extent { low: extent.low.max(extent.high - most), ..*extent }).collect();
+            let stretches: Vec<Extent> = rest
+                .iter()
+                .map(|extent| Extent {
+                    low: extent.low.max(extent.high - most),
+                    ..*extent
+                })
+                .collect();
             let read = each_message(&self.params, &stretches, |place, message| {
                 let name = format!("partition {} of topic '{topic}'", place.partition);
                 let seen = Seen::of(place.offset, &Published::of_message(name, message));
@@ -167,7 +210,10 @@ impl Sink for KafkaSink {
                 part.is_whole = (unread.low, unread.high) == (0, 0);
             }
         }
-        Ok(Some(Tail { parts: parts.into_values().collect(), has_keys: true }))
+        Ok(Some(Tail {
+            parts: parts.into_values().collect(),
+            has_keys: true,
+        }))
     }
 }
 
@@ -209,8 +255,14 @@ pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
     let client = params.broker.consumer(&[]).map_err(failed)?;
     let partitions = topic::partitions(&params.broker, &client, &params.topic)?.into_iter();
     let extent = |partition| {
-        let (low, high) = client.fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT).map_err(failed)?;
-        Ok(Extent { partition, low, high })
+        let (low, high) = client
+            .fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT)
+            .map_err(failed)?;
+        Ok(Extent {
+            partition,
+            low,
+            high,
+        })
     };
     partitions.map(extent).collect()
 }
@@ -221,7 +273,15 @@ pub fn extent(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 ///
 /// If the topic cannot be reached.
 pub fn newest(params: &Params) -> Result<Vec<Extent>, crate::Error> {
-    let last = |Extent { partition, low, high }| Extent { partition, low: low.max(high - 1), high };
+    let last = |Extent {
+                    partition,
+                    low,
+                    high,
+                }| Extent {
+        partition,
+        low: low.max(high - 1),
+        high,
+    };
     Ok(extent(params)?.into_iter().map(last).collect())
 }
 
@@ -230,7 +290,11 @@ pub fn newest(params: &Params) -> Result<Vec<Extent>, crate::Error> {
 /// # Errors
 ///
 /// If the topic cannot be read to where it ended.
-pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(Place, Encoded)) -> Result<(), Error> {
+pub fn each_message(
+    params: &Params,
+    extents: &[Extent],
+    mut each: impl FnMut(Place, Encoded),
+) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let settings = [
         ("group.id", "bernstream-verify"),
@@ -242,23 +306,40 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(Pl
         ("isolation.level", "read_uncommitted"),
     ];
     let client = params.broker.consumer(&settings).map_err(failed)?;
-    for Extent { partition, low, high } in extents.iter().filter(|extent| extent.low < extent.high) {
+    for Extent {
+        partition,
+        low,
+        high,
+    } in extents.iter().filter(|extent| extent.low < extent.high)
+    {
         let mut all = TopicPartitionList::new();
-        all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low)).map_err(failed)?;
+        all.add_partition_offset(&params.topic, *partition, Offset::Offset(*low))
+            .map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
             match params.broker.poll(&client, REQUEST_TIMEOUT) {
                 // What came later is not asked for.
                 Some(Ok(message)) if message.offset() >= *high => break,
                 Some(Ok(message)) => {
-                    each(Place { partition: *partition, offset: message.offset() }, found(&message));
+                    each(
+                        Place {
+                            partition: *partition,
+                            offset: message.offset(),
+                        },
+                        found(&message),
+                    );
                     if message.offset() + 1 == *high {
                         break;
                     }
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
                 Some(Err(error)) => return Err(failed(error).into()),
-                None => return Err(failed(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)).into()),
+                None => {
+                    return Err(failed(KafkaError::MessageConsumption(
+                        RDKafkaErrorCode::OperationTimedOut,
+                    ))
+                    .into());
+                }
             }
         }
     }
@@ -267,8 +348,14 @@ pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(Pl
 
 /// The message as it was found. Keys and headers that are not text were never sealed, and match nothing.
 fn found(message: &BorrowedMessage<'_>) -> Encoded {
-    let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-    let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
+    let text =
+        |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+    let headers = message.headers().map(|headers| {
+        headers
+            .iter()
+            .map(|h| (h.key.to_string(), text(h.value)))
+            .collect()
+    });
     Encoded {
         key: text(message.key()),
         headers: headers.unwrap_or_default(),
@@ -282,5 +369,7 @@ fn found(message: &BorrowedMessage<'_>) -> Encoded {
 ///
 /// If the topic cannot be reached.
 pub fn is_untouched(params: &Params) -> Result<bool, crate::Error> {
-    Ok(extent(params)?.iter().all(|extent| (extent.low, extent.high) == (0, 0)))
+    Ok(extent(params)?
+        .iter()
+        .all(|extent| (extent.low, extent.high) == (0, 0)))
 }

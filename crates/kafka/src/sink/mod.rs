@@ -6,8 +6,8 @@ mod error;
 pub mod files;
 pub mod kafka;
 pub mod output;
-mod published;
 mod publish;
+mod published;
 mod tail;
 
 pub use self::error::Error;

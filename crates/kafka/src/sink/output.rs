@@ -19,7 +19,10 @@ use bernstream_ledger::witness::file::FileWitness;
 #[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
 pub enum Output {
-    Kafka { sink: topic_sink::Params, witness: witness::kafka::Params },
+    Kafka {
+        sink: topic_sink::Params,
+        witness: witness::kafka::Params,
+    },
     Files(files::Params),
 }
 
@@ -63,9 +66,9 @@ impl Extent<'_> {
                     each(Published::of_message(place.to_string(), message))
                 })?;
             }
-            Extent::Folder(paths) => {
-                files::each_synopsis(paths, |place, bytes| each(Published::of_bytes(place, bytes)))?
-            }
+            Extent::Folder(paths) => files::each_synopsis(paths, |place, bytes| {
+                each(Published::of_bytes(place, bytes))
+            })?,
         }
         Ok(())
     }
@@ -126,7 +129,8 @@ impl Error {
 
     /// Whether output or witness is not there.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::NoTopic { .. }) || matches!(self, Error::Witness(error) if error.is_missing())
+        matches!(self, Error::NoTopic { .. })
+            || matches!(self, Error::Witness(error) if error.is_missing())
     }
 }
 
@@ -153,7 +157,11 @@ impl Output {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
             Output::Files(folder) => {
                 let witness = FileWitness::open(&witness_file(folder)?)?;
-                Ok(Box::new(if folder.witness.is_some() { witness.bound_to_its_file() } else { witness }))
+                Ok(Box::new(if folder.witness.is_some() {
+                    witness.bound_to_its_file()
+                } else {
+                    witness
+                }))
             }
         }
     }
@@ -165,7 +173,9 @@ impl Output {
     /// As for [`open_witness`](Self::open_witness).
     pub fn look_at_witness(&self) -> Result<Option<Box<dyn Witness + Send>>, Error> {
         match self {
-            Output::Files(folder) if !folder.witness().exists() && files::is_untouched(folder)? => Ok(None),
+            Output::Files(folder) if !folder.witness().exists() && files::is_untouched(folder)? => {
+                Ok(None)
+            }
             output => output.open_witness().map(Some),
         }
     }
@@ -175,13 +185,22 @@ impl Output {
     /// # Errors
     ///
     /// As for [`open_witness`](Self::open_witness).
-    pub fn open_witness_remembering(&self, folder: &Path) -> Result<Box<dyn Witness + Send>, Error> {
+    pub fn open_witness_remembering(
+        &self,
+        folder: &Path,
+    ) -> Result<Box<dyn Witness + Send>, Error> {
         let memory = folder.join("witness-place");
         match self {
-            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory)?)),
+            Output::Kafka { witness, .. } => {
+                Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory)?))
+            }
             Output::Files(folder) => {
                 let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
-                Ok(Box::new(if folder.witness.is_some() { witness.bound_to_its_file() } else { witness }))
+                Ok(Box::new(if folder.witness.is_some() {
+                    witness.bound_to_its_file()
+                } else {
+                    witness
+                }))
             }
         }
     }
@@ -195,11 +214,15 @@ impl Output {
         match self {
             Output::Kafka { sink, witness } => {
                 let replication = witness.replication();
-                if let Err(crate::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
+                if let Err(crate::Error::NoTopic { .. }) =
+                    topic::describe(&sink.broker, &sink.topic)
+                {
                     topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
                     created.push(format!("output topic {}", sink.topic));
                 }
-                if let Err(crate::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
+                if let Err(crate::Error::NoTopic { .. }) =
+                    topic::describe(&witness.broker, &witness.topic)
+                {
                     KafkaWitness::create(witness, replication)?;
                     created.push(format!("witness topic {}", witness.topic));
                 }
@@ -231,13 +254,21 @@ impl Output {
         let mut found = None;
         let mut look = |published: Published| {
             let other = published.pipeline().filter(|pipeline| pipeline != own);
-            found = found.take().or_else(|| Some(Another { pipeline: other?, place: published.place.clone() }));
+            found = found.take().or_else(|| {
+                Some(Another {
+                    pipeline: other?,
+                    place: published.place.clone(),
+                })
+            });
         };
         match self {
             Output::Kafka { sink, .. } => {
                 let newest = topic_sink::newest(sink)?;
                 let read = topic_sink::each_message(sink, &newest, |place, message| {
-                    look(Published::of_message(format!("{} {place}", sink.topic), message));
+                    look(Published::of_message(
+                        format!("{} {place}", sink.topic),
+                        message,
+                    ));
                 });
                 match read {
                     // A worker needs no right to read what it writes: then nothing is known.
@@ -247,7 +278,9 @@ impl Output {
             }
             Output::Files(folder) => {
                 let one_of_each = files::not_of(folder, own)?;
-                files::each_synopsis(&one_of_each, |place, bytes| look(Published::of_bytes(place, bytes)))?;
+                files::each_synopsis(&one_of_each, |place, bytes| {
+                    look(Published::of_bytes(place, bytes))
+                })?;
             }
         }
         Ok(found)
@@ -268,7 +301,10 @@ impl Output {
     /// Where published synopses can be read.
     pub fn location(&self) -> Location<'_> {
         match self {
-            Output::Kafka { sink, .. } => Location::Topic { broker: &sink.broker, topic: &sink.topic },
+            Output::Kafka { sink, .. } => Location::Topic {
+                broker: &sink.broker,
+                topic: &sink.topic,
+            },
             Output::Files(folder) => Location::Folder(&folder.path),
         }
     }
@@ -291,7 +327,9 @@ impl Output {
 
     /// What a copy of the output could do unnoticed, if it could, for a warning.
     pub fn unguarded(&self) -> Option<String> {
-        let Output::Files(folder) = self else { return None };
+        let Output::Files(folder) = self else {
+            return None;
+        };
         folder.witness.is_none().then(|| {
             format!(
                 "a copy of this output and its ledger would not be noticed, because the witness lies in the output, {}: set \

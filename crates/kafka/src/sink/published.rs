@@ -47,7 +47,14 @@ impl Published {
     }
 
     pub(super) fn of_bytes(place: String, bytes: Vec<u8>) -> Self {
-        Published { place, message: Encoded { key: String::new(), headers: Vec::new(), bytes } }
+        Published {
+            place,
+            message: Encoded {
+                key: String::new(),
+                headers: Vec::new(),
+                bytes,
+            },
+        }
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -56,7 +63,9 @@ impl Published {
 
     /// The pipeline that it is of; `None` for what is no synopsis.
     pub fn pipeline(&self) -> Option<String> {
-        Synopsis::open(self.bytes()).ok().map(|synopsis| synopsis.description().pipeline.clone())
+        Synopsis::open(self.bytes())
+            .ok()
+            .map(|synopsis| synopsis.description().pipeline.clone())
     }
 
     /// The message key; empty where none is stored.
@@ -68,7 +77,12 @@ impl Published {
     pub(super) fn row(&self) -> Option<OutputMessage> {
         let synopsis = Synopsis::open(self.bytes()).ok()?;
         let Entry { id, sequence } = synopsis.description().ledger.clone();
-        Some(OutputMessage { ledger: id, sequence, digest: Digest::of(self.bytes()), place: self.place.clone() })
+        Some(OutputMessage {
+            ledger: id,
+            sequence,
+            digest: Digest::of(self.bytes()),
+            place: self.place.clone(),
+        })
     }
 
     /// Whether it is a synopsis of another ledger than `id`.
@@ -99,14 +113,20 @@ impl PaidMessages {
         each(&mut |message| paid.push(mark(message, has_envelope)))?;
         paid.sort_unstable();
         paid.dedup();
-        Ok(PaidMessages { has_envelope, is_found: vec![false; paid.len()], paid })
+        Ok(PaidMessages {
+            has_envelope,
+            is_found: vec![false; paid.len()],
+            paid,
+        })
     }
 
     /// Whether what was found was paid for, byte for byte: with key and headers where the output stores them.
     pub fn find(&mut self, found: &Published) -> bool {
         let mark = mark(&Message::of(&found.message), self.has_envelope);
         let place = self.paid.binary_search(&mark).ok();
-        let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else { return false };
+        let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else {
+            return false;
+        };
         *is_found = true;
         true
     }

@@ -46,7 +46,11 @@ pub struct Lost {
 impl Seen {
     /// `None` for what is no synopsis.
     pub fn of(offset: i64, published: &Published) -> Option<Self> {
-        Some(Seen { offset, key: published.key().to_owned(), row: published.row()? })
+        Some(Seen {
+            offset,
+            key: published.key().to_owned(),
+            row: published.row()?,
+        })
     }
 
     pub fn key(&self) -> &str {
@@ -61,7 +65,11 @@ impl Seen {
 impl Part {
     /// Takes a message, of which the place of the first one counts even where `is_of_use` is false.
     pub fn take(&mut self, seen: Seen, is_of_use: bool) {
-        if self.first.as_ref().is_none_or(|first| seen.offset < first.offset) {
+        if self
+            .first
+            .as_ref()
+            .is_none_or(|first| seen.offset < first.offset)
+        {
             self.first = Some(seen.clone());
         }
         if is_of_use {
@@ -94,10 +102,16 @@ impl Tail {
         let own = &ledger.genesis().ledger;
         let there = self.newest(own);
         let removed = self.removed(own);
-        let known = |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
+        let known =
+            |message: &PublishedMessage| there.get(message.key.as_str()).copied().or(removed);
         let published = ledger.published_in(newest.sequence)?;
-        lost.unknown = published.iter().filter(|message| known(message).is_none()).count();
-        let Some(first) = published.iter().filter_map(known).min() else { return Ok(lost) };
+        lost.unknown = published
+            .iter()
+            .filter(|message| known(message).is_none())
+            .count();
+        let Some(first) = published.iter().filter_map(known).min() else {
+            return Ok(lost);
+        };
         for sequence in first..=newest.sequence {
             for message in ledger.published_in(sequence)? {
                 match message.kept {

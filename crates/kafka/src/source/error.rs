@@ -20,16 +20,27 @@ pub enum Error {
          message.timestamp.type=CreateTime, and no restart helps. Give them up by adding their offsets to 'lost' (`bernstream check` names \
          those that come first, and the log with serve.detail = \"operator\" where this one is), or begin a new ledger behind them"
     )]
-    OlderStamp { topic: String, partition: i32, offset: i64 },
+    OlderStamp {
+        topic: String,
+        partition: i32,
+        offset: i64,
+    },
 
-    #[error("topic '{topic}' is compacted, so the broker removes records: set cleanup.policy=delete")]
+    #[error(
+        "topic '{topic}' is compacted, so the broker removes records: set cleanup.policy=delete"
+    )]
     Compacted { topic: String },
 
     #[error(
         "the broker has deleted input that may be needed: topic '{topic}', partition {partition}; to continue without it, add its offsets \
          to 'lost' ({HOW})"
     )]
-    Deleted { topic: String, partition: i32, from: i64, to: i64 },
+    Deleted {
+        topic: String,
+        partition: i32,
+        from: i64,
+        to: i64,
+    },
 
     #[error("topic '{topic}' was deleted and created again since it was last read: {why}")]
     Recreated { topic: String, why: Told },
@@ -39,7 +50,12 @@ pub enum Error {
          after a loss of power of its brokers or an unclean election of a leader, or the broker that answers lags. What was published stays. \
          Reading goes on by itself once the partition is as long again"
     )]
-    Cut { topic: String, partition: i32, end: i64, read: i64 },
+    Cut {
+        topic: String,
+        partition: i32,
+        end: i64,
+        read: i64,
+    },
 
     #[error(
         "a client of {servers} that asks for the ends of topic '{topic}' hangs: for minutes it has told neither an answer nor an error; the input \
@@ -61,27 +77,41 @@ impl Error {
     /// The same, with the numbers that follow from records; `None` if there are none in it.
     pub fn in_full(&self) -> Option<String> {
         match self {
-            Error::Deleted { topic, partition, from, to } => Some(format!(
+            Error::Deleted {
+                topic,
+                partition,
+                from,
+                to,
+            } => Some(format!(
                 "topic '{topic}', partition {partition}: offsets {from} to {to} were deleted; to continue without them, add \
                  {{ partition = {partition}, from = {from}, to = {to} }} to 'lost'"
             )),
-            Error::OlderStamp { topic, partition, offset } => {
-                Some(format!("topic '{topic}', partition {partition}: it is at offset {offset}"))
-            }
-            Error::Cut { topic, partition, end, read } => {
-                Some(format!("topic '{topic}', partition {partition} ends at offset {end}, but was read up to {read}"))
-            }
+            Error::OlderStamp {
+                topic,
+                partition,
+                offset,
+            } => Some(format!(
+                "topic '{topic}', partition {partition}: it is at offset {offset}"
+            )),
+            Error::Cut {
+                topic,
+                partition,
+                end,
+                read,
+            } => Some(format!(
+                "topic '{topic}', partition {partition} ends at offset {end}, but was read up to {read}"
+            )),
             Error::Recreated { topic, why } => Some(format!("topic '{topic}': {}", why.in_full())),
-            Error::File { path, why } => {
-                (why.in_full() != why.to_string()).then(|| format!("file {path}: {}", why.in_full()))
-            }
+            Error::File { path, why } => (why.in_full() != why.to_string())
+                .then(|| format!("file {path}: {}", why.in_full())),
             _ => None,
         }
     }
 
     /// Whether trying again later may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Kafka(error) if error.is_transient()) || matches!(self, Error::Cut { .. })
+        matches!(self, Error::Kafka(error) if error.is_transient())
+            || matches!(self, Error::Cut { .. })
     }
 
     /// Whether a topic is not there.

@@ -12,7 +12,8 @@ use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::errors::ParquetError;
@@ -73,19 +74,39 @@ impl Files {
     /// needed column, or two hold the same records.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
-        let is_folder = path.metadata().map_err(|error| failed(path, &error))?.is_dir();
+        let is_folder = path
+            .metadata()
+            .map_err(|error| failed(path, &error))?
+            .is_dir();
         let Listing { files, passed_over } = match is_folder {
             true => folder::list(path).map_err(|broken| fault(path, &broken))?,
-            false => Listing { files: vec![path.clone()], passed_over: Vec::new() },
+            false => Listing {
+                files: vec![path.clone()],
+                passed_over: Vec::new(),
+            },
         };
-        let contents = files.iter().map(|file| contents(file, &columns, &params.declared)).collect::<Result<_, _>>()?;
+        let contents = files
+            .iter()
+            .map(|file| contents(file, &columns, &params.declared))
+            .collect::<Result<_, _>>()?;
         let declared = params.declared;
         let at = 0;
         let open = None;
         let batches = 0;
         let finished = 0;
         let broken = BTreeMap::new();
-        let files = Files { columns, declared, files, passed_over, contents, at, open, batches, finished, broken };
+        let files = Files {
+            columns,
+            declared,
+            files,
+            passed_over,
+            contents,
+            at,
+            open,
+            batches,
+            finished,
+            broken,
+        };
         files.have_all_columns()?;
         files.are_different(path)?;
         Ok(files)
@@ -93,7 +114,9 @@ impl Files {
 
     /// No two files have the same bytes, but those without a row that has an event time: each record of a copied file would count twice.
     fn are_different(&self, path: &Path) -> Result<(), Error> {
-        for Equal { first, second } in folder::equal(&self.files).map_err(|error| failed(path, &error))? {
+        for Equal { first, second } in
+            folder::equal(&self.files).map_err(|error| failed(path, &error))?
+        {
             if self.has_records(second)? {
                 let why = format!(
                     "has the same content as {}, so each of its records would count twice; remove one of the two",
@@ -107,8 +130,15 @@ impl Files {
 
     fn has_records(&self, path: &Path) -> Result<bool, Error> {
         let mut table = Table::open(path, &self.columns, &self.declared)?;
-        let place = Place { partition: 0, offset: 0, message_time: None };
-        while let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
+        let place = Place {
+            partition: 0,
+            offset: 0,
+            message_time: None,
+        };
+        while let Some(batch) = table
+            .next(&self.columns, place)
+            .map_err(|broken| unreadable(path, &broken))?
+        {
             if batch.times.iter().any(|time| time.is_some()) {
                 return Ok(true);
             }
@@ -123,11 +153,17 @@ impl Files {
 
     /// Each needed column is in one of the files, unless records say themselves what they have, or there are none.
     fn have_all_columns(&self) -> Result<(), Error> {
-        if self.contents.iter().any(|contents| matches!(contents, Contents::Records)) {
+        if self
+            .contents
+            .iter()
+            .any(|contents| matches!(contents, Contents::Records))
+        {
             return Ok(());
         }
         let with_columns: Vec<(&PathBuf, &Arc<FoundColumns>)> = self.with_columns().collect();
-        let Some((path, first)) = with_columns.first() else { return Ok(()) };
+        let Some((path, first)) = with_columns.first() else {
+            return Ok(());
+        };
         for (at, column) in first.columns().iter().enumerate() {
             let lacks = |(_, found): &(&PathBuf, &Arc<FoundColumns>)| {
                 found.columns().get(at).is_none_or(FoundColumn::is_unread)
@@ -140,21 +176,30 @@ impl Files {
     }
 
     fn with_columns(&self) -> impl Iterator<Item = (&PathBuf, &Arc<FoundColumns>)> {
-        self.files.iter().zip(&self.contents).filter_map(|(file, contents)| match contents {
-            Contents::Columns(found) => Some((file, found)),
-            Contents::Nothing | Contents::Records => None,
-        })
+        self.files
+            .iter()
+            .zip(&self.contents)
+            .filter_map(|(file, contents)| match contents {
+                Contents::Columns(found) => Some((file, found)),
+                Contents::Nothing | Contents::Records => None,
+            })
     }
 
     /// The files that lack a needed column, or have it with a type that it may not have, and why: what their records have there counts
     /// as null.
     pub fn unread(&self) -> impl Iterator<Item = (&Path, Broken)> {
-        self.with_columns().flat_map(|(file, found)| found.unread().map(|column| (file.as_path(), found.fault(column))))
+        self.with_columns().flat_map(|(file, found)| {
+            found
+                .unread()
+                .map(|column| (file.as_path(), found.fault(column)))
+        })
     }
 
     /// The lines that cannot be read, in the files that have been read to their ends.
     pub fn broken_lines(&self) -> impl Iterator<Item = (&Path, &BrokenLines)> {
-        self.broken.iter().map(|(file, lines)| (file.as_path(), lines))
+        self.broken
+            .iter()
+            .map(|(file, lines)| (file.as_path(), lines))
     }
 
     /// How many bytes all files have.
@@ -164,31 +209,44 @@ impl Files {
 
     /// About how many of them are read. Of Parquet a file counts once it is read to its end.
     pub fn bytes_read(&self) -> u64 {
-        self.finished.saturating_add(self.open.as_ref().map_or(0, Table::bytes_read))
+        self.finished
+            .saturating_add(self.open.as_ref().map_or(0, Table::bytes_read))
     }
 
     /// The files without a byte, or without a line of names: they have no records.
     pub fn empty(&self) -> impl Iterator<Item = &Path> {
         let contents = self.files.iter().zip(&self.contents);
-        contents.filter(|(_, contents)| matches!(contents, Contents::Nothing)).map(|(file, _)| file.as_path())
+        contents
+            .filter(|(_, contents)| matches!(contents, Contents::Nothing))
+            .map(|(file, _)| file.as_path())
     }
 
     fn read(&mut self) -> Result<Option<Batch>, Error> {
         while let Some(path) = self.files.get(self.at) {
             let table = match &mut self.open {
                 Some(table) => table,
-                None => self.open.insert(Table::open(path, &self.columns, &self.declared)?),
+                None => self
+                    .open
+                    .insert(Table::open(path, &self.columns, &self.declared)?),
             };
             let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
-            let place = Place { partition, offset: self.batches, message_time: None };
-            if let Some(batch) = table.next(&self.columns, place).map_err(|broken| unreadable(path, &broken))? {
+            let place = Place {
+                partition,
+                offset: self.batches,
+                message_time: None,
+            };
+            if let Some(batch) = table
+                .next(&self.columns, place)
+                .map_err(|broken| unreadable(path, &broken))?
+            {
                 self.batches += 1;
                 return Ok(Some(batch));
             }
             if let Some(Table::Lines(lines)) = self.open.take() {
                 self.broken.insert(path.clone(), lines.broken);
             }
-            (self.at, self.batches, self.finished) = (self.at + 1, 0, self.finished.saturating_add(size(path)));
+            (self.at, self.batches, self.finished) =
+                (self.at + 1, 0, self.finished.saturating_add(size(path)));
         }
         Ok(None)
     }
@@ -226,22 +284,35 @@ impl Source for Files {
 fn contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
     let mut table = Table::open(path, columns, declared)?;
     if let Table::Parquet(..) = table {
-        let place = Place { partition: 0, offset: 0, message_time: None };
-        table.next(columns, place).map_err(|broken| unreadable(path, &broken))?;
+        let place = Place {
+            partition: 0,
+            offset: 0,
+            message_time: None,
+        };
+        table
+            .next(columns, place)
+            .map_err(|broken| unreadable(path, &broken))?;
     }
     Ok(table.contents())
 }
 
 fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
-    Error::File { path: path.display().to_string(), why: why.to_string().into() }
+    Error::File {
+        path: path.display().to_string(),
+        why: why.to_string().into(),
+    }
 }
 
 /// A file that is not as the configuration says, or one that its disk does not give, which may pass.
 fn failed(path: &Path, error: &io::Error) -> Error {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
-    let is_fault = [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
+    let is_fault =
+        [IsADirectory, NotADirectory, NotFound, PermissionDenied].contains(&error.kind());
     match error.raw_os_error() {
-        Some(_) if !is_fault => Error::Disk { path: path.display().to_string(), why: error.to_string() },
+        Some(_) if !is_fault => Error::Disk {
+            path: path.display().to_string(),
+            why: error.to_string(),
+        },
         _ => fault(path, error),
     }
 }
@@ -253,7 +324,9 @@ fn size(path: &Path) -> u64 {
 
 /// Why the disk does not give a file, if it does not.
 fn not_given(path: &Path) -> Option<io::Error> {
-    File::open(path).and_then(|mut file| io::copy(&mut file, &mut io::sink())).err()
+    File::open(path)
+        .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
+        .err()
 }
 
 /// The numbers in the reason follow from what is in the file. Readers of its formats do not say apart whether the disk is the reason.
@@ -263,8 +336,15 @@ fn unreadable(path: &Path, broken: &Broken) -> Error {
     }
     let in_full = broken.to_string();
     let words = without_numbers(&in_full);
-    let words = if words == in_full { words } else { format!("{words} ({HOW})") };
-    Error::File { path: path.display().to_string(), why: Told::new(words, in_full) }
+    let words = if words == in_full {
+        words
+    } else {
+        format!("{words} ({HOW})")
+    };
+    Error::File {
+        path: path.display().to_string(),
+        why: Told::new(words, in_full),
+    }
 }
 
 /// A file that is being read.
@@ -282,7 +362,9 @@ impl Table {
         let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
         if lines::is_named_so(path) {
             let lines = LineTable::open(file, is("csv"), columns, declared);
-            return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| unreadable(path, &broken));
+            return lines
+                .map(|lines| Table::Lines(Box::new(lines)))
+                .map_err(|broken| unreadable(path, &broken));
         }
         let size = file.metadata().map_err(|error| failed(path, &error))?.len();
         if size == 0 {
@@ -290,7 +372,9 @@ impl Table {
         }
         let open = || match is("parquet") {
             true => parquet(file, columns).map(|(reader, found)| Table::Parquet(reader, found)),
-            false => Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found)),
+            false => {
+                Stream::open(file, size, columns).map(|(stream, found)| Table::Arrow(stream, found))
+            }
         };
         decode::catch_panic(open).map_err(|broken| unreadable(path, &broken))
     }
@@ -298,7 +382,9 @@ impl Table {
     fn contents(&self) -> Contents {
         match self {
             Table::Empty => Contents::Nothing,
-            Table::Parquet(_, found) | Table::Arrow(_, found) => Contents::Columns(Arc::clone(found)),
+            Table::Parquet(_, found) | Table::Arrow(_, found) => {
+                Contents::Columns(Arc::clone(found))
+            }
             Table::Lines(lines) => lines.contents.clone(),
         }
     }
@@ -315,17 +401,24 @@ impl Table {
         decode::catch_panic(|| {
             let (records, found) = match self {
                 Table::Empty => return Ok(None),
-                Table::Parquet(reader, found) => (reader.next().transpose().map_err(Broken::new)?, found),
+                Table::Parquet(reader, found) => {
+                    (reader.next().transpose().map_err(Broken::new)?, found)
+                }
                 Table::Arrow(stream, found) => (stream.next(columns)?, found),
                 Table::Lines(lines) => return lines.next(place.partition),
             };
-            records.map(|records| rows::batch(&records, columns, found, place)).transpose()
+            records
+                .map(|records| rows::batch(&records, columns, found, place))
+                .transpose()
         })
     }
 }
 
 /// A reader of the needed columns, text as bytes.
-fn parquet(file: File, columns: &Columns) -> Result<(ParquetRecordBatchReader, Arc<FoundColumns>), Broken> {
+fn parquet(
+    file: File,
+    columns: &Columns,
+) -> Result<(ParquetRecordBatchReader, Arc<FoundColumns>), Broken> {
     let failed = |error: ParquetError| Broken::new(error);
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
     let found = FoundColumns::of(metadata.schema(), columns)?;
@@ -335,13 +428,26 @@ fn parquet(file: File, columns: &Columns) -> Result<(ParquetRecordBatchReader, A
         other => other,
     };
     let bytes = |field: &Field| field.clone().with_data_type(kind(field.data_type()));
-    let schema = Schema::new(metadata.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
+    let schema = Schema::new(
+        metadata
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| bytes(field))
+            .collect::<Vec<_>>(),
+    );
     let plain = without_text(metadata.parquet_schema().root_schema()).map_err(failed)?;
-    let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
+    let options =
+        ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
     let options = options.with_schema(Arc::new(schema));
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
     let mask = ProjectionMask::roots(reader.parquet_schema(), found.projection.iter().copied());
-    let reader = reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)?;
+    let reader = reader
+        .with_projection(mask)
+        .with_batch_size(8192)
+        .build()
+        .map_err(failed)?;
     Ok((reader, Arc::new(found)))
 }
 
@@ -357,10 +463,21 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
         }
         let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY);
         let id = info.has_id().then(|| info.id());
-        bytes.with_repetition(info.repetition()).with_id(id).build().map(Arc::new)
+        bytes
+            .with_repetition(info.repetition())
+            .with_id(id)
+            .build()
+            .map(Arc::new)
     };
-    let fields = root.get_fields().iter().map(plain).collect::<Result<_, _>>()?;
-    Type::group_type_builder(root.name()).with_fields(fields).build().map(Arc::new)
+    let fields = root
+        .get_fields()
+        .iter()
+        .map(plain)
+        .collect::<Result<_, _>>()?;
+    Type::group_type_builder(root.name())
+        .with_fields(fields)
+        .build()
+        .map(Arc::new)
 }
 
 /// An Arrow IPC stream in a file, message by message.
@@ -393,7 +510,12 @@ impl Stream {
             let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
             input.consume(head);
         }
-        let mut stream = Stream { input, size, decoder: Decoder::unfolding(), is_file };
+        let mut stream = Stream {
+            input,
+            size,
+            decoder: Decoder::unfolding(),
+            is_file,
+        };
         // Anything before the schema is an error, and so is the end.
         while stream.decoder.shape().is_err() {
             stream.step(columns)?;
@@ -418,7 +540,9 @@ impl Stream {
             return Ok(Step::End);
         }
         let mut head = [0; 8];
-        self.input.read_exact(&mut head).map_err(|e| read_failed(&e))?;
+        self.input
+            .read_exact(&mut head)
+            .map_err(|e| read_failed(&e))?;
         let Some(length) = decode::metadata_length(head)? else {
             self.decoder.shape()?;
             return Ok(Step::End);
@@ -426,7 +550,10 @@ impl Stream {
         let metadata = self.take(length)?;
         let message = Message::parse(&metadata)?;
         let body = Buffer::from(self.take(message.body)?);
-        Ok(self.decoder.read(&message, &body, columns)?.map_or(Step::Other, Step::Batch))
+        Ok(self
+            .decoder
+            .read(&message, &body, columns)?
+            .map_or(Step::Other, Step::Batch))
     }
 
     fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
@@ -434,7 +561,9 @@ impl Stream {
             return Err(truncated("an Arrow message"));
         }
         let mut bytes = vec![0; length];
-        self.input.read_exact(&mut bytes).map_err(|e| read_failed(&e))?;
+        self.input
+            .read_exact(&mut bytes)
+            .map_err(|e| read_failed(&e))?;
         Ok(bytes)
     }
 }

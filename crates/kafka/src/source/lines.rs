@@ -16,7 +16,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether a file has lines, by its name.
 pub fn is_named_so(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ["csv", "jsonl", "ndjson"].iter().any(|known| ending == *known))
+    path.extension().is_some_and(|ending| {
+        ["csv", "jsonl", "ndjson"]
+            .iter()
+            .any(|known| ending == *known)
+    })
 }
 
 /// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
@@ -29,7 +33,11 @@ pub struct Lines {
 
 impl Lines {
     pub fn new(file: File) -> Self {
-        Lines { input: BufReader::new(file), line: Vec::new(), read: 0 }
+        Lines {
+            input: BufReader::new(file),
+            line: Vec::new(),
+            read: 0,
+        }
     }
 
     /// How many bytes of the file are read.
@@ -130,34 +138,62 @@ impl LineTable {
     /// # Errors
     ///
     /// If the file cannot be read, names a needed column twice, or a type that it needs is not declared.
-    pub fn open(file: File, is_csv: bool, columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
+    pub fn open(
+        file: File,
+        is_csv: bool,
+        columns: &Columns,
+        declared: &Declared,
+    ) -> Result<Self, Broken> {
         let mut lines = Lines::new(file);
         if !is_csv {
-            let reader = RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
+            let reader =
+                RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?;
             let reader = Reader::Json(reader);
             let contents = Contents::Records;
             return Ok(LineTable::new(lines, reader, columns, contents));
         }
-        let header = lines.next_line().map_err(Broken::new)?.map(split).transpose()?;
+        let header = lines
+            .next_line()
+            .map_err(Broken::new)?
+            .map(split)
+            .transpose()?;
         let contents = match &header {
             Some(header) => Contents::Columns(Arc::new(FoundColumns::of_names(header, columns))),
             None => Contents::Nothing,
         };
-        let reader = Reader::Csv(CsvReader::new(&header.unwrap_or_default(), columns, declared)?);
+        let reader = Reader::Csv(CsvReader::new(
+            &header.unwrap_or_default(),
+            columns,
+            declared,
+        )?);
         Ok(LineTable::new(lines, reader, columns, contents))
     }
 
     fn new(lines: Lines, reader: Reader, columns: &Columns, contents: Contents) -> Self {
-        LineTable { lines, reader, gather: Gather::new(columns), contents, broken: BrokenLines::default() }
+        LineTable {
+            lines,
+            reader,
+            gather: Gather::new(columns),
+            contents,
+            broken: BrokenLines::default(),
+        }
     }
 
     /// The next records. A line that cannot be read is a row without a time, which is dropped.
     pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
-        let LineTable { lines, reader, gather, broken, .. } = self;
+        let LineTable {
+            lines,
+            reader,
+            gather,
+            broken,
+            ..
+        } = self;
         loop {
             // By its line, so that the order of rows does not depend on where batches end.
             let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
-            let Some(line) = lines.next_line().map_err(Broken::new)? else { return Ok(gather.take()) };
+            let Some(line) = lines.next_line().map_err(Broken::new)? else {
+                return Ok(gather.take());
+            };
             let read = match reader {
                 Reader::Json(reader) => reader.read(line),
                 Reader::Csv(reader) => reader.read(line),

@@ -22,7 +22,10 @@ use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 
 /// What a source returns.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly every event is a batch, and there is one at a time")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every event is a batch, and there is one at a time"
+)]
 pub enum Event {
     Batch(Batch),
     /// Nothing arrived within the timeout.

@@ -37,7 +37,9 @@ pub struct RegistryLogin {
 
 /// Why a registry has named no schema.
 #[derive(Debug, thiserror::Error)]
-#[error("the registry at {url} does not say which schema of subject '{subject}' is the newest: {why}")]
+#[error(
+    "the registry at {url} does not say which schema of subject '{subject}' is the newest: {why}"
+)]
 pub struct RegistryFailure {
     url: String,
     subject: String,
@@ -75,11 +77,14 @@ pub fn address(text: &str) -> Result<String, String> {
     if text.contains(['@', '?', '#']) {
         return Err("an address of a registry has no '@', '?' or '#': a name and a password belong to username and password_file".to_owned());
     }
-    let is_address = text.parse::<Uri>().is_ok() && (text.starts_with("http://") || text.starts_with("https://"));
+    let is_address = text.parse::<Uri>().is_ok()
+        && (text.starts_with("http://") || text.starts_with("https://"));
     if is_address {
         Ok(text.trim_end_matches('/').to_owned())
     } else {
-        Err(format!("{text:?} is not the address of a registry: it begins with http:// or https://"))
+        Err(format!(
+            "{text:?} is not the address of a registry: it begins with http:// or https://"
+        ))
     }
 }
 
@@ -90,7 +95,11 @@ impl SchemaRegistry {
     ///
     /// If the registry does not say which it is.
     pub fn newest(&self) -> Result<NewestSchema, RegistryFailure> {
-        self.ask().map_err(|why| RegistryFailure { url: self.url.clone(), subject: self.subject.clone(), why })
+        self.ask().map_err(|why| RegistryFailure {
+            url: self.url.clone(),
+            subject: self.subject.clone(),
+            why,
+        })
     }
 
     pub fn is_encrypted(&self) -> bool {
@@ -99,8 +108,13 @@ impl SchemaRegistry {
 
     /// What this program was built without, and a password that every user can read.
     pub fn warnings(&self) -> Vec<String> {
-        let unsupported = self.unsupported().map(|why| format!("{} cannot be reached: {why}", self.url));
-        let open = self.login.as_ref().and_then(|login| open_to_all(&login.password_file));
+        let unsupported = self
+            .unsupported()
+            .map(|why| format!("{} cannot be reached: {why}", self.url));
+        let open = self
+            .login
+            .as_ref()
+            .and_then(|login| open_to_all(&login.password_file));
         unsupported.into_iter().chain(open).collect()
     }
 
@@ -111,7 +125,11 @@ impl SchemaRegistry {
 
     /// What to do where the newest schema has this `id` and is not pinned.
     pub fn remedy(&self, id: u32) -> String {
-        let user = self.login.as_ref().map(|login| format!("-u {} ", login.username)).unwrap_or_default();
+        let user = self
+            .login
+            .as_ref()
+            .map(|login| format!("-u {} ", login.username))
+            .unwrap_or_default();
         format!(
             "save it with `curl -f {user}{}/schemas/ids/{id}/schema > FILE`, add {{ id = {id}, file = \"FILE\" }} to \
              input.kafka.format.avro.schemas, and start the worker again, before producers use it",
@@ -127,7 +145,11 @@ impl SchemaRegistry {
         if let Some(why) = self.unsupported() {
             return Err(why.to_owned());
         }
-        let mut request = agent().get(format!("{}/subjects/{}/versions/latest", self.url, segment(&self.subject)));
+        let mut request = agent().get(format!(
+            "{}/subjects/{}/versions/latest",
+            self.url,
+            segment(&self.subject)
+        ));
         if let Some(login) = &self.login {
             let secret = password(&login.password_file)?;
             let both = BASE64_STANDARD.encode(format!("{}:{secret}", login.username));
@@ -139,16 +161,27 @@ impl SchemaRegistry {
             error => error.to_string(),
         })?;
         if !answer.status().is_success() {
-            return Err(format!("it answers with status {}, and is not followed elsewhere", answer.status().as_u16()));
+            return Err(format!(
+                "it answers with status {}, and is not followed elsewhere",
+                answer.status().as_u16()
+            ));
         }
-        let body = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(|e| e.to_string())?;
+        let body = answer
+            .body_mut()
+            .with_config()
+            .limit(LARGEST_ANSWER)
+            .read_to_vec()
+            .map_err(|e| e.to_string())?;
         serde_json::from_slice(&body).map_err(|_| "its answer has no id of a schema".to_owned())
     }
 }
 
 /// Asks the registry itself: a proxy that the environment names is for other programs, as it is for Kafka.
 fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None).max_redirects(0);
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .proxy(None)
+        .max_redirects(0);
     #[cfg(feature = "tls")]
     let config = config.tls_config(
         ureq::tls::TlsConfig::builder()
@@ -162,5 +195,13 @@ fn agent() -> ureq::Agent {
 /// A name as one segment of a path.
 fn segment(name: &str) -> String {
     let is_free = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes().map(|byte| if is_free(byte) { char::from(byte).into() } else { format!("%{byte:02X}") }).collect()
+    name.bytes()
+        .map(|byte| {
+            if is_free(byte) {
+                char::from(byte).into()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

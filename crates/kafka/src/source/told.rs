@@ -17,7 +17,10 @@ pub struct Told {
 
 impl Told {
     pub fn new(words: impl Into<String>, in_full: impl Into<String>) -> Self {
-        Told { words: words.into(), in_full: in_full.into() }
+        Told {
+            words: words.into(),
+            in_full: in_full.into(),
+        }
     }
 
     /// For operators only.
@@ -27,7 +30,11 @@ impl Told {
 
     /// What the log says, which may be for operators.
     pub fn shown(&self, is_for_operators: bool) -> &str {
-        if is_for_operators { &self.in_full } else { &self.words }
+        if is_for_operators {
+            &self.in_full
+        } else {
+            &self.words
+        }
     }
 }
 
@@ -40,7 +47,10 @@ impl fmt::Display for Told {
 /// Words in which no number follows from records.
 impl From<String> for Told {
     fn from(words: String) -> Self {
-        Told { in_full: words.clone(), words }
+        Told {
+            in_full: words.clone(),
+            words,
+        }
     }
 }
 
@@ -50,7 +60,9 @@ pub fn without_numbers(text: &str) -> String {
     let mut rest = text;
     while let Some(from) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, number) = rest.split_at(from);
-        let to = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let to = number
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(number.len());
         let (digits, after) = number.split_at(to);
         let is_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         shown.push_str(before);
@@ -70,7 +82,10 @@ mod tests {
     fn numbers_are_left_out_and_names_are_not() {
         for (text, shown) in [
             ("it ends within 178 bytes", "it ends within … bytes"),
-            ("Float64 is not Int64, utf8_9 is", "Float64 is not Int64, utf8_9 is"),
+            (
+                "Float64 is not Int64, utf8_9 is",
+                "Float64 is not Int64, utf8_9 is",
+            ),
             ("17 of 4.5", "… of ….…"),
             ("row 5", "row …"),
             ("", ""),
@@ -83,7 +98,11 @@ mod tests {
     fn only_operators_are_told_everything() {
         let told = Told::new("partition 0", "offset 178 of partition 0");
         assert_eq!(
-            (told.to_string().as_str(), told.shown(false), told.shown(true)),
+            (
+                told.to_string().as_str(),
+                told.shown(false),
+                told.shown(true)
+            ),
             ("partition 0", "partition 0", told.in_full())
         );
         assert_eq!(Told::from("no number".to_owned()).in_full(), "no number");

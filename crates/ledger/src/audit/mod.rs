@@ -116,7 +116,10 @@ impl Audit {
     /// Adds the synopsis that was found at `place`, with the digest of its bytes.
     pub fn add(&mut self, place: &str, bytes: Digest, about: &Description) {
         let pipeline = self.pipelines.entry(about.pipeline.clone()).or_default();
-        let ledger = pipeline.ledgers.entry(about.ledger.id.clone()).or_insert_with(|| LedgerMessages::of(about));
+        let ledger = pipeline
+            .ledgers
+            .entry(about.ledger.id.clone())
+            .or_insert_with(|| LedgerMessages::of(about));
         let version = (about.release.clone(), about.window, about.key.clone());
         match pipeline.versions.get(&version) {
             Some(first) if *first == bytes => {
@@ -125,7 +128,10 @@ impl Audit {
             }
             Some(_) => {
                 let start = about.window.start;
-                self.contradictions.push(format!("{place}: a second version of {}, window {start}", name(about)));
+                self.contradictions.push(format!(
+                    "{place}: a second version of {}, window {start}",
+                    name(about)
+                ));
                 return;
             }
             None => {
@@ -139,19 +145,29 @@ impl Audit {
 
     /// Adds everything up.
     pub fn finish(self) -> Findings {
-        let Audit { pipelines, mut contradictions } = self;
+        let Audit {
+            pipelines,
+            mut contradictions,
+        } = self;
         let mut statements = Vec::new();
         for (pipeline, Pipeline { ledgers, .. }) in pipelines {
             let mut blocks = Vec::new();
             for (id, ledger) in ledgers {
                 let sums = ledger.sums();
-                contradictions.extend(sums.contradictions.iter().map(|what| format!("ledger {id}, {what}")));
+                contradictions.extend(
+                    sums.contradictions
+                        .iter()
+                        .map(|what| format!("ledger {id}, {what}")),
+                );
                 blocks.extend(sums.spent.keys().map(|block| (*block, id.clone())));
                 statements.extend(ledger.statement(&pipeline, &id, sums));
             }
             contradictions.extend(overlaps(blocks));
         }
-        Findings { statements, contradictions }
+        Findings {
+            statements,
+            contradictions,
+        }
     }
 }
 
@@ -161,13 +177,17 @@ fn overlaps(mut blocks: Vec<(Span, String)>) -> Vec<String> {
     let mut found = Vec::new();
     let mut last = None::<(Span, String)>;
     for (block, id) in blocks {
-        if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end) {
+        if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end)
+        {
             found.push(format!(
                 "the block {} to {} of ledger {id} overlaps the block {} to {} of ledger {other}",
                 block.start, block.end, before.start, before.end
             ));
         }
-        if last.as_ref().is_none_or(|(before, _)| before.end < block.end) {
+        if last
+            .as_ref()
+            .is_none_or(|(before, _)| before.end < block.end)
+        {
             last = Some((block, id));
         }
     }
@@ -184,9 +204,23 @@ fn key_of(release: &str, key: Option<&str>) -> String {
 
 impl LedgerMessages {
     fn of(about: &Description) -> Self {
-        let total = about.privacy.blocks.first().map_or(about.privacy.price.zero(), |charge| charge.total);
-        let promise = Promise { definition: about.privacy.definition.clone(), unit: about.privacy.unit.clone(), total };
-        LedgerMessages { promise, rows: BTreeMap::new(), messages: 0, copies: 0, in_words: (0, String::new()) }
+        let total = about
+            .privacy
+            .blocks
+            .first()
+            .map_or(about.privacy.price.zero(), |charge| charge.total);
+        let promise = Promise {
+            definition: about.privacy.definition.clone(),
+            unit: about.privacy.unit.clone(),
+            total,
+        };
+        LedgerMessages {
+            promise,
+            rows: BTreeMap::new(),
+            messages: 0,
+            copies: 0,
+            in_words: (0, String::new()),
+        }
     }
 
     /// Adds one message; returns what contradicts the others.
@@ -201,26 +235,42 @@ impl LedgerMessages {
         let promise = &self.promise;
         if !privacy.definition.is_kind_of(&promise.definition)
             || privacy.unit != promise.unit
-            || privacy.blocks.iter().any(|charge| charge.total != promise.total)
+            || privacy
+                .blocks
+                .iter()
+                .any(|charge| charge.total != promise.total)
         {
-            wrong.push("its guarantee differs from that of the other messages of its ledger".to_owned());
+            wrong.push(
+                "its guarantee differs from that of the other messages of its ledger".to_owned(),
+            );
         }
-        let row = self.rows.entry(sequence).or_insert_with(|| Row { end: about.window.end, releases: BTreeMap::new() });
+        let row = self.rows.entry(sequence).or_insert_with(|| Row {
+            end: about.window.end,
+            releases: BTreeMap::new(),
+        });
         if row.end != about.window.end {
             wrong.push(format!(
                 "row {sequence} has a window that ends at {} and one that ends at {}",
                 row.end, about.window.end
             ));
         }
-        let release = row.releases.entry(about.release.clone()).or_insert_with(|| Release {
-            window: about.window,
-            price: privacy.price,
-            blocks: privacy.blocks.clone(),
-            configuration: about.digests.configuration.clone(),
-            keys: Vec::new(),
-        });
-        if (release.window, release.price, &release.blocks) != (about.window, privacy.price, &privacy.blocks) {
-            let what = format!("row {sequence}: the keys of {} disagree on its window, price or blocks", about.release);
+        let release = row
+            .releases
+            .entry(about.release.clone())
+            .or_insert_with(|| Release {
+                window: about.window,
+                price: privacy.price,
+                blocks: privacy.blocks.clone(),
+                configuration: about.digests.configuration.clone(),
+                keys: Vec::new(),
+            });
+        if (release.window, release.price, &release.blocks)
+            != (about.window, privacy.price, &privacy.blocks)
+        {
+            let what = format!(
+                "row {sequence}: the keys of {} disagree on its window, price or blocks",
+                about.release
+            );
             wrong.push(what);
         }
         release.keys.push(about.key.clone());

@@ -21,13 +21,23 @@ struct Claim {
 
 impl LedgerMessages {
     pub(super) fn sums(&self) -> Sums {
-        let missing = Missing { messages: self.missing_keys(), rows: self.missing_rows(), unaccounted: Vec::new() };
-        let mut sums = Sums { spent: BTreeMap::new(), contradictions: Vec::new(), missing };
+        let missing = Missing {
+            messages: self.missing_keys(),
+            rows: self.missing_rows(),
+            unaccounted: Vec::new(),
+        };
+        let mut sums = Sums {
+            spent: BTreeMap::new(),
+            contradictions: Vec::new(),
+            missing,
+        };
         let mut last = None;
         for (sequence, row) in &self.rows {
             if last.is_some_and(|end| row.end <= end) {
-                let what =
-                    format!("row {sequence}: its window ends at {}, no later than that of the row before", row.end);
+                let what = format!(
+                    "row {sequence}: its window ends at {}, no later than that of the row before",
+                    row.end
+                );
                 sums.contradictions.push(what);
             }
             last = Some(row.end);
@@ -44,25 +54,38 @@ impl LedgerMessages {
         let before = sums.spent.get(&block).copied().unwrap_or(total.zero());
         let named = format!("row {sequence}: the block {} to {}", block.start, block.end);
         let Some(sum) = claim.price.and_then(|price| before.checked_add(price)) else {
-            sums.contradictions.push(format!("{named} is charged prices that cannot be added up"));
+            sums.contradictions
+                .push(format!("{named} is charged prices that cannot be added up"));
             return;
         };
         if !sum.is_within(total) || !claim.spent.is_within(total) {
-            let most = if sum.is_within(total) { claim.spent } else { sum };
-            sums.contradictions.push(format!("{named} has spent {most}, more than its total of {total}"));
+            let most = if sum.is_within(total) {
+                claim.spent
+            } else {
+                sum
+            };
+            sums.contradictions.push(format!(
+                "{named} has spent {most}, more than its total of {total}"
+            ));
         }
         match claim.spent.checked_sub(sum) {
             Some(rest) if rest.is_zero() => {}
-            Some(rest) => sums
-                .missing
-                .unaccounted
-                .push(format!("{named} has spent {rest} on messages that are not on the output")),
+            Some(rest) => sums.missing.unaccounted.push(format!(
+                "{named} has spent {rest} on messages that are not on the output"
+            )),
             None => sums.contradictions.push(format!(
                 "{named} is stated to have spent {}, but the prices on the output add up to {sum}",
                 claim.spent
             )),
         }
-        sums.spent.insert(block, if sum.is_within(claim.spent) { claim.spent } else { sum });
+        sums.spent.insert(
+            block,
+            if sum.is_within(claim.spent) {
+                claim.spent
+            } else {
+                sum
+            },
+        );
     }
 
     /// Keys that other rows of the same configuration have.
@@ -70,24 +93,33 @@ impl LedgerMessages {
         let mut known: BTreeMap<(&str, &str), BTreeSet<&Option<String>>> = BTreeMap::new();
         let named = || self.rows.values().flat_map(|row| &row.releases);
         for (name, release) in named() {
-            known.entry((name, &release.configuration)).or_default().extend(&release.keys);
+            known
+                .entry((name, &release.configuration))
+                .or_default()
+                .extend(&release.keys);
         }
         let mut missing = Vec::new();
         for (name, release) in named() {
             let there: BTreeSet<_> = release.keys.iter().collect();
-            let Some(known) = known.get(&(name.as_str(), release.configuration.as_str())) else { continue };
-            missing.extend(
-                known
-                    .difference(&there)
-                    .map(|key| format!("{}, window {}", key_of(name, key.as_deref()), release.window.start)),
-            );
+            let Some(known) = known.get(&(name.as_str(), release.configuration.as_str())) else {
+                continue;
+            };
+            missing.extend(known.difference(&there).map(|key| {
+                format!(
+                    "{}, window {}",
+                    key_of(name, key.as_deref()),
+                    release.window.start
+                )
+            }));
         }
         missing
     }
 
     fn missing_rows(&self) -> u64 {
         let span = self.rows.first_key_value().zip(self.rows.last_key_value());
-        let all = span.map_or(0, |((first, _), (last, _))| last.saturating_sub(*first).saturating_add(1));
+        let all = span.map_or(0, |((first, _), (last, _))| {
+            last.saturating_sub(*first).saturating_add(1)
+        });
         all.saturating_sub(self.rows.len() as u64)
     }
 
@@ -95,8 +127,15 @@ impl LedgerMessages {
     pub(super) fn statement(self, pipeline: &str, id: &str, sums: Sums) -> Option<Statement> {
         let total = self.promise.total;
         let share = |spent: &Price| spent.share_of(total);
-        let worst = sums.spent.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1))).map(|(b, p)| (*b, *p))?;
-        let newest = sums.spent.last_key_value().map(|(block, spent)| (*block, *spent))?;
+        let worst = sums
+            .spent
+            .iter()
+            .max_by(|a, b| share(a.1).total_cmp(&share(b.1)))
+            .map(|(b, p)| (*b, *p))?;
+        let newest = sums
+            .spent
+            .last_key_value()
+            .map(|(block, spent)| (*block, *spent))?;
         let first = self.rows.first_key_value()?.0;
         let (last, row) = self.rows.last_key_value()?;
         Some(Statement {
@@ -109,7 +148,11 @@ impl LedgerMessages {
             until: row.end,
             worst,
             newest,
-            left: self.promise.total.checked_sub(newest.1).unwrap_or(self.promise.total.zero()),
+            left: self
+                .promise
+                .total
+                .checked_sub(newest.1)
+                .unwrap_or(self.promise.total.zero()),
             missing: sums.missing,
             promise: self.promise,
         })
@@ -119,18 +162,40 @@ impl LedgerMessages {
 /// The charges of a row, block by block; each release counts once.
 fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
     let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
-    for (name, Release { window, price, blocks, .. }) in &row.releases {
-        let is_joined = blocks.windows(2).all(|pair| matches!(pair, [a, b] if a.end == b.start));
+    for (
+        name,
+        Release {
+            window,
+            price,
+            blocks,
+            ..
+        },
+    ) in &row.releases
+    {
+        let is_joined = blocks
+            .windows(2)
+            .all(|pair| matches!(pair, [a, b] if a.end == b.start));
         // In a declared plan the first release of a row pays for the window, and the others are free.
         let is_free = price.is_zero() && !matches!(price, Price::Slots(_));
         if !is_joined || is_free || blocks.last().is_none_or(|block| block.end < window.end) {
-            wrong.push(format!("row {sequence}: {name} does not pay for the blocks that its window overlaps"));
+            wrong.push(format!(
+                "row {sequence}: {name} does not pay for the blocks that its window overlaps"
+            ));
         }
         for charge in blocks {
-            let block = Span { start: charge.start, end: charge.end };
+            let block = Span {
+                start: charge.start,
+                end: charge.end,
+            };
             match claims.get_mut(&block) {
                 None => {
-                    claims.insert(block, Claim { price: Some(*price), spent: charge.spent });
+                    claims.insert(
+                        block,
+                        Claim {
+                            price: Some(*price),
+                            spent: charge.spent,
+                        },
+                    );
                 }
                 Some(claim) => {
                     claim.price = claim.price.and_then(|sum| sum.checked_add(*price));

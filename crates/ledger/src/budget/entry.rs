@@ -97,7 +97,11 @@ impl Record {
     /// Whether a record that cannot be decoded has the name of a share or of its end: another version may have written it.
     pub fn is_of_another_version(text: &[u8]) -> bool {
         let fields: Option<serde_json::Map<String, Value>> = serde_json::from_slice(text).ok();
-        fields.is_some_and(|fields| ["share", "end"].iter().any(|name| fields.contains_key(*name)))
+        fields.is_some_and(|fields| {
+            ["share", "end"]
+                .iter()
+                .any(|name| fields.contains_key(*name))
+        })
     }
 }
 
@@ -146,9 +150,9 @@ impl Shared {
 fn agree(one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (None, _) | (_, None) => true,
-        (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            one.iter().all(|(name, value)| agree(Some(value), other.get(name)))
-        }
+        (Some(Value::Object(one)), Some(Value::Object(other))) => one
+            .iter()
+            .all(|(name, value)| agree(Some(value), other.get(name))),
         (Some(one), Some(other)) => one == other,
     }
 }
@@ -159,8 +163,12 @@ impl From<Blocks> for BlockGrid {
             Blocks::Forever => BlockGrid::Ever,
             Blocks::Every(grid) => {
                 let length = micros(grid.length());
-                let origin = Timestamp::from_micros(grid.origin().micros().rem_euclid(length.max(1)));
-                BlockGrid::Every { origin, length: length.unsigned_abs() }
+                let origin =
+                    Timestamp::from_micros(grid.origin().micros().rem_euclid(length.max(1)));
+                BlockGrid::Every {
+                    origin,
+                    length: length.unsigned_abs(),
+                }
             }
         }
     }
@@ -179,9 +187,8 @@ impl BlockGrid {
     pub fn start_of(&self, time: Timestamp) -> Option<Timestamp> {
         match *self {
             BlockGrid::Ever => Some(Span::ALL.start),
-            BlockGrid::Every { origin, length } => {
-                Grid::new(origin, Duration::from_micros(length)).map(|grid| grid.span_of(time).start)
-            }
+            BlockGrid::Every { origin, length } => Grid::new(origin, Duration::from_micros(length))
+                .map(|grid| grid.span_of(time).start),
         }
     }
 

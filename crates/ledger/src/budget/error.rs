@@ -39,7 +39,13 @@ pub enum Error {
     #[error(
         "the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record, nor take another one for it: {remedy}"
     )]
-    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
+    Setting {
+        name: String,
+        setting: Box<str>,
+        found: Box<str>,
+        needed: Box<str>,
+        remedy: Box<str>,
+    },
     #[error(
         "the budget topic {name} was deleted and created anew, so that other pipelines may have taken what this one holds: nothing \
          is published until the owners of its pipelines have decided; a new ledger (`bernstream ledger init --replace`, in another \
@@ -62,23 +68,43 @@ pub enum Error {
          this one can no longer end it; run `bernstream budget end` with the newer one, or, if that was never made, \
          `bernstream ledger init --replace` and then `bernstream budget end`"
     )]
-    TakenOver { name: String, generation: u64, from: Timestamp },
-    #[error("the budget topic {name} is of another budget: {what}; correct the configuration, or name another topic")]
+    TakenOver {
+        name: String,
+        generation: u64,
+        from: Timestamp,
+    },
+    #[error(
+        "the budget topic {name} is of another budget: {what}; correct the configuration, or name another topic"
+    )]
     OtherBudget { name: String, what: String },
     #[error(
         "this pipeline holds a share of {held} in the budget topic {name}, and the configuration asks for {asked}: write {held}, or \
          end that share first: `bernstream budget end` with its ledger, or with one that `bernstream ledger init --replace` makes for {held}"
     )]
-    OtherShare { name: String, held: Fraction, asked: Fraction },
+    OtherShare {
+        name: String,
+        held: Fraction,
+        asked: Fraction,
+    },
     #[error(
         "the budget topic {name} has no share of {asked} left: {left}. It is held by {holders}; ask for less, or have one of them end (`bernstream budget end`)"
     )]
-    Full { name: String, asked: Fraction, left: String, holders: String },
+    Full {
+        name: String,
+        asked: Fraction,
+        left: String,
+        holders: String,
+    },
     #[error(
         "the budget topic {name} has a share of {share} from {from} on, and the ledger was to begin at {asked}: begin then \
          (`bernstream ledger init --from`), or ask for less"
     )]
-    Later { name: String, share: Fraction, asked: Timestamp, from: Timestamp },
+    Later {
+        name: String,
+        share: Fraction,
+        asked: Timestamp,
+        from: Timestamp,
+    },
     #[error(
         "the budget topic {name} does not know the share of this ledger: it is another topic, or has lost records; nothing may be \
          published before the owners of its pipelines have decided"
@@ -89,14 +115,19 @@ pub enum Error {
          more may be published; a new ledger (`bernstream ledger init --replace`, in another folder) asks for a new share"
     )]
     Ended { name: String, until: Timestamp },
-    #[error("the budget topic {name} is written by others so often that no share could be taken; try again")]
+    #[error(
+        "the budget topic {name} is written by others so often that no share could be taken; try again"
+    )]
     Busy { name: String },
 }
 
 impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { .. } | Error::Shorter { .. } | Error::Busy { .. })
+        matches!(
+            self,
+            Error::Unavailable { .. } | Error::Shorter { .. } | Error::Busy { .. }
+        )
     }
 
     /// Whether the topic is not there.
@@ -106,7 +137,10 @@ impl Error {
 
     /// Whether the topic is not set up as it must be.
     pub fn is_unsound(&self) -> bool {
-        matches!(self, Error::Partitions { .. } | Error::Setting { .. } | Error::Damaged { .. })
+        matches!(
+            self,
+            Error::Partitions { .. } | Error::Setting { .. } | Error::Damaged { .. }
+        )
     }
 
     pub fn of(name: &str, fault: Fault) -> Self {
@@ -117,11 +151,23 @@ impl Error {
             Fault::Missing => Error::Missing { name },
             Fault::Damaged { what } => Error::Damaged { name, what },
             Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
-            Fault::Cut => Error::Damaged { name, what: "records that were not read yet are gone".to_owned() },
+            Fault::Cut => Error::Damaged {
+                name,
+                what: "records that were not read yet are gone".to_owned(),
+            },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting { setting, found, needed, remedy } => {
-                Error::Setting { name, setting, found, needed, remedy }
-            }
+            Fault::Setting {
+                setting,
+                found,
+                needed,
+                remedy,
+            } => Error::Setting {
+                name,
+                setting,
+                found,
+                needed,
+                remedy,
+            },
         }
     }
 }

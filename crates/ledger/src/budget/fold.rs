@@ -71,13 +71,21 @@ impl Shares {
         if entry.share == Fraction::ZERO {
             return Err(Void::Nothing);
         }
-        let newest = self.newest_of(&entry.holder.owner).map(|held| held.entry.holder.generation);
+        let newest = self
+            .newest_of(&entry.holder.owner)
+            .map(|held| held.entry.holder.generation);
         if newest.is_some_and(|newest| entry.holder.generation <= newest) {
             return Err(Void::Again);
         }
         let mut after = self.clone();
-        let own = |held: &&mut Held| held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from;
-        after.0.iter_mut().filter(own).for_each(|held| held.until = held.until.or(Some(entry.from)));
+        let own = |held: &&mut Held| {
+            held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from
+        };
+        after
+            .0
+            .iter_mut()
+            .filter(own)
+            .for_each(|held| held.until = held.until.or(Some(entry.from)));
         let left = after.left_from(entry.from);
         if entry.share > left {
             return Err(Void::TooMuch(left));
@@ -88,7 +96,11 @@ impl Shares {
     }
 
     fn end(&mut self, end: &End) -> Result<(), Void> {
-        let held = self.0.iter_mut().find(|held| held.entry.holder == end.holder).ok_or(Void::Unheld)?;
+        let held = self
+            .0
+            .iter_mut()
+            .find(|held| held.entry.holder == end.holder)
+            .ok_or(Void::Unheld)?;
         if !held.entry.of.blocks.has_start(end.from) {
             return Err(Void::OffGrid);
         }
@@ -120,34 +132,62 @@ impl Shares {
 
     /// The last share that `owner` took.
     pub fn newest_of(&self, owner: &str) -> Option<&Held> {
-        self.0.iter().filter(|held| held.entry.holder.owner == owner).max_by_key(|held| held.entry.holder.generation)
+        self.0
+            .iter()
+            .filter(|held| held.entry.holder.owner == owner)
+            .max_by_key(|held| held.entry.holder.generation)
     }
 
     /// What is left of the block that starts at `time`.
     fn left_at(&self, time: Timestamp) -> Fraction {
-        let taken = self.0.iter().filter(|held| held.covers(time)).map(|held| held.entry.share);
+        let taken = self
+            .0
+            .iter()
+            .filter(|held| held.covers(time))
+            .map(|held| held.entry.share);
         // Whatever holds was accepted within the whole.
-        taken.fold(Fraction::ALL, |left, share| left.checked_sub(share).unwrap_or(Fraction::ZERO))
+        taken.fold(Fraction::ALL, |left, share| {
+            left.checked_sub(share).unwrap_or(Fraction::ZERO)
+        })
     }
 
     /// What is left of every block from `time` on: what a new share may take.
     pub fn left_from(&self, time: Timestamp) -> Fraction {
-        let later = self.0.iter().map(|held| held.entry.from).filter(|from| *from > time);
-        later.chain([time]).map(|time| self.left_at(time)).min().unwrap_or(Fraction::ALL)
+        let later = self
+            .0
+            .iter()
+            .map(|held| held.entry.from)
+            .filter(|from| *from > time);
+        later
+            .chain([time])
+            .map(|time| self.left_at(time))
+            .min()
+            .unwrap_or(Fraction::ALL)
     }
 
     /// What a new share may take from `time` on, and from which later blocks on it may take more.
     pub fn left_over_time(&self, time: Timestamp) -> Vec<(Timestamp, Fraction)> {
-        let mut times: Vec<Timestamp> = self.0.iter().filter_map(|held| held.until).filter(|end| *end > time).collect();
+        let mut times: Vec<Timestamp> = self
+            .0
+            .iter()
+            .filter_map(|held| held.until)
+            .filter(|end| *end > time)
+            .collect();
         times.push(time);
         times.sort_unstable();
-        let mut left: Vec<(Timestamp, Fraction)> = times.into_iter().map(|time| (time, self.left_from(time))).collect();
+        let mut left: Vec<(Timestamp, Fraction)> = times
+            .into_iter()
+            .map(|time| (time, self.left_from(time)))
+            .collect();
         left.dedup_by_key(|(_, left)| *left);
         left
     }
 
     /// The first block from `time` on where `share` fits.
     pub fn first_fit(&self, share: Fraction, time: Timestamp) -> Option<Timestamp> {
-        self.left_over_time(time).into_iter().find(|(_, left)| share <= *left).map(|(from, _)| from)
+        self.left_over_time(time)
+            .into_iter()
+            .find(|(_, left)| share <= *left)
+            .map(|(from, _)| from)
     }
 }

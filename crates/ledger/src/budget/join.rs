@@ -51,33 +51,72 @@ pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<N
     }
     let own = shares.newest_of(&wanted.owner);
     let write = |generation, from| {
-        let holder = Holder { owner: wanted.owner.clone(), generation };
-        let Wanted { pipeline, share, of, .. } = wanted.clone();
-        Ok(Next::Write(Entry { holder, pipeline, share, from, of }))
+        let holder = Holder {
+            owner: wanted.owner.clone(),
+            generation,
+        };
+        let Wanted {
+            pipeline,
+            share,
+            of,
+            ..
+        } = wanted.clone();
+        Ok(Next::Write(Entry {
+            holder,
+            pipeline,
+            share,
+            from,
+            of,
+        }))
     };
     let (generation, earliest) = match own.map(|held| (held, held.until)) {
         None => (0, wanted.from),
-        Some((held, Some(until))) => (held.entry.holder.generation.saturating_add(1), wanted.from.max(until)),
+        Some((held, Some(until))) => (
+            held.entry.holder.generation.saturating_add(1),
+            wanted.from.max(until),
+        ),
         Some((held, None)) => {
-            let Entry { holder, share, from, .. } = &held.entry;
+            let Entry {
+                holder,
+                share,
+                from,
+                ..
+            } = &held.entry;
             if *share != wanted.share {
-                return Err(Error::OtherShare { name: name(), held: *share, asked: wanted.share });
+                return Err(Error::OtherShare {
+                    name: name(),
+                    held: *share,
+                    asked: wanted.share,
+                });
             }
             let from = wanted.from.max(*from);
             if from > wanted.from && !wanted.may_wait {
-                return Err(Error::Later { name: name(), share: *share, asked: wanted.from, from });
+                return Err(Error::Later {
+                    name: name(),
+                    share: *share,
+                    asked: wanted.from,
+                    from,
+                });
             }
             if wanted.was_claimed && ours != Some(holder) {
                 return write(holder.generation.saturating_add(1), from);
             }
-            return Ok(Next::Begin { holder: holder.clone(), from });
+            return Ok(Next::Begin {
+                holder: holder.clone(),
+                from,
+            });
         }
     };
     let Some(from) = shares.first_fit(wanted.share, earliest) else {
         return Err(full(wanted, shares, earliest));
     };
     if from > wanted.from && !wanted.may_wait {
-        return Err(Error::Later { name: name(), share: wanted.share, asked: wanted.from, from });
+        return Err(Error::Later {
+            name: name(),
+            share: wanted.share,
+            asked: wanted.from,
+            from,
+        });
     }
     write(generation, from)
 }
@@ -86,15 +125,26 @@ pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<N
 fn full(wanted: &Wanted, shares: &Shares, from: Timestamp) -> Error {
     let blocks = wanted.of.blocks;
     let over_time = shares.left_over_time(from).into_iter();
-    let left: Vec<String> = over_time.map(|(from, left)| format!("{left} is left{}", blocks.since(from))).collect();
-    let holders = shares.held().iter().filter(|held| held.until.is_none_or(|until| until > from)).map(|held| {
-        let Entry { pipeline, share, from, .. } = &held.entry;
-        match (blocks, held.until) {
-            (BlockGrid::Ever, _) => format!("{pipeline} ({share})"),
-            (_, Some(until)) => format!("{pipeline} ({share} from {from} until {until})"),
-            (_, None) => format!("{pipeline} ({share} from {from})"),
-        }
-    });
+    let left: Vec<String> = over_time
+        .map(|(from, left)| format!("{left} is left{}", blocks.since(from)))
+        .collect();
+    let holders = shares
+        .held()
+        .iter()
+        .filter(|held| held.until.is_none_or(|until| until > from))
+        .map(|held| {
+            let Entry {
+                pipeline,
+                share,
+                from,
+                ..
+            } = &held.entry;
+            match (blocks, held.until) {
+                (BlockGrid::Ever, _) => format!("{pipeline} ({share})"),
+                (_, Some(until)) => format!("{pipeline} ({share} from {from} until {until})"),
+                (_, None) => format!("{pipeline} ({share} from {from})"),
+            }
+        });
     Error::Full {
         name: wanted.topic.clone(),
         asked: wanted.share,

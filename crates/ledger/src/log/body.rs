@@ -22,22 +22,40 @@ const LEAST: usize = 1024;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Clear {
     /// A row, and the digest of the one before it.
-    Row { sequence: u64, digest: Digest, previous: Option<Digest> },
+    Row {
+        sequence: u64,
+        digest: Digest,
+        previous: Option<Digest>,
+    },
     /// Everything that this row and those before it paid for was published.
     Published { sequence: u64, digest: Digest },
     /// The account after a row, for chains that have the row `from` too. Everything up to it was published.
-    Checkpoint { sequence: u64, digest: Digest, from: Head },
+    Checkpoint {
+        sequence: u64,
+        digest: Digest,
+        from: Head,
+    },
     /// Whoever claimed this row, the newest accepted one, leaves what comes next to others, from this time on. A hint.
-    HandsOver { sequence: u64, digest: Digest, at: Timestamp },
+    HandsOver {
+        sequence: u64,
+        digest: Digest,
+        at: Timestamp,
+    },
 }
 
 impl Clear {
     pub fn head(&self) -> Head {
         match *self {
-            Clear::Row { sequence, digest, .. }
+            Clear::Row {
+                sequence, digest, ..
+            }
             | Clear::Published { sequence, digest }
-            | Clear::Checkpoint { sequence, digest, .. }
-            | Clear::HandsOver { sequence, digest, .. } => Head { sequence, digest },
+            | Clear::Checkpoint {
+                sequence, digest, ..
+            }
+            | Clear::HandsOver {
+                sequence, digest, ..
+            } => Head { sequence, digest },
         }
     }
 }
@@ -72,9 +90,10 @@ impl Body {
     /// Whether there is nothing more of the row than this.
     pub fn is_full(&self) -> bool {
         match self.entry.row() {
-            Ok(Row::Window(Closed { outcome: Outcome::Released { states, .. }, .. })) => {
-                self.messages.is_some() && self.states.len() == states.len()
-            }
+            Ok(Row::Window(Closed {
+                outcome: Outcome::Released { states, .. },
+                ..
+            })) => self.messages.is_some() && self.states.len() == states.len(),
             _ => true,
         }
     }
@@ -82,7 +101,13 @@ impl Body {
     /// Whether its messages are there, if it has paid for some.
     pub fn has_messages(&self) -> bool {
         self.messages.is_some()
-            || !matches!(self.entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+            || !matches!(
+                self.entry.row(),
+                Ok(Row::Window(Closed {
+                    outcome: Outcome::Released { .. },
+                    ..
+                }))
+            )
     }
 
     /// Whether it has the state of noise that its row wrote to `slot`.
@@ -103,13 +128,23 @@ impl Body {
     /// Whether all that it has is what its row says, by digest.
     fn is_genuine(&self) -> bool {
         let (messages, states) = match self.entry.row() {
-            Ok(Row::Window(Closed { outcome: Outcome::Released { messages, states, .. }, .. })) => (messages, states),
+            Ok(Row::Window(Closed {
+                outcome:
+                    Outcome::Released {
+                        messages, states, ..
+                    },
+                ..
+            })) => (messages, states),
             Ok(_) => (vec![], vec![]),
             Err(_) => return false,
         };
-        let is = |(sent, message): (&Sent, &Message)| message.is(&sent.key, &sent.headers, Some(&sent.bytes));
-        let are_sent = |sent: &Vec<Sent>| sent.len() == messages.len() && sent.iter().zip(&messages).all(is);
-        let is_state = |noise: &Noise| states.contains(&State::of(&noise.slot, &noise.salt, &noise.bytes));
+        let is = |(sent, message): (&Sent, &Message)| {
+            message.is(&sent.key, &sent.headers, Some(&sent.bytes))
+        };
+        let are_sent =
+            |sent: &Vec<Sent>| sent.len() == messages.len() && sent.iter().zip(&messages).all(is);
+        let is_state =
+            |noise: &Noise| states.contains(&State::of(&noise.slot, &noise.salt, &noise.bytes));
         self.messages.as_ref().is_none_or(are_sent) && self.states.iter().all(is_state)
     }
 }
@@ -122,22 +157,50 @@ pub(super) fn seal_row(key: &Key, body: &Body, previous: Option<Digest>) -> Opti
     put(&mut fields, &[u8::from(body.messages.is_some())]);
     let messages = body.messages.as_deref().unwrap_or_default();
     put(&mut fields, &(messages.len() as u64).to_be_bytes());
-    for Sent { key, headers, bytes } in messages {
-        [key.as_bytes(), headers.as_bytes(), bytes].iter().for_each(|field| put(&mut fields, field));
+    for Sent {
+        key,
+        headers,
+        bytes,
+    } in messages
+    {
+        [key.as_bytes(), headers.as_bytes(), bytes]
+            .iter()
+            .for_each(|field| put(&mut fields, field));
     }
     put_states(&mut fields, &body.states);
     let size = fields.len() + body.entry.hidden_width();
-    seal(key, &Clear::Row { sequence, digest, previous }, &fields, size)
+    seal(
+        key,
+        &Clear::Row {
+            sequence,
+            digest,
+            previous,
+        },
+        &fields,
+        size,
+    )
 }
 
 /// Encrypts a checkpoint.
 pub(super) fn seal_checkpoint(key: &Key, snapshot: &Snapshot) -> Option<Vec<u8>> {
     let Head { sequence, digest } = snapshot.row.head;
     let mut fields = Vec::new();
-    snapshot.parts().iter().for_each(|part| put(&mut fields, part));
+    snapshot
+        .parts()
+        .iter()
+        .for_each(|part| put(&mut fields, part));
     put_states(&mut fields, &snapshot.states);
     let size = fields.len() + snapshot.hidden_width();
-    seal(key, &Clear::Checkpoint { sequence, digest, from: snapshot.from }, &fields, size)
+    seal(
+        key,
+        &Clear::Checkpoint {
+            sequence,
+            digest,
+            from: snapshot.from,
+        },
+        &fields,
+        size,
+    )
 }
 
 /// Encrypts a mark.
@@ -149,7 +212,16 @@ pub(super) fn seal_mark(key: &Key, published: Head) -> Option<Vec<u8>> {
 /// Encrypts that the worker that claimed `accepted` hands over.
 pub(super) fn seal_handover(key: &Key, accepted: Head, at: Timestamp) -> Option<Vec<u8>> {
     let Head { sequence, digest } = accepted;
-    seal(key, &Clear::HandsOver { sequence, digest, at }, &[], 0)
+    seal(
+        key,
+        &Clear::HandsOver {
+            sequence,
+            digest,
+            at,
+        },
+        &[],
+        0,
+    )
 }
 
 fn seal(key: &Key, clear: &Clear, fields: &[u8], size: usize) -> Option<Vec<u8>> {
@@ -180,20 +252,26 @@ pub(super) enum Opened {
 
 /// Decrypts and verifies a body.
 pub(super) fn open(key: &Key, whole: &[u8]) -> Opened {
-    let Some(end) = whole.iter().position(|byte| *byte == b'\n') else { return Opened::Foreign };
+    let Some(end) = whole.iter().position(|byte| *byte == b'\n') else {
+        return Opened::Foreign;
+    };
     let line = whole.get(..end).unwrap_or_default();
     let sealed = whole.get(end + 1..).unwrap_or_default();
-    let Ok(clear) = serde_json::from_slice::<Clear>(line) else { return Opened::Foreign };
-    let Some(secret) = key.open(line, sealed) else { return Opened::Closed(clear) };
+    let Ok(clear) = serde_json::from_slice::<Clear>(line) else {
+        return Opened::Foreign;
+    };
+    let Some(secret) = key.open(line, sealed) else {
+        return Opened::Closed(clear);
+    };
     let content = match clear {
         Clear::Published { .. } => Some(Content::Published),
         Clear::HandsOver { at, .. } => Some(Content::HandsOver(at)),
-        Clear::Row { .. } => {
-            row(&secret).filter(|body| body.entry.head == clear.head()).map(|b| Content::Row(Box::new(b)))
-        }
-        Clear::Checkpoint { from, .. } => {
-            checkpoint(&secret, from).filter(|s| s.row.head == clear.head()).map(|s| Content::Checkpoint(Box::new(s)))
-        }
+        Clear::Row { .. } => row(&secret)
+            .filter(|body| body.entry.head == clear.head())
+            .map(|b| Content::Row(Box::new(b))),
+        Clear::Checkpoint { from, .. } => checkpoint(&secret, from)
+            .filter(|s| s.row.head == clear.head())
+            .map(|s| Content::Checkpoint(Box::new(s))),
     };
     content.map_or(Opened::Foreign, |content| Opened::Open(clear, content))
 }
@@ -208,9 +286,17 @@ fn row(secret: &[u8]) -> Option<Body> {
     for _ in 0..count {
         let key = text(take(&mut rest)?)?;
         let headers = text(take(&mut rest)?)?;
-        messages.push(Sent { key, headers, bytes: take(&mut rest)?.to_vec() });
+        messages.push(Sent {
+            key,
+            headers,
+            bytes: take(&mut rest)?.to_vec(),
+        });
     }
-    let body = Body { entry, messages: has_messages.then_some(messages), states: take_states(rest)? };
+    let body = Body {
+        entry,
+        messages: has_messages.then_some(messages),
+        states: take_states(rest)?,
+    };
     body.is_genuine().then_some(body)
 }
 
@@ -232,17 +318,38 @@ mod tests {
     use bernstream_synopsis::Encoded;
 
     fn body(offset: u64) -> Body {
-        let sealed = Encoded { key: "k".into(), headers: vec![("a".into(), "b".into())], bytes: vec![7; 300] };
+        let sealed = Encoded {
+            key: "k".into(),
+            headers: vec![("a".into(), "b".into())],
+            bytes: vec![7; 300],
+        };
         let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
         row.ends.0.insert(3, i64::try_from(offset).unwrap());
-        let Outcome::Released { messages, states, .. } = &mut row.outcome else { panic!() };
+        let Outcome::Released {
+            messages, states, ..
+        } = &mut row.outcome
+        else {
+            panic!()
+        };
         *messages = vec![Message::of(&sealed)];
         *states = vec![State::of("s", &[1; 32], b"noise")];
         let entry = Entry::new(None, 4, &Row::Window(row), None).unwrap();
         let headers = headers_as_json(&sealed.headers);
-        let sent = Sent { key: sealed.key, headers, bytes: sealed.bytes };
-        let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
-        Body { entry, messages: Some(vec![sent]), states: vec![noise] }
+        let sent = Sent {
+            key: sealed.key,
+            headers,
+            bytes: sealed.bytes,
+        };
+        let noise = Noise {
+            slot: "s".into(),
+            salt: [1; 32],
+            bytes: b"noise".to_vec(),
+        };
+        Body {
+            entry,
+            messages: Some(vec![sent]),
+            states: vec![noise],
+        }
     }
 
     fn opened(key: &Key, whole: &[u8]) -> Option<Body> {
@@ -258,7 +365,11 @@ mod tests {
         let body = body(17);
         let whole = seal_row(&key, &body, Some(Digest::of(b"before"))).unwrap();
         let read = opened(&key, &whole).unwrap();
-        assert!(read.entry == body.entry && read.messages == body.messages && read.states == body.states);
+        assert!(
+            read.entry == body.entry
+                && read.messages == body.messages
+                && read.states == body.states
+        );
         assert!(read.is_full());
         let text = String::from_utf8_lossy(&whole);
         let (clear, secret) = text.split_once('\n').unwrap();
@@ -269,9 +380,15 @@ mod tests {
         );
         assert_eq!(clear, expected);
         assert!(!secret.contains("ends") && !secret.contains("noise"));
-        assert!(matches!(open(&Key::new(&[2; 32]), &whole), Opened::Closed(_)));
+        assert!(matches!(
+            open(&Key::new(&[2; 32]), &whole),
+            Opened::Closed(_)
+        ));
         // Another row's clear part before it.
-        let other = whole.iter().map(|byte| if *byte == b'4' { b'5' } else { *byte }).collect::<Vec<_>>();
+        let other = whole
+            .iter()
+            .map(|byte| if *byte == b'4' { b'5' } else { *byte })
+            .collect::<Vec<_>>();
         assert!(opened(&key, &other).is_none());
     }
 
@@ -311,9 +428,16 @@ mod tests {
 
     #[test]
     fn there_are_eight_sizes_from_one_power_of_two_to_the_next() {
-        let sizes =
-            |from: usize| (from..2 * from).map(|size| filled(size + 1)).collect::<std::collections::BTreeSet<_>>();
+        let sizes = |from: usize| {
+            (from..2 * from)
+                .map(|size| filled(size + 1))
+                .collect::<std::collections::BTreeSet<_>>()
+        };
         assert_eq!([1024, 65536].map(|from| sizes(from).len()), [8, 8]);
-        assert!((0..100_000).all(|size| filled(size) >= size && filled(size) <= (size + size / 8 + 1).max(LEAST)));
+        assert!(
+            (0..100_000).all(
+                |size| filled(size) >= size && filled(size) <= (size + size / 8 + 1).max(LEAST)
+            )
+        );
     }
 }

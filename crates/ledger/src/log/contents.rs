@@ -106,7 +106,11 @@ impl Contents {
             }
             Opened::Open(_, Content::Checkpoint(snapshot)) => {
                 self.know_witness(&snapshot.genesis);
-                self.points.push(Point { row: snapshot.row.head, from: snapshot.from, first });
+                self.points.push(Point {
+                    row: snapshot.row.head,
+                    from: snapshot.from,
+                    first,
+                });
                 Some(Whole::Checkpoint(snapshot))
             }
         }
@@ -120,9 +124,19 @@ impl Contents {
     }
 
     fn know(&mut self, clear: Clear, body: &Body, first: i64) {
-        let Clear::Row { sequence, digest, previous } = clear else { return };
+        let Clear::Row {
+            sequence,
+            digest,
+            previous,
+        } = clear
+        else {
+            return;
+        };
         let due = match body.entry.row() {
-            Ok(Row::Window(Closed { outcome: Outcome::Released { publish_at, .. }, .. })) => Some(publish_at),
+            Ok(Row::Window(Closed {
+                outcome: Outcome::Released { publish_at, .. },
+                ..
+            })) => Some(publish_at),
             _ => None,
         };
         if previous.is_none() {
@@ -132,7 +146,13 @@ impl Contents {
                 drop(self.marks.split_off(&sequence));
             }
         }
-        let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, first, ..Known::default() });
+        let known = self.rows.entry(digest).or_insert(Known {
+            sequence,
+            previous,
+            due,
+            first,
+            ..Known::default()
+        });
         known.copies += 1;
         known.first = known.first.min(first);
         known.has_messages |= body.messages.is_some() || due.is_none();
@@ -181,8 +201,16 @@ impl Contents {
 
     /// The rows after number `sequence`, void ones too.
     pub fn later_than(&self, sequence: u64) -> Vec<Head> {
-        let later = self.rows.iter().filter(|(_, known)| known.sequence > sequence);
-        later.map(|(digest, known)| Head { sequence: known.sequence, digest: *digest }).collect()
+        let later = self
+            .rows
+            .iter()
+            .filter(|(_, known)| known.sequence > sequence);
+        later
+            .map(|(digest, known)| Head {
+                sequence: known.sequence,
+                digest: *digest,
+            })
+            .collect()
     }
 
     /// How many rows there are, void ones too.
@@ -196,7 +224,9 @@ impl Contents {
     }
 
     pub fn is_marked(&self, head: &Head) -> bool {
-        self.marks.get(&head.sequence).is_some_and(|digests| digests.contains(&head.digest))
+        self.marks
+            .get(&head.sequence)
+            .is_some_and(|digests| digests.contains(&head.digest))
     }
 
     /// When the maker of the claim on `head` has handed over, if it has.
@@ -207,7 +237,12 @@ impl Contents {
     /// The rows with a mark, from number `first` on, the newest first.
     pub fn marked_from(&self, first: u64) -> impl Iterator<Item = Head> {
         let marks = self.marks.range(first..).rev();
-        marks.flat_map(|(sequence, digests)| digests.iter().map(|digest| Head { sequence: *sequence, digest: *digest }))
+        marks.flat_map(|(sequence, digests)| {
+            digests.iter().map(|digest| Head {
+                sequence: *sequence,
+                digest: *digest,
+            })
+        })
     }
 
     /// Whether it says that anything was published.
@@ -228,13 +263,24 @@ impl Contents {
         let mut base = None;
         while let Some(head) = next {
             passed.insert(head.digest);
-            base = self.points.iter().find(|point| point.row == head && passed.contains(&point.from.digest)).copied();
+            base = self
+                .points
+                .iter()
+                .find(|point| point.row == head && passed.contains(&point.from.digest))
+                .copied();
             if base.is_some() {
                 break;
             }
-            let known = self.rows.get(&head.digest).filter(|known| known.sequence == head.sequence).ok_or(head)?;
+            let known = self
+                .rows
+                .get(&head.digest)
+                .filter(|known| known.sequence == head.sequence)
+                .ok_or(head)?;
             rows.push((head, *known));
-            next = known.previous.map(|digest| Head { sequence: head.sequence.wrapping_sub(1), digest });
+            next = known.previous.map(|digest| Head {
+                sequence: head.sequence.wrapping_sub(1),
+                digest,
+            });
         }
         rows.reverse();
         Ok(Chain { base, rows })
@@ -261,8 +307,17 @@ mod tests {
             };
             let sequence = before.map_or(0, |before| before.head.sequence + 1);
             let entry = Entry::new(before.map(Entry::link), sequence, &row, None).unwrap();
-            let body = Body { entry: entry.clone(), messages: None, states: vec![] };
-            let whole = seal_row(&Key::new(&KEY), &body, before.map(|before| before.head.digest)).unwrap();
+            let body = Body {
+                entry: entry.clone(),
+                messages: None,
+                states: vec![],
+            };
+            let whole = seal_row(
+                &Key::new(&KEY),
+                &body,
+                before.map(|before| before.head.digest),
+            )
+            .unwrap();
             made.push((entry, split(&whole, 300)));
         }
         made
@@ -282,13 +337,32 @@ mod tests {
         let void = rows(Some(&accepted[1].0), 3);
         // A void branch that comes first, and piece by piece between the others.
         let mixed = void.iter().zip(&accepted).flat_map(|(void, accepted)| {
-            void.1.iter().zip(&accepted.1).flat_map(|(a, b)| [a.clone(), b.clone()]).collect::<Vec<_>>()
+            void.1
+                .iter()
+                .zip(&accepted.1)
+                .flat_map(|(a, b)| [a.clone(), b.clone()])
+                .collect::<Vec<_>>()
         });
-        let rest = accepted.iter().chain(&void).flat_map(|(_, records)| records.clone());
+        let rest = accepted
+            .iter()
+            .chain(&void)
+            .flat_map(|(_, records)| records.clone());
         let contents = read(mixed.chain(rest));
         let head = accepted[3].0.head;
-        let chain: Vec<Head> = contents.chain(head).unwrap().rows.into_iter().map(|(head, _)| head).collect();
-        assert_eq!(chain, accepted.iter().map(|(entry, _)| entry.head).collect::<Vec<_>>());
+        let chain: Vec<Head> = contents
+            .chain(head)
+            .unwrap()
+            .rows
+            .into_iter()
+            .map(|(head, _)| head)
+            .collect();
+        assert_eq!(
+            chain,
+            accepted
+                .iter()
+                .map(|(entry, _)| entry.head)
+                .collect::<Vec<_>>()
+        );
         assert_eq!(contents.rows(), 7);
     }
 
@@ -296,22 +370,37 @@ mod tests {
     fn the_newest_row_that_is_missing_is_named() {
         let all = rows(None, 4);
         for missing in 0..4 {
-            let there = all.iter().enumerate().filter(|(place, _)| *place != missing);
+            let there = all
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| *place != missing);
             let contents = read(there.flat_map(|(_, (_, records))| records.clone()));
-            assert_eq!(contents.chain(all[3].0.head).unwrap_err(), all[missing].0.head);
+            assert_eq!(
+                contents.chain(all[3].0.head).unwrap_err(),
+                all[missing].0.head
+            );
         }
         let another = Key::new(&[2; 32]);
         let mut contents = Contents::default();
-        all.iter().flat_map(|(_, records)| records).for_each(|record| drop(contents.take(&another, 0, record)));
+        all.iter()
+            .flat_map(|(_, records)| records)
+            .for_each(|record| drop(contents.take(&another, 0, record)));
         assert!(contents.is_closed(&all[3].0.head.digest) && contents.rows() == 0);
     }
 
     #[test]
     fn a_mark_is_one_of_its_digest_and_the_newest_are_known() {
-        let head = |sequence: u64, seed: u8| Head { sequence, digest: Digest::of(&[seed]) };
+        let head = |sequence: u64, seed: u8| Head {
+            sequence,
+            digest: Digest::of(&[seed]),
+        };
         let record = |head| split(&seal_mark(&Key::new(&KEY), head).unwrap(), 300).remove(0);
         let contents = read([record(head(3, 1)), record(head(3, 2)), record(head(4, 1))]);
-        assert!(contents.is_marked(&head(3, 1)) && contents.is_marked(&head(3, 2)) && !contents.is_marked(&head(4, 2)));
+        assert!(
+            contents.is_marked(&head(3, 1))
+                && contents.is_marked(&head(3, 2))
+                && !contents.is_marked(&head(4, 2))
+        );
         let many = read((0..3000).map(|n| record(head(n, 1))));
         assert!(many.is_marked(&head(2999, 1)) && many.marks.len() == MARKS);
     }

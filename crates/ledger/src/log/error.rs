@@ -29,13 +29,23 @@ pub enum Error {
     #[error(
         "the ledger log {name} has {setting} = {found}, but needs {needed}; no row may get lost, nor be taken for another one: {remedy}"
     )]
-    Setting { name: String, setting: Box<str>, found: Box<str>, needed: Box<str>, remedy: Box<str> },
+    Setting {
+        name: String,
+        setting: Box<str>,
+        found: Box<str>,
+        needed: Box<str>,
+        remedy: Box<str>,
+    },
     #[error(
         "row {sequence} ({digest}), which the witness has accepted, is not whole in the ledger log {name}: a broker may be behind, or the \
          disk of another worker may still have it. Nothing is published before it is there; if it never comes, start a worker with \
          the disk that holds the ledger"
     )]
-    Absent { name: String, sequence: u64, digest: Digest },
+    Absent {
+        name: String,
+        sequence: u64,
+        digest: Digest,
+    },
     #[error(
         "the ledger log {name} has row {sequence}, which the witness has accepted, but this key (ledger.key_file) does not open \
          it: use the key with which it was written"
@@ -72,11 +82,23 @@ impl Error {
             Fault::Missing => Error::Missing { name },
             Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
             Fault::Cut => Error::Anew { name },
-            Fault::OfAnotherVersion => Error::Refused { name, why: "another version has written to it".to_owned() },
+            Fault::OfAnotherVersion => Error::Refused {
+                name,
+                why: "another version has written to it".to_owned(),
+            },
             Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-            Fault::Setting { setting, found, needed, remedy } => {
-                Error::Setting { name, setting, found, needed, remedy }
-            }
+            Fault::Setting {
+                setting,
+                found,
+                needed,
+                remedy,
+            } => Error::Setting {
+                name,
+                setting,
+                found,
+                needed,
+                remedy,
+            },
         }
     }
 
@@ -85,7 +107,12 @@ impl Error {
         use Error::{Absent, Anew, Filling, NoClaims, Unavailable, Unseen};
         matches!(
             self,
-            Unavailable { .. } | Anew { .. } | Absent { .. } | Unseen { .. } | Filling { .. } | NoClaims { .. }
+            Unavailable { .. }
+                | Anew { .. }
+                | Absent { .. }
+                | Unseen { .. }
+                | Filling { .. }
+                | NoClaims { .. }
         )
     }
 

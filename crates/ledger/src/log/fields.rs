@@ -14,7 +14,9 @@ pub(super) fn text(bytes: &[u8]) -> Option<String> {
 
 pub(super) fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
     for Noise { slot, salt, bytes } in states {
-        [slot.as_bytes(), salt, bytes].iter().for_each(|field| put(fields, field));
+        [slot.as_bytes(), salt, bytes]
+            .iter()
+            .for_each(|field| put(fields, field));
     }
 }
 
@@ -23,7 +25,11 @@ pub(super) fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
     while !rest.is_empty() {
         let slot = text(take(&mut rest)?)?;
         let salt = take(&mut rest)?.try_into().ok()?;
-        states.push(Noise { slot, salt, bytes: take(&mut rest)?.to_vec() });
+        states.push(Noise {
+            slot,
+            salt,
+            bytes: take(&mut rest)?.to_vec(),
+        });
     }
     Some(states)
 }
@@ -35,7 +41,8 @@ pub(super) fn put(fields: &mut Vec<u8>, field: &[u8]) {
 
 pub(super) fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<8>()?;
-    let (field, after) = after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
+    let (field, after) =
+        after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
     *rest = after;
     Some(field)
 }

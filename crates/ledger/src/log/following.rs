@@ -28,7 +28,11 @@ impl LedgerLog {
     /// # Errors
     ///
     /// [`Error::Absent`] while one is not there, or if the log cannot be read.
-    pub(crate) fn between(&mut self, head: Head, accepted: Head) -> Result<Result<Vec<Body>, Apart>, Error> {
+    pub(crate) fn between(
+        &mut self,
+        head: Head,
+        accepted: Head,
+    ) -> Result<Result<Vec<Body>, Apart>, Error> {
         let rows = match self.path(head, accepted)? {
             Ok(rows) => rows,
             Err(apart) => return Ok(Err(apart)),
@@ -37,8 +41,15 @@ impl LedgerLog {
             // They were read before anybody asked for them, or were too many.
             self.read_all(|_| {})?;
         }
-        let there: Vec<Body> = rows.iter().map_while(|row| self.foreign.take(row)).collect();
-        Ok(if there.is_empty() { Err(Apart::Gone) } else { Ok(there) })
+        let there: Vec<Body> = rows
+            .iter()
+            .map_while(|row| self.foreign.take(row))
+            .collect();
+        Ok(if there.is_empty() {
+            Err(Apart::Gone)
+        } else {
+            Ok(there)
+        })
     }
 
     /// The rows after `head` up to `accepted`, in sequence, by what was read; or why they cannot be appended to it.
@@ -46,27 +57,48 @@ impl LedgerLog {
     /// # Errors
     ///
     /// As for [`between`](Self::between).
-    pub(crate) fn path(&self, head: Head, accepted: Head) -> Result<Result<Vec<Head>, Apart>, Error> {
+    pub(crate) fn path(
+        &self,
+        head: Head,
+        accepted: Head,
+    ) -> Result<Result<Vec<Head>, Apart>, Error> {
         let mut rows = Vec::new();
         let mut next = accepted;
         while next.sequence > head.sequence {
-            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
+            let known = self
+                .contents()
+                .row(&next.digest)
+                .filter(|known| known.sequence == next.sequence);
             let Some(known) = known else {
                 let Head { sequence, digest } = next;
                 return match self.contents().chain(accepted) {
                     Ok(_) => Ok(Err(Apart::Gone)),
-                    Err(_) if self.contents().is_closed(&digest) => {
-                        Err(Error::OtherKey { name: self.name(), sequence })
-                    }
-                    Err(_) => Err(Error::Absent { name: self.name(), sequence, digest }),
+                    Err(_) if self.contents().is_closed(&digest) => Err(Error::OtherKey {
+                        name: self.name(),
+                        sequence,
+                    }),
+                    Err(_) => Err(Error::Absent {
+                        name: self.name(),
+                        sequence,
+                        digest,
+                    }),
                 };
             };
             rows.push(next);
-            let Some(previous) = known.previous else { return Ok(Err(Apart::Lost)) };
-            next = Head { sequence: next.sequence - 1, digest: previous };
+            let Some(previous) = known.previous else {
+                return Ok(Err(Apart::Lost));
+            };
+            next = Head {
+                sequence: next.sequence - 1,
+                digest: previous,
+            };
         }
         rows.reverse();
-        Ok(if next == head { Ok(rows) } else { Err(Apart::Lost) })
+        Ok(if next == head {
+            Ok(rows)
+        } else {
+            Err(Apart::Lost)
+        })
     }
 
     /// The rows that are marked as published, by what was read.
@@ -98,9 +130,17 @@ impl LedgerLog {
     pub(crate) fn is_overruled(&self, row: Head, newest: Head) -> bool {
         let mut next = newest;
         while next.sequence > row.sequence {
-            let known = self.contents().row(&next.digest).filter(|known| known.sequence == next.sequence);
-            let Some(previous) = known.and_then(|known| known.previous) else { return false };
-            next = Head { sequence: next.sequence - 1, digest: previous };
+            let known = self
+                .contents()
+                .row(&next.digest)
+                .filter(|known| known.sequence == next.sequence);
+            let Some(previous) = known.and_then(|known| known.previous) else {
+                return false;
+            };
+            next = Head {
+                sequence: next.sequence - 1,
+                digest: previous,
+            };
         }
         next != row && !self.leads(newest, row)
     }

@@ -34,7 +34,10 @@ impl Foreign {
 
     pub fn keep(&mut self, body: Box<Body>) {
         let Head { sequence, digest } = body.entry.head;
-        let before = self.bodies.get(&(sequence, digest)).map_or(0, |known| size(known));
+        let before = self
+            .bodies
+            .get(&(sequence, digest))
+            .map_or(0, |known| size(known));
         let kept = match self.bodies.entry((sequence, digest)) {
             std::collections::btree_map::Entry::Vacant(vacant) => vacant.insert(body),
             std::collections::btree_map::Entry::Occupied(known) => {
@@ -47,7 +50,9 @@ impl Foreign {
         // The next rows are needed first. One of them there always is.
         while self.bytes > MOST && self.bodies.len() > 1 {
             let newest = self.bodies.pop_last();
-            self.bytes = self.bytes.saturating_sub(newest.map_or(0, |(_, body)| size(&body)));
+            self.bytes = self
+                .bytes
+                .saturating_sub(newest.map_or(0, |(_, body)| size(&body)));
         }
     }
 
@@ -65,15 +70,21 @@ impl Foreign {
 
     /// Whether a row is there with its messages. Of its noise a later row may have replaced some.
     pub fn has(&self, head: &Head) -> bool {
-        self.bodies.get(&(head.sequence, head.digest)).is_some_and(|body| body.has_messages())
+        self.bodies
+            .get(&(head.sequence, head.digest))
+            .is_some_and(|body| body.has_messages())
     }
 
     /// The row that has paid for a message on the output.
     pub fn row_that_paid(&self, message: &OutputMessage) -> Option<Head> {
-        let of_number = (message.sequence, Digest::from([0; 32]))..=(message.sequence, Digest::from([u8::MAX; 32]));
+        let of_number = (message.sequence, Digest::from([0; 32]))
+            ..=(message.sequence, Digest::from([u8::MAX; 32]));
         let mut rows = self.bodies.range(of_number).map(|(_, body)| &body.entry);
         let row = rows.find(|entry| match entry.row() {
-            Ok(Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. })) => message.is_one_of(&messages),
+            Ok(Row::Window(Closed {
+                outcome: Outcome::Released { messages, .. },
+                ..
+            })) => message.is_one_of(&messages),
             _ => false,
         });
         row.map(|entry| entry.head)
@@ -81,16 +92,25 @@ impl Foreign {
 
     /// The row with its messages, if it is there.
     pub fn take(&mut self, head: &Head) -> Option<Body> {
-        let body = self.bodies.remove(&(head.sequence, head.digest)).filter(|body| body.has_messages())?;
+        let body = self
+            .bodies
+            .remove(&(head.sequence, head.digest))
+            .filter(|body| body.has_messages())?;
         self.bytes = self.bytes.saturating_sub(size(&body));
         Some(*body)
     }
 }
 
 fn size(body: &Body) -> usize {
-    let messages = body.messages.iter().flatten().map(|sent| sent.bytes.len() + sent.headers.len() + sent.key.len());
+    let messages = body
+        .messages
+        .iter()
+        .flatten()
+        .map(|sent| sent.bytes.len() + sent.headers.len() + sent.key.len());
     let states = body.states.iter().map(|state| state.bytes.len());
-    messages.chain(states).fold(body.entry.size(), usize::saturating_add)
+    messages
+        .chain(states)
+        .fold(body.entry.size(), usize::saturating_add)
 }
 
 /// What becomes of the messages of a row.
@@ -118,7 +138,9 @@ pub(crate) fn write_row(
         transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
     }
     if let Some(Row::Configuration(Configuration { ended, .. })) = row {
-        ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
+        ended
+            .iter()
+            .try_for_each(|slot| delete_state(transaction, slot))?;
     }
     let published_at = match messages {
         Messages::Dropped => return Ok(()),
@@ -127,7 +149,14 @@ pub(crate) fn write_row(
     };
     let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {
-        insert.execute(params![sequence, place, sent.key, sent.headers, sent.bytes, published_at])?;
+        insert.execute(params![
+            sequence,
+            place,
+            sent.key,
+            sent.headers,
+            sent.bytes,
+            published_at
+        ])?;
     }
     Ok(())
 }

@@ -18,13 +18,19 @@ impl Key {
     ///
     /// If the file cannot be read, or has another length.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let secret = sealing::key_file(path).map_err(|why| Error::KeyFile { path: path.into(), why })?;
+        let secret = sealing::key_file(path).map_err(|why| Error::KeyFile {
+            path: path.into(),
+            why,
+        })?;
         Ok(Key::new(&secret))
     }
 
     /// Derived, so that the same file could be the key of something else.
     pub fn new(secret: &[u8; 32]) -> Self {
-        let derived = Sha256::new().chain_update(b"bernstream ledger log key 1\n").chain_update(secret).finalize();
+        let derived = Sha256::new()
+            .chain_update(b"bernstream ledger log key 1\n")
+            .chain_update(secret)
+            .finalize();
         Key(sealing::Key::new(derived.into()))
     }
 
@@ -46,9 +52,15 @@ mod tests {
 
     #[test]
     fn the_key_of_a_file_is_that_of_earlier_versions() {
-        let derived = Sha256::digest([b"bernstream ledger log key 1\n".as_slice(), &[1; 32]].concat());
-        let sealed = sealing::Key::new(derived.into()).seal(b"clear", b"secret").unwrap();
-        assert_eq!(Key::new(&[1; 32]).open(b"clear", &sealed).unwrap(), b"secret");
+        let derived =
+            Sha256::digest([b"bernstream ledger log key 1\n".as_slice(), &[1; 32]].concat());
+        let sealed = sealing::Key::new(derived.into())
+            .seal(b"clear", b"secret")
+            .unwrap();
+        assert_eq!(
+            Key::new(&[1; 32]).open(b"clear", &sealed).unwrap(),
+            b"secret"
+        );
         assert!(Key::new(&[2; 32]).open(b"clear", &sealed).is_none());
     }
 }

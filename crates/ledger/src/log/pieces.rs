@@ -21,11 +21,21 @@ const MOST_OPEN: usize = 64;
 
 /// The records of a body, none of more than `largest` bytes.
 pub(super) fn split(whole: &[u8], largest: usize) -> Vec<Vec<u8>> {
-    let parts: Vec<&[u8]> = whole.chunks(largest.saturating_sub(OVERHEAD).max(1)).collect();
+    let parts: Vec<&[u8]> = whole
+        .chunks(largest.saturating_sub(OVERHEAD).max(1))
+        .collect();
     let id = Digest::of(whole);
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    let record =
-        |(part, bytes): (u32, &&[u8])| [MAGIC, id.as_ref(), &part.to_be_bytes(), &count.to_be_bytes(), bytes].concat();
+    let record = |(part, bytes): (u32, &&[u8])| {
+        [
+            MAGIC,
+            id.as_ref(),
+            &part.to_be_bytes(),
+            &count.to_be_bytes(),
+            bytes,
+        ]
+        .concat()
+    };
     (0..count).zip(&parts).map(record).collect()
 }
 
@@ -63,7 +73,10 @@ impl Assembly {
         if count == 1 {
             return (Digest::of(bytes) == id).then(|| (offset, bytes.to_vec()));
         }
-        let open = self.open.entry((id, count)).or_insert_with(|| Open { first: offset, ..Open::default() });
+        let open = self.open.entry((id, count)).or_insert_with(|| Open {
+            first: offset,
+            ..Open::default()
+        });
         open.newest = self.taken;
         open.parts.insert(part, bytes.to_vec());
         if open.parts.len() as u64 == u64::from(count) {
@@ -72,7 +85,11 @@ impl Assembly {
             return (Digest::of(&whole) == id).then_some((open.first, whole));
         }
         if self.open.len() > MOST_OPEN
-            && let Some(oldest) = self.open.iter().min_by_key(|(_, open)| open.newest).map(|(key, _)| *key)
+            && let Some(oldest) = self
+                .open
+                .iter()
+                .min_by_key(|(_, open)| open.newest)
+                .map(|(key, _)| *key)
         {
             self.open.remove(&oldest);
         }
@@ -90,7 +107,11 @@ mod tests {
 
     fn whole(records: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
         let mut assembly = Assembly::default();
-        records.into_iter().filter_map(|record| assembly.take(0, &record)).map(|(_, whole)| whole).collect()
+        records
+            .into_iter()
+            .filter_map(|record| assembly.take(0, &record))
+            .map(|(_, whole)| whole)
+            .collect()
     }
 
     #[test]
@@ -101,21 +122,34 @@ mod tests {
         assert_eq!(whole(one.clone()), [body(1)]);
         assert_eq!(whole(one.iter().rev().cloned()), [body(1)]);
         // Two writers, piece by piece in turn.
-        let turns = one.iter().zip(&other).flat_map(|(one, other)| [one.clone(), other.clone()]);
+        let turns = one
+            .iter()
+            .zip(&other)
+            .flat_map(|(one, other)| [one.clone(), other.clone()]);
         assert_eq!(whole(turns), [body(1), body(2)]);
     }
 
     #[test]
     fn doubled_lost_and_foreign_pieces_do_no_harm() {
         let pieces = split(&body(1), 200);
-        let doubled = pieces.iter().flat_map(|piece| [piece.clone(), b"foreign".to_vec(), piece.clone()]);
+        let doubled = pieces
+            .iter()
+            .flat_map(|piece| [piece.clone(), b"foreign".to_vec(), piece.clone()]);
         assert_eq!(whole(doubled), [body(1)]);
-        assert_eq!(whole(pieces[1..].to_vec()), Vec::<Vec<u8>>::new(), "cut short");
+        assert_eq!(
+            whole(pieces[1..].to_vec()),
+            Vec::<Vec<u8>>::new(),
+            "cut short"
+        );
         // Cut short, and appended again from its first piece.
         assert_eq!(whole(pieces[..3].iter().chain(&pieces).cloned()), [body(1)]);
         let mut changed = pieces.clone();
         *changed[2].last_mut().unwrap() ^= 1;
-        assert_eq!(whole(changed), Vec::<Vec<u8>>::new(), "not what its digest says");
+        assert_eq!(
+            whole(changed),
+            Vec::<Vec<u8>>::new(),
+            "not what its digest says"
+        );
         assert_eq!(whole(split(&body(3), 10_000)), [body(3)]);
     }
 
@@ -127,7 +161,9 @@ mod tests {
         }
         assert!(assembly.open.len() <= MOST_OPEN);
         let pieces = split(&body(201), 200);
-        let whole = (7..).zip(&pieces).filter_map(|(offset, piece)| assembly.take(offset, piece));
+        let whole = (7..)
+            .zip(&pieces)
+            .filter_map(|(offset, piece)| assembly.take(offset, piece));
         assert!(whole.eq([(7, body(201))]), "it begins with its first piece");
     }
 }

@@ -56,7 +56,12 @@ impl LedgerLog {
     /// # Errors
     ///
     /// As for [`restore`](Self::restore).
-    pub fn restorable(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, Error> {
+    pub fn restorable(
+        &mut self,
+        params: &Params,
+        accepted: &Head,
+        now: Timestamp,
+    ) -> Result<Restored, Error> {
         self.restorable_telling(params, accepted, now, &mut |_, _| {})
     }
 
@@ -84,7 +89,12 @@ impl LedgerLog {
     ///
     /// [`Error::Absent`] while a row is not there, [`crate::Error::Locked`], or if the log contradicts itself or cannot be read, or the
     /// folder cannot be written. The ledger that is there is unchanged.
-    pub fn restore(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, crate::Error> {
+    pub fn restore(
+        &mut self,
+        params: &Params,
+        accepted: &Head,
+        now: Timestamp,
+    ) -> Result<Restored, crate::Error> {
         self.restore_telling(params, accepted, now, &mut |_, _| {})
     }
 
@@ -110,13 +120,20 @@ impl LedgerLog {
         let mut outcome = Ok(());
         let mut read = Ok(());
         let created = store::create(&params.path, |transaction| {
-            transaction.execute("INSERT INTO kept VALUES (?1)", [i64::try_from(plan.pruned).unwrap_or(i64::MAX)])?;
+            transaction.execute(
+                "INSERT INTO kept VALUES (?1)",
+                [i64::try_from(plan.pruned).unwrap_or(i64::MAX)],
+            )?;
             let mut builder = Builder::new(transaction, params, &plan, now);
             let mut again = |read: u64, all: u64| told(all.saturating_add(read) / 2, all);
             read = self.read_all_telling(|whole| builder.take(whole), &mut again);
             outcome = builder.finish(&self.name());
             // Otherwise nothing is committed.
-            if outcome.is_ok() && read.is_ok() { Ok(()) } else { Err(rusqlite::Error::ExecuteReturnedResults) }
+            if outcome.is_ok() && read.is_ok() {
+                Ok(())
+            } else {
+                Err(rusqlite::Error::ExecuteReturnedResults)
+            }
         });
         read?;
         outcome?;
@@ -125,14 +142,19 @@ impl LedgerLog {
     }
 
     fn restored(&self, plan: &Plan) -> Restored {
-        let is_unpublished = |(head, known): &&(Head, Known)| head.sequence > plan.published && known.due.is_some();
+        let is_unpublished =
+            |(head, known): &&(Head, Known)| head.sequence > plan.published && known.due.is_some();
         let Chain { base, rows } = &plan.chain;
         let base = base.map(|base| base.row.sequence);
         Restored {
             // The first one, and that of the checkpoint.
             rows: rows.len() + base.map_or(0, |_| 2),
             checkpoint: base,
-            newest: rows.last().map(|(head, _)| head.sequence).or(base).unwrap_or(0),
+            newest: rows
+                .last()
+                .map(|(head, _)| head.sequence)
+                .or(base)
+                .unwrap_or(0),
             unpublished: rows.iter().filter(is_unpublished).count(),
             bytes: self.contents().bytes,
         }
@@ -142,24 +164,51 @@ impl LedgerLog {
         let contents = self.contents();
         let name = self.name();
         let chain =
-            contents.chain(*accepted).map_err(|Head { sequence, digest }| match contents.is_closed(&digest) {
-                true => Error::OtherKey { name, sequence },
-                false => Error::Absent { name, sequence, digest },
-            })?;
+            contents
+                .chain(*accepted)
+                .map_err(
+                    |Head { sequence, digest }| match contents.is_closed(&digest) {
+                        true => Error::OtherKey { name, sequence },
+                        false => Error::Absent {
+                            name,
+                            sequence,
+                            digest,
+                        },
+                    },
+                )?;
         let Chain { base, rows } = &chain;
         // Up to its row everything was published when a checkpoint was written.
         let base = base.map(|base| base.row.sequence);
-        let first = base.or(rows.first().map(|(head, _)| head.sequence)).unwrap_or(0);
-        let marked = rows.iter().rev().find(|(head, _)| contents.is_marked(head)).map(|(head, _)| head.sequence);
+        let first = base
+            .or(rows.first().map(|(head, _)| head.sequence))
+            .unwrap_or(0);
+        let marked = rows
+            .iter()
+            .rev()
+            .find(|(head, _)| contents.is_marked(head))
+            .map(|(head, _)| head.sequence);
         // Whoever dropped the messages of a row had published them, and those of all rows before.
-        let dropped = rows.iter().rev().find(|(_, known)| !known.has_messages).map(|(head, _)| head.sequence);
+        let dropped = rows
+            .iter()
+            .rev()
+            .find(|(_, known)| !known.has_messages)
+            .map(|(head, _)| head.sequence);
         let published = marked.max(dropped).unwrap_or(first);
         let keep_from = now.minus(params.keep_published);
         let is_old = |(head, known): &&(Head, Known)| {
-            Some(head.sequence) <= dropped || head.sequence <= published && known.due.is_none_or(|due| due < keep_from)
+            Some(head.sequence) <= dropped
+                || head.sequence <= published && known.due.is_none_or(|due| due < keep_from)
         };
-        let pruned = rows.iter().take_while(is_old).last().map_or(first, |(head, _)| head.sequence);
-        Ok(Plan { chain, pruned, published })
+        let pruned = rows
+            .iter()
+            .take_while(is_old)
+            .last()
+            .map_or(first, |(head, _)| head.sequence);
+        Ok(Plan {
+            chain,
+            pruned,
+            published,
+        })
     }
 }
 
@@ -173,7 +222,9 @@ fn settle_old_file(params: &Params) -> Result<(), crate::Error> {
     }
     let journal = params.path.join("ledger.sqlite-journal");
     match fs::remove_file(&journal) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(crate::Error::disk(&journal, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(crate::Error::disk(&journal, &error))
+        }
         _ => Ok(()),
     }
 }
@@ -195,19 +246,43 @@ struct Builder<'b> {
 }
 
 impl<'b> Builder<'b> {
-    fn new(transaction: &'b Transaction<'b>, params: &'b Params, plan: &'b Plan, now: Timestamp) -> Self {
-        let places = plan.chain.rows.iter().enumerate().map(|(place, (head, _))| (head.digest, place)).collect();
+    fn new(
+        transaction: &'b Transaction<'b>,
+        params: &'b Params,
+        plan: &'b Plan,
+        now: Timestamp,
+    ) -> Self {
+        let places = plan
+            .chain
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(place, (head, _))| (head.digest, place))
+            .collect();
         let waiting = BTreeMap::new();
         let failure = None;
-        Builder { transaction, params, plan, now, places, waiting, written: 0, state: None, failure }
+        Builder {
+            transaction,
+            params,
+            plan,
+            now,
+            places,
+            waiting,
+            written: 0,
+            state: None,
+            failure,
+        }
     }
 
     fn take(&mut self, whole: Whole) {
         match whole {
             Whole::Row(body) => self.take_row(body),
             Whole::Checkpoint(snapshot) => {
-                let is_base = |base: &Point| base.row == snapshot.row.head && base.from == snapshot.from;
-                if self.state.is_none() && self.failure.is_none() && self.plan.chain.base.as_ref().is_some_and(is_base)
+                let is_base =
+                    |base: &Point| base.row == snapshot.row.head && base.from == snapshot.from;
+                if self.state.is_none()
+                    && self.failure.is_none()
+                    && self.plan.chain.base.as_ref().is_some_and(is_base)
                 {
                     self.failure = self.begin(*snapshot).err();
                 }
@@ -218,7 +293,9 @@ impl<'b> Builder<'b> {
     }
 
     fn take_row(&mut self, body: Box<Body>) {
-        let Some(&place) = self.places.get(&body.entry.head.digest) else { return };
+        let Some(&place) = self.places.get(&body.entry.head.digest) else {
+            return;
+        };
         if place < self.written || self.failure.is_some() {
             return;
         }
@@ -237,8 +314,17 @@ impl<'b> Builder<'b> {
         if self.failure.is_some() || (self.state.is_none() && self.plan.chain.base.is_some()) {
             return;
         }
-        while let Some(next) = self.waiting.first_entry().filter(|next| *next.key() == self.written) {
-            let copies = self.plan.chain.rows.get(self.written).map_or(0, |(_, known)| known.copies);
+        while let Some(next) = self
+            .waiting
+            .first_entry()
+            .filter(|next| *next.key() == self.written)
+        {
+            let copies = self
+                .plan
+                .chain
+                .rows
+                .get(self.written)
+                .map_or(0, |(_, known)| known.copies);
             let (body, read) = next.get();
             if *read < copies && !body.is_full() {
                 break;
@@ -256,19 +342,44 @@ impl<'b> Builder<'b> {
     fn begin(&mut self, snapshot: Snapshot) -> Result<(), crate::Error> {
         let file = store::file_in(&self.params.path);
         let sqlite = |error| crate::Error::sqlite(&file, error);
-        let Snapshot { genesis, row, gap, states, .. } = snapshot;
-        self.write(&Body { entry: genesis, messages: None, states: Vec::new() })?;
+        let Snapshot {
+            genesis,
+            row,
+            gap,
+            states,
+            ..
+        } = snapshot;
+        self.write(&Body {
+            entry: genesis,
+            messages: None,
+            states: Vec::new(),
+        })?;
         gap.insert(self.transaction).map_err(sqlite)?;
         if let Some(state) = &mut self.state {
             state.gap = Some(gap);
         }
-        self.write(&Body { entry: row, messages: None, states: Vec::new() })?;
-        let Some(state) = &self.state else { return Ok(()) };
-        let mut insert = self.transaction.prepare("INSERT INTO states VALUES (?1, ?2, ?3, ?4)").map_err(sqlite)?;
+        self.write(&Body {
+            entry: row,
+            messages: None,
+            states: Vec::new(),
+        })?;
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        let mut insert = self
+            .transaction
+            .prepare("INSERT INTO states VALUES (?1, ?2, ?3, ?4)")
+            .map_err(sqlite)?;
         for Noise { slot, salt, bytes } in &states {
-            let written = state.account.states.get(slot).map_or(0, |(written, _)| *written);
+            let written = state
+                .account
+                .states
+                .get(slot)
+                .map_or(0, |(written, _)| *written);
             let written = i64::try_from(written).unwrap_or(i64::MAX);
-            insert.execute(params![slot, written, salt.as_slice(), bytes]).map_err(sqlite)?;
+            insert
+                .execute(params![slot, written, salt.as_slice(), bytes])
+                .map_err(sqlite)?;
         }
         Ok(())
     }
@@ -278,14 +389,20 @@ impl<'b> Builder<'b> {
         let entry = &body.entry;
         let file = store::file_in(&self.params.path);
         let sqlite = |error| crate::Error::sqlite(&file, error);
-        let damaged =
-            |what: String| crate::Error::damaged(&file, format!("row {} of its log: {what}", entry.head.sequence));
+        let damaged = |what: String| {
+            crate::Error::damaged(
+                &file,
+                format!("row {} of its log: {what}", entry.head.sequence),
+            )
+        };
         let (row, spent) = match &mut self.state {
             None => {
                 self.state = Some(LedgerState::begin(entry, damaged)?);
                 (None, vec![])
             }
-            Some(state) => state.take(entry, damaged).map(|(row, spent)| (Some(row), spent))?,
+            Some(state) => state
+                .take(entry, damaged)
+                .map(|(row, spent)| (Some(row), spent))?,
         };
         let messages = match entry.head.sequence {
             sequence if sequence <= self.plan.pruned => Messages::Dropped,
@@ -296,9 +413,9 @@ impl<'b> Builder<'b> {
             write_row(self.transaction, body, row.as_ref(), &spent, messages)?;
             match &self.state {
                 // The first row has none.
-                Some(state) if row.is_some() && Checkpoint::is_due(entry.head.sequence) => {
-                    state.checkpoint(&state.account, entry.head).insert(self.transaction)
-                }
+                Some(state) if row.is_some() && Checkpoint::is_due(entry.head.sequence) => state
+                    .checkpoint(&state.account, entry.head)
+                    .insert(self.transaction),
                 _ => Ok(()),
             }
         };
@@ -310,20 +427,40 @@ impl<'b> Builder<'b> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let absent = |Head { sequence, digest }: Head| Error::Absent { name: name.to_owned(), sequence, digest };
+        let absent = |Head { sequence, digest }: Head| Error::Absent {
+            name: name.to_owned(),
+            sequence,
+            digest,
+        };
         if let Some((head, _)) = self.plan.chain.rows.get(self.written) {
             return Err(absent(*head).into());
         }
         let Some(state) = self.state else {
-            return self.plan.chain.base.map_or(Ok(()), |base| Err(absent(base.row).into()));
+            return self
+                .plan
+                .chain
+                .base
+                .map_or(Ok(()), |base| Err(absent(base.row).into()));
         };
         let file = store::file_in(&self.params.path);
-        let stored = states::all(self.transaction).map_err(|error| crate::Error::sqlite(&file, error))?;
+        let stored =
+            states::all(self.transaction).map_err(|error| crate::Error::sqlite(&file, error))?;
         // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
         check_states(&stored, &file, &state.account).map_err(|error| {
-            let of =
-                |(written, _): &(u64, Digest)| self.plan.chain.rows.iter().find(|(head, _)| head.sequence == *written);
-            let first = state.account.states.values().filter_map(of).map(|(head, _)| *head).next();
+            let of = |(written, _): &(u64, Digest)| {
+                self.plan
+                    .chain
+                    .rows
+                    .iter()
+                    .find(|(head, _)| head.sequence == *written)
+            };
+            let first = state
+                .account
+                .states
+                .values()
+                .filter_map(of)
+                .map(|(head, _)| *head)
+                .next();
             first.map_or(error, |head| absent(head).into())
         })
     }

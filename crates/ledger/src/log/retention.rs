@@ -26,7 +26,8 @@ impl LedgerLog {
         let mut usable: BTreeMap<u64, Point> = BTreeMap::new();
         // What comes before the base was not looked at, or is deleted already.
         let least = self.base.map_or(0, |base| base.row.sequence);
-        let is_of_use = |point: &&Point| point.row.sequence >= least && point.from.sequence <= newest;
+        let is_of_use =
+            |point: &&Point| point.row.sequence >= least && point.from.sequence <= newest;
         for point in self.contents.points().iter().filter(is_of_use) {
             if is_row(connection, file, &point.row)? && is_row(connection, file, &point.from)? {
                 usable.entry(point.row.sequence).or_insert(*point);
@@ -39,7 +40,9 @@ impl LedgerLog {
         let base = older.or(newer);
         self.newer = newer.filter(|_| older.is_some());
         if base.map(|base| base.row) != self.base.map(|base| base.row) {
-            self.settled = self.settled.filter(|settled| base.is_some_and(|base| settled.sequence > base.row.sequence));
+            self.settled = self
+                .settled
+                .filter(|settled| base.is_some_and(|base| settled.sequence > base.row.sequence));
             self.settled = self.settled.or(base.map(|base| base.row));
         }
         self.base = base;
@@ -61,7 +64,9 @@ impl LedgerLog {
         if !is_older(connection, file, newest)? {
             return Ok(());
         }
-        let Some(snapshot) = Snapshot::newest(connection, file, head)? else { return Ok(()) };
+        let Some(snapshot) = Snapshot::newest(connection, file, head)? else {
+            return Ok(());
+        };
         if newest.is_some_and(|newest| newest.row.sequence >= snapshot.row.head.sequence) {
             return Ok(());
         }
@@ -78,7 +83,10 @@ impl LedgerLog {
     ///
     /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
     pub(crate) fn trim(&mut self, accepted: Head, witness: &str) -> Result<(), Error> {
-        let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled) else { return Ok(()) };
+        let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled)
+        else {
+            return Ok(());
+        };
         let is_accepted = |point: &Point| point.from.sequence <= accepted.sequence;
         if self.trimmed == Some(older.row)
             || settled.sequence < accepted.sequence
@@ -87,11 +95,17 @@ impl LedgerLog {
             return Ok(());
         }
         if self.contents.is_shared(witness) {
-            (self.refusal, self.trimmed) = (Some(Error::Shared { name: self.name() }), Some(older.row));
+            (self.refusal, self.trimmed) =
+                (Some(Error::Shared { name: self.name() }), Some(older.row));
             return Ok(());
         }
         // The rows of other workers after it too: one that was read may be accepted, though this worker does not know it yet.
-        let first = self.held.values().copied().chain(self.contents.first()).fold(older.first, i64::min);
+        let first = self
+            .held
+            .values()
+            .copied()
+            .chain(self.contents.first())
+            .fold(older.first, i64::min);
         match self.topic.delete_before(first) {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => self.refusal = Some(error),
@@ -114,17 +128,26 @@ impl LedgerLog {
 
 /// Whether the ledger has this row.
 fn is_row(connection: &Connection, file: &Path, head: &Head) -> Result<bool, crate::Error> {
-    let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
+    let Ok(sequence) = i64::try_from(head.sequence) else {
+        return Ok(false);
+    };
     let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-    let found = connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional();
+    let found = connection
+        .query_row(digest, [sequence], |row| store::digest_of(row, 0))
+        .optional();
     Ok(found.map_err(|error| crate::Error::sqlite(file, error))? == Some(head.digest))
 }
 
 /// Whether the ledger may have a newer checkpoint than this.
-fn is_older(connection: &Connection, file: &Path, point: Option<Point>) -> Result<bool, crate::Error> {
+fn is_older(
+    connection: &Connection,
+    file: &Path,
+    point: Option<Point>,
+) -> Result<bool, crate::Error> {
     let newest = "SELECT max(sequence) FROM checkpoints";
-    let newest: Option<i64> =
-        connection.query_row(newest, [], |row| row.get(0)).map_err(|error| crate::Error::sqlite(file, error))?;
+    let newest: Option<i64> = connection
+        .query_row(newest, [], |row| row.get(0))
+        .map_err(|error| crate::Error::sqlite(file, error))?;
     let known = point.and_then(|point| i64::try_from(point.row.sequence).ok());
     Ok(newest.is_some() && known < newest)
 }

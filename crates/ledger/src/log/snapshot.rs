@@ -39,31 +39,69 @@ impl Snapshot {
     /// # Errors
     ///
     /// If the ledger is damaged or cannot be read.
-    pub fn newest(connection: &Connection, file: &Path, head: Head) -> Result<Option<Self>, crate::Error> {
+    pub fn newest(
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<Option<Self>, crate::Error> {
         let sqlite = |error| crate::Error::sqlite(file, error);
-        let Some(found) = replay::checkpoint(connection).map_err(sqlite)? else { return Ok(None) };
+        let Some(found) = replay::checkpoint(connection).map_err(sqlite)? else {
+            return Ok(None);
+        };
         let sequence = i64::try_from(found.head.sequence).unwrap_or(i64::MAX);
         let first = format!("SELECT {COLUMNS} FROM rows ORDER BY sequence LIMIT 1");
         let row = format!("SELECT {COLUMNS} FROM rows WHERE sequence = ?1");
-        let genesis = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
-        let row = connection.query_row(&row, [sequence], Entry::read).optional().map_err(sqlite)?;
+        let genesis = connection
+            .query_row(&first, [], Entry::read)
+            .optional()
+            .map_err(sqlite)?;
+        let row = connection
+            .query_row(&row, [sequence], Entry::read)
+            .optional()
+            .map_err(sqlite)?;
         // A row of an older program does not say what the account is.
         let says = |row: &Entry| row.account().is_ok_and(|account| account.is_some());
-        let Some((genesis, row)) = genesis.zip(row.filter(says)) else { return Ok(None) };
-        let gap = Gap::read(connection).map_err(sqlite)?.filter(|gap| gap.sequence == found.head.sequence);
+        let Some((genesis, row)) = genesis.zip(row.filter(says)) else {
+            return Ok(None);
+        };
+        let gap = Gap::read(connection)
+            .map_err(sqlite)?
+            .filter(|gap| gap.sequence == found.head.sequence);
         let before = match gap {
             Some(gap) => Some(gap.before),
             None => link_before(connection, file, sequence)?,
         };
-        let Some(before) = before else { return Ok(None) };
+        let Some(before) = before else {
+            return Ok(None);
+        };
         let states = "SELECT slot, salt, bytes FROM states WHERE sequence <= ?1 ORDER BY slot";
-        let read = |row: &rusqlite::Row<'_>| Ok(Noise { slot: row.get(0)?, salt: row.get(1)?, bytes: row.get(2)? });
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Noise {
+                slot: row.get(0)?,
+                salt: row.get(1)?,
+                bytes: row.get(2)?,
+            })
+        };
         let mut states = connection.prepare(states).map_err(sqlite)?;
         let states = states.query_map(params![sequence], read).map_err(sqlite)?;
         let states: Vec<Noise> = states.collect::<rusqlite::Result<_>>().map_err(sqlite)?;
-        let from = if states.len() == found.account.states.len() { found.head } else { head };
-        let gap = Gap { sequence: found.head.sequence, before, account: found.account };
-        let snapshot = Snapshot { genesis, row, gap, from, states };
+        let from = if states.len() == found.account.states.len() {
+            found.head
+        } else {
+            head
+        };
+        let gap = Gap {
+            sequence: found.head.sequence,
+            before,
+            account: found.account,
+        };
+        let snapshot = Snapshot {
+            genesis,
+            row,
+            gap,
+            from,
+            states,
+        };
         Ok(Some(snapshot).filter(Snapshot::is_genuine))
     }
 
@@ -72,11 +110,20 @@ impl Snapshot {
         let Link { form, digest } = self.gap.before;
         let account = serde_json::to_vec(&self.gap.account).unwrap_or_default();
         let before = [&[form as u8], digest.as_ref()].concat();
-        [self.genesis.secret_line().into_bytes(), before, self.row.secret_line().into_bytes(), account]
+        [
+            self.genesis.secret_line().into_bytes(),
+            before,
+            self.row.secret_line().into_bytes(),
+            account,
+        ]
     }
 
     /// Reads what [`parts`](Self::parts) has written; `None` unless it is what its row says.
-    pub fn read([genesis, before, row, account]: [&[u8]; 4], from: Head, states: Vec<Noise>) -> Option<Self> {
+    pub fn read(
+        [genesis, before, row, account]: [&[u8]; 4],
+        from: Head,
+        states: Vec<Noise>,
+    ) -> Option<Self> {
         let entry = |bytes: &[u8]| Entry::parse(std::str::from_utf8(bytes).ok()?);
         let genesis = entry(genesis)?;
         let row = entry(row)?;
@@ -86,20 +133,38 @@ impl Snapshot {
             2 => Form::Split,
             _ => return None,
         };
-        let before = Link { form, digest: Digest::from(<[u8; 32]>::try_from(digest).ok()?) };
+        let before = Link {
+            form,
+            digest: Digest::from(<[u8; 32]>::try_from(digest).ok()?),
+        };
         let account = serde_json::from_slice(account).ok()?;
-        let gap = Gap { sequence: row.head.sequence, before, account };
-        Some(Snapshot { genesis, row, gap, from, states }).filter(Snapshot::is_genuine)
+        let gap = Gap {
+            sequence: row.head.sequence,
+            before,
+            account,
+        };
+        Some(Snapshot {
+            genesis,
+            row,
+            gap,
+            from,
+            states,
+        })
+        .filter(Snapshot::is_genuine)
     }
 
     /// Whether its row says all of it, by digest.
     fn is_genuine(&self) -> bool {
         let refused = |why| crate::Error::Refused { why };
-        let Ok(mut state) = LedgerState::begin(&self.genesis, refused) else { return false };
+        let Ok(mut state) = LedgerState::begin(&self.genesis, refused) else {
+            return false;
+        };
         state.gap = Some(self.gap.clone());
         let known = &self.gap.account.states;
         let is_state = |Noise { slot, salt, bytes }: &Noise| {
-            known.get(slot).is_some_and(|(_, digest)| *digest == State::of(slot, salt, bytes).digest)
+            known
+                .get(slot)
+                .is_some_and(|(_, digest)| *digest == State::of(slot, salt, bytes).digest)
         };
         let is_after = self.from == self.row.head || self.from.sequence > self.row.head.sequence;
         is_after && state.take(&self.row, refused).is_ok() && self.states.iter().all(is_state)
@@ -112,12 +177,22 @@ impl Snapshot {
 }
 
 /// What the row `sequence` follows.
-fn link_before(connection: &Connection, file: &Path, sequence: i64) -> Result<Option<Link>, crate::Error> {
+fn link_before(
+    connection: &Connection,
+    file: &Path,
+    sequence: i64,
+) -> Result<Option<Link>, crate::Error> {
     let mut before = None;
-    pages::each_entry(connection, file, sequence.saturating_sub(2), sequence.saturating_sub(1), |entry| {
-        before = Some(entry.link());
-        Ok::<(), crate::Error>(())
-    })?;
+    pages::each_entry(
+        connection,
+        file,
+        sequence.saturating_sub(2),
+        sequence.saturating_sub(1),
+        |entry| {
+            before = Some(entry.link());
+            Ok::<(), crate::Error>(())
+        },
+    )?;
     Ok(before)
 }
 
@@ -137,16 +212,32 @@ mod tests {
         let mut account = Account::new(&genesis);
         let mut window = released(span(0, 10), &[(span(0, 100), price(tenths))]);
         window.ends.0.insert(0, offset);
-        let Outcome::Released { states, .. } = &mut window.outcome else { panic!() };
+        let Outcome::Released { states, .. } = &mut window.outcome else {
+            panic!()
+        };
         *states = vec![State::of("s", &[1; 32], b"noise")];
         let row = Row::Window(window);
         account.take(1, &row).unwrap();
         let before = first.link();
         let entry = Entry::new(Some(before), 1, &row, account.digest(first.head.digest)).unwrap();
         let from = entry.head;
-        let gap = Gap { sequence: 1, before, account };
-        let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
-        Snapshot { genesis: first, row: entry, gap, from, states: vec![noise] }
+        let gap = Gap {
+            sequence: 1,
+            before,
+            account,
+        };
+        let noise = Noise {
+            slot: "s".into(),
+            salt: [1; 32],
+            bytes: b"noise".to_vec(),
+        };
+        Snapshot {
+            genesis: first,
+            row: entry,
+            gap,
+            from,
+            states: vec![noise],
+        }
     }
 
     fn is_read(snapshot: &Snapshot) -> bool {
@@ -180,7 +271,10 @@ mod tests {
         // What a later row has replaced is missing.
         let mut one = snapshot(1, 5);
         one.states.clear();
-        one.from = Head { sequence: 2, digest: Digest::of(b"later") };
+        one.from = Head {
+            sequence: 2,
+            digest: Digest::of(b"later"),
+        };
         assert!(is_read(&one));
     }
 

@@ -109,7 +109,20 @@ impl LedgerLog {
         let seen = None;
         let marked = None;
         let foreign = Foreign::default();
-        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked, foreign }
+        LedgerLog {
+            topic,
+            key,
+            contents,
+            settled,
+            base,
+            newer,
+            held,
+            trimmed,
+            refusal,
+            seen,
+            marked,
+            foreign,
+        }
     }
 
     pub(super) fn name(&self) -> String {
@@ -157,12 +170,25 @@ impl LedgerLog {
         self.read_each(each, told)
     }
 
-    fn read_each(&mut self, each: impl FnMut(Whole), told: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
+    fn read_each(
+        &mut self,
+        each: impl FnMut(Whole),
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
         let contents = &mut self.contents;
         let foreign = &mut self.foreign;
         let taken = 0;
         let expected = 0;
-        let mut fold = Fold { key: &self.key, contents, foreign, has_begun: false, each, taken, expected, told };
+        let mut fold = Fold {
+            key: &self.key,
+            contents,
+            foreign,
+            has_begun: false,
+            each,
+            taken,
+            expected,
+            told,
+        };
         let read = self.topic.read(&mut fold);
         if fold.has_begun {
             (self.settled, self.base, self.newer, self.marked) = (None, None, None, None);
@@ -183,14 +209,26 @@ impl LedgerLog {
     /// # Errors
     ///
     /// If the log or the ledger cannot be read, or if that takes long: then the next call goes on.
-    pub(crate) fn hold(&mut self, connection: &Connection, file: &Path, head: Head) -> Result<(), crate::Error> {
+    pub(crate) fn hold(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<(), crate::Error> {
         self.read()?;
         self.choose_base(connection, file, head.sequence)?;
         if self.base.is_none() {
             self.add_checkpoint(connection, file, head)?;
         }
-        if self.base.is_none() && Gap::read(connection).map_err(|error| crate::Error::sqlite(file, error))?.is_some() {
-            return Err(crate::Error::damaged(file, "it has no checkpoint after the rows that are missing in it"));
+        if self.base.is_none()
+            && Gap::read(connection)
+                .map_err(|error| crate::Error::sqlite(file, error))?
+                .is_some()
+        {
+            return Err(crate::Error::damaged(
+                file,
+                "it has no checkpoint after the rows that are missing in it",
+            ));
         }
         self.fill(connection, file, head)?;
         self.add_checkpoint(connection, file, head)?;
@@ -219,27 +257,45 @@ impl LedgerLog {
     }
 
     /// Appends the rows after the base that are not there.
-    fn fill(&mut self, connection: &Connection, file: &Path, head: Head) -> Result<(), crate::Error> {
+    fn fill(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<(), crate::Error> {
         let begun = Instant::now();
         loop {
             let missing = self.missing(connection, file)?;
             let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
                 // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
-                self.base.iter().for_each(|base| self.contents.forget_to(base.row.sequence));
+                self.base
+                    .iter()
+                    .for_each(|base| self.contents.forget_to(base.row.sequence));
                 return Ok(());
             };
             let first = first.0;
             let last = last.0;
-            let records: Vec<Vec<u8>> =
-                missing.into_iter().flat_map(|(_, whole)| split(&whole, self.topic.largest())).collect();
+            let records: Vec<Vec<u8>> = missing
+                .into_iter()
+                .flat_map(|(_, whole)| split(&whole, self.topic.largest()))
+                .collect();
             self.topic.append(&records)?;
             // Whatever was acknowledged: what was read is there.
             self.read()?;
             if self.settled != Some(first) && self.contents.row(&first.digest).is_none() {
-                return Err(Error::Unseen { name: self.name(), sequence: first.sequence }.into());
+                return Err(Error::Unseen {
+                    name: self.name(),
+                    sequence: first.sequence,
+                }
+                .into());
             }
             if begun.elapsed() > LONGEST && last != head {
-                return Err(Error::Filling { name: self.name(), row: last.sequence, newest: head.sequence }.into());
+                return Err(Error::Filling {
+                    name: self.name(),
+                    row: last.sequence,
+                    newest: head.sequence,
+                }
+                .into());
             }
         }
     }
@@ -250,15 +306,26 @@ impl LedgerLog {
     }
 
     /// The first rows that are not in the log, encrypted.
-    fn missing(&mut self, connection: &Connection, file: &Path) -> Result<Vec<(Head, Vec<u8>)>, crate::Error> {
+    fn missing(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+    ) -> Result<Vec<(Head, Vec<u8>)>, crate::Error> {
         let mut missing = Vec::new();
         let mut bytes = 0;
         let mut previous = self.settled;
-        let after = previous.map_or(i64::MIN, |head| i64::try_from(head.sequence).unwrap_or(i64::MAX));
+        let after = previous.map_or(i64::MIN, |head| {
+            i64::try_from(head.sequence).unwrap_or(i64::MAX)
+        });
         let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
             let head = entry.head;
-            let body = stored(connection, entry).map_err(|error| crate::Error::sqlite(file, error))?;
-            let known = self.contents.row(&head.digest).filter(|known| has(known, &body)).copied();
+            let body =
+                stored(connection, entry).map_err(|error| crate::Error::sqlite(file, error))?;
+            let known = self
+                .contents
+                .row(&head.digest)
+                .filter(|known| has(known, &body))
+                .copied();
             let is_there = known.is_some();
             if let Some(known) = known
                 && missing.is_empty()
@@ -273,7 +340,11 @@ impl LedgerLog {
                 missing.push((head, whole));
             }
             previous = Some(head);
-            if bytes > BYTES || missing.len() >= ROWS { Err(Walk::Enough) } else { Ok(()) }
+            if bytes > BYTES || missing.len() >= ROWS {
+                Err(Walk::Enough)
+            } else {
+                Ok(())
+            }
         });
         match walked {
             Err(Walk::Failed(error)) => Err(error),
@@ -289,8 +360,13 @@ impl LedgerLog {
         head: Head,
     ) -> Result<Vec<Head>, crate::Error> {
         self.choose_base(connection, file, head.sequence)?;
-        let missing = self.missing(connection, file)?.into_iter().map(|(head, _)| head);
-        Ok(missing.filter(|row| row.sequence <= head.sequence).collect())
+        let missing = self
+            .missing(connection, file)?
+            .into_iter()
+            .map(|(head, _)| head);
+        Ok(missing
+            .filter(|row| row.sequence <= head.sequence)
+            .collect())
     }
 
     /// Says in the log that everything up to the row `published` was published, once.
@@ -351,21 +427,43 @@ fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
     let mut messages = connection.prepare(messages)?;
     let messages = messages.query_map(params![sequence], |row| {
         let bytes: Option<Vec<u8>> = row.get(2)?;
-        Ok(bytes.map(|bytes| Ok(Sent { key: row.get(0)?, headers: row.get(1)?, bytes })))
+        Ok(bytes.map(|bytes| {
+            Ok(Sent {
+                key: row.get(0)?,
+                headers: row.get(1)?,
+                bytes,
+            })
+        }))
     })?;
     // One without its bytes was published by an older program.
-    let messages: Option<Vec<Sent>> =
-        messages.map(|sent| sent.and_then(Option::transpose)).collect::<rusqlite::Result<Option<_>>>()?;
+    let messages: Option<Vec<Sent>> = messages
+        .map(|sent| sent.and_then(Option::transpose))
+        .collect::<rusqlite::Result<Option<_>>>()?;
     let states = "SELECT slot, salt, bytes FROM states WHERE sequence = ?1 ORDER BY slot";
     let mut states = connection.prepare(states)?;
-    let states = states
-        .query_map(params![sequence], |row| Ok(Noise { slot: row.get(0)?, salt: row.get(1)?, bytes: row.get(2)? }))?;
+    let states = states.query_map(params![sequence], |row| {
+        Ok(Noise {
+            slot: row.get(0)?,
+            salt: row.get(1)?,
+            bytes: row.get(2)?,
+        })
+    })?;
     let states = states.collect::<rusqlite::Result<_>>()?;
     let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays(&entry);
-    Ok(Body { entry, messages: messages.filter(|_| !is_dropped), states })
+    Ok(Body {
+        entry,
+        messages: messages.filter(|_| !is_dropped),
+        states,
+    })
 }
 
 /// Whether a row has paid for messages.
 fn pays(entry: &Entry) -> bool {
-    matches!(entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+    matches!(
+        entry.row(),
+        Ok(Row::Window(Closed {
+            outcome: Outcome::Released { .. },
+            ..
+        }))
+    )
 }

@@ -39,7 +39,10 @@ impl FileWitness {
     ///
     /// If it is missing, damaged or cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut witness = FileWitness { path: path.into(), ..FileWitness::default() };
+        let mut witness = FileWitness {
+            path: path.into(),
+            ..FileWitness::default()
+        };
         witness.read()?;
         Ok(witness)
     }
@@ -51,7 +54,11 @@ impl FileWitness {
     /// As for [`open`](Self::open).
     pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
         let (memory, place) = Memory::load(memory.into(), &path.display().to_string())?;
-        let mut witness = FileWitness { path: path.into(), memory: Some(memory), ..FileWitness::default() };
+        let mut witness = FileWitness {
+            path: path.into(),
+            memory: Some(memory),
+            ..FileWitness::default()
+        };
         witness.identity = witness.first_line()?;
         // Of another file it says nothing.
         witness.place = place.filter(|place| place.identity == witness.identity);
@@ -62,21 +69,31 @@ impl FileWitness {
     /// The same, known by its file as well.
     #[must_use]
     pub fn bound_to_its_file(self) -> Self {
-        FileWitness { is_bound: true, ..self }
+        FileWitness {
+            is_bound: true,
+            ..self
+        }
     }
 
     fn first_line(&self) -> Result<String, Error> {
         let read = || {
             let mut line = Vec::new();
-            BufReader::new(File::open(&self.path)?).read_until(b'\n', &mut line).map(|_| line)
+            BufReader::new(File::open(&self.path)?)
+                .read_until(b'\n', &mut line)
+                .map(|_| line)
         };
         let line = read().map_err(|error| self.error(&error))?;
-        let identity = line.strip_suffix(b"\n").ok_or_else(|| self.damaged("it has no identity"))?;
+        let identity = line
+            .strip_suffix(b"\n")
+            .ok_or_else(|| self.damaged("it has no identity"))?;
         Ok(String::from_utf8_lossy(identity).into_owned())
     }
 
     fn damaged(&self, what: &str) -> Error {
-        Error::Damaged { name: self.name(), what: what.into() }
+        Error::Damaged {
+            name: self.name(),
+            what: what.into(),
+        }
     }
 
     /// Creates a witness at `path`, atomically, unless there is one.
@@ -85,9 +102,15 @@ impl FileWitness {
     ///
     /// If the file cannot be written.
     pub fn create(path: &Path) -> Result<(), Error> {
-        let unavailable =
-            |error: io::Error| Error::Unavailable { name: path.display().to_string(), why: error.to_string() };
-        let no_randomness = || unavailable(io::Error::other("the operating system provides no randomness"));
+        let unavailable = |error: io::Error| Error::Unavailable {
+            name: path.display().to_string(),
+            why: error.to_string(),
+        };
+        let no_randomness = || {
+            unavailable(io::Error::other(
+                "the operating system provides no randomness",
+            ))
+        };
         let identity = Digest::from(random().ok_or_else(no_randomness)?);
         let folder = path.parent().unwrap_or(Path::new("."));
         let draft = path.with_extension(format!("{identity}.new"));
@@ -110,11 +133,13 @@ impl FileWitness {
 
     /// Compares the newest accepted claim with the seal; the worker of a ledger seals it before anything is published that it covers.
     fn sealed(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
-        let sealed = seal::compare(&self.path, identity, newest.as_ref()).map_err(|error| self.error(&error))?;
+        let sealed = seal::compare(&self.path, identity, newest.as_ref())
+            .map_err(|error| self.error(&error))?;
         match (sealed, newest) {
             (Compared::BroughtBack { known }, _) => {
-                let what =
-                    format!("an older state was brought back: it ends before row {known}, which it had accepted");
+                let what = format!(
+                    "an older state was brought back: it ends before row {known}, which it had accepted"
+                );
                 Err(self.damaged(&what))
             }
             (Compared::SealBroughtBack, _) => {
@@ -134,7 +159,10 @@ impl FileWitness {
     fn error(&self, error: &io::Error) -> Error {
         match error.kind() {
             ErrorKind::NotFound => Error::Missing { name: self.name() },
-            _ => Error::Unavailable { name: self.name(), why: error.to_string() },
+            _ => Error::Unavailable {
+                name: self.name(),
+                why: error.to_string(),
+            },
         }
     }
 }
@@ -142,7 +170,10 @@ impl FileWitness {
 impl Witness for FileWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let identity = self.first_line()?;
-        let from = self.place.as_ref().map_or(identity.len() as u64 + 1, |place| place.offset);
+        let from = self
+            .place
+            .as_ref()
+            .map_or(identity.len() as u64 + 1, |place| place.offset);
         let read = || {
             let mut file = File::open(&self.path)?;
             // A claim must be durable before anyone acts on it; a crash may have left it in memory.
@@ -154,28 +185,43 @@ impl Witness for FileWitness {
         let text = read().map_err(|error| self.error(&error))?;
         let gone = self.place.as_ref().is_some_and(|place| {
             place.identity != identity
-                || text.strip_prefix(place.record.as_bytes()).is_none_or(|rest| rest.first() != Some(&b'\n'))
+                || text
+                    .strip_prefix(place.record.as_bytes())
+                    .is_none_or(|rest| rest.first() != Some(&b'\n'))
         });
         if gone {
             return Err(self.damaged("a claim that it had accepted is gone"));
         }
-        let mut accepted = self.place.as_ref().and_then(|place| Claim::decode(place.record.as_bytes()));
+        let mut accepted = self
+            .place
+            .as_ref()
+            .and_then(|place| Claim::decode(place.record.as_bytes()));
         let mut offset = from;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let start = offset;
             offset += line.len() as u64;
             // A line without its line break is not complete.
-            let Some(line) = line.strip_suffix(b"\n") else { continue };
+            let Some(line) = line.strip_suffix(b"\n") else {
+                continue;
+            };
             let claim = match Record::decode(line) {
                 Record::Claim(claim) => claim,
-                Record::OfAnotherVersion => return Err(Error::OfAnotherVersion { name: self.name() }),
+                Record::OfAnotherVersion => {
+                    return Err(Error::OfAnotherVersion { name: self.name() });
+                }
                 Record::Stray => continue,
             };
             let newest = fold(accepted, claim);
             if newest != accepted {
                 let record = String::from_utf8_lossy(line).into_owned();
                 let identity = identity.clone();
-                self.place = Some(Place { identity, offset: start, record, written: None, remembered: None });
+                self.place = Some(Place {
+                    identity,
+                    offset: start,
+                    record,
+                    written: None,
+                    remembered: None,
+                });
                 accepted = newest;
             }
         }

@@ -54,15 +54,25 @@ impl Memory {
                      the ledger: check the volume and let its user read the file, and do not delete it",
                     path.display()
                 );
-                return Err(Error::Refused { name: name.to_owned(), why });
+                return Err(Error::Refused {
+                    name: name.to_owned(),
+                    why,
+                });
             }
             text => text.unwrap_or_default(),
         };
         let place = str::from_utf8(&text).ok().and_then(|text| {
             let (digest, place) = text.split_once('\n')?;
-            (digest == Digest::of(place.as_bytes()).to_string()).then(|| serde_json::from_str::<Place>(place).ok())?
+            (digest == Digest::of(place.as_bytes()).to_string())
+                .then(|| serde_json::from_str::<Place>(place).ok())?
         });
-        Ok((Memory { path, saved: place.clone() }, place))
+        Ok((
+            Memory {
+                path,
+                saved: place.clone(),
+            },
+            place,
+        ))
     }
 
     /// Remembers the newest place: every one, so that a start reads on from where the last run ended, however it ended. If it
@@ -81,7 +91,9 @@ impl Memory {
         private::write(&draft, text.as_bytes())?;
         fs::rename(&draft, &self.path)?;
         // Its name, too.
-        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
+        self.path
+            .parent()
+            .map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
         self.saved = Some(place.clone());
         Ok(())
     }

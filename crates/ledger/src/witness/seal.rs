@@ -50,15 +50,24 @@ pub(super) fn compare(path: &Path, witness: &str, newest: Option<&Head>) -> io::
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Compared::Behind),
         Err(error) => return Err(error),
     };
-    let seal = serde_json::from_slice::<Seal>(&text).ok().filter(|seal| seal.witness == witness);
-    let Some(Seal { head: known, place, .. }) = seal else { return Ok(Compared::Behind) };
+    let seal = serde_json::from_slice::<Seal>(&text)
+        .ok()
+        .filter(|seal| seal.witness == witness);
+    let Some(Seal {
+        head: known, place, ..
+    }) = seal
+    else {
+        return Ok(Compared::Behind);
+    };
     if place != FilePlace::of(&file)? {
         return Ok(Compared::SealBroughtBack);
     }
     Ok(match newest {
         Some(newest) if *newest == known => Compared::Fits,
         Some(newest) if newest.sequence > known.sequence => Compared::Behind,
-        _ => Compared::BroughtBack { known: known.sequence },
+        _ => Compared::BroughtBack {
+            known: known.sequence,
+        },
     })
 }
 
@@ -71,7 +80,11 @@ pub(super) fn renew(path: &Path, witness: &str, newest: Head) -> io::Result<()> 
     let file = file_of(path);
     let draft = file.with_extension(format!("seal.{}", std::process::id()));
     let mut made = File::create(&draft)?;
-    let seal = Seal { witness: witness.to_owned(), head: newest, place: FilePlace::of(&draft)? };
+    let seal = Seal {
+        witness: witness.to_owned(),
+        head: newest,
+        place: FilePlace::of(&draft)?,
+    };
     writeln!(made, "{}", serde_json::json!(seal))?;
     made.sync_all()?;
     fs::rename(&draft, &file)?;

@@ -26,10 +26,18 @@ pub fn epsilon_of(rho: Rho, delta: Delta) -> Option<Epsilon> {
     let mut high = libm::sqrt(surprise / rho);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
-        (low, high) = if is_falling(middle) { (middle, high) } else { (low, middle) };
+        (low, high) = if is_falling(middle) {
+            (middle, high)
+        } else {
+            (low, middle)
+        };
     }
     let log = libm::log1p(high);
-    let [renyi, gain, rest] = [(1.0 + high) * rho, libm::log(high) - log, (surprise - log) / high];
+    let [renyi, gain, rest] = [
+        (1.0 + high) * rho,
+        libm::log(high) - log,
+        (surprise - log) / high,
+    ];
     let error = renyi + libm::log(high).abs() + log + (surprise + log + 1.0) / high;
     round_up(renyi + gain + rest + error / (1_u64 << 44) as f64)
 }
@@ -45,13 +53,21 @@ pub(super) fn largest_rho(is_within: impl Fn(Rho) -> bool) -> Rho {
     let mut beyond = u64::MAX;
     while beyond - within > 1 {
         let middle = within.midpoint(beyond);
-        (within, beyond) = if is_within(Rho::from_trillionths(middle)) { (middle, beyond) } else { (within, middle) };
+        (within, beyond) = if is_within(Rho::from_trillionths(middle)) {
+            (middle, beyond)
+        } else {
+            (within, middle)
+        };
     }
     Rho::from_trillionths(within)
 }
 
 /// No less than this number, as a price; `None` where it is too large for one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range, and rounded up before")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "in range, and rounded up before"
+)]
 pub(super) fn round_up(epsilon: f64) -> Option<Epsilon> {
     // The product is rounded, perhaps down: one more unit at 10^3 and beyond, where a unit is below its error.
     let units = libm::ceil(epsilon.max(0.0) * 1e12 * (1.0 + f64::EPSILON));
@@ -80,9 +96,15 @@ mod tests {
                 let epsilon: Epsilon = epsilon.parse().unwrap();
                 let delta: Delta = delta.parse().unwrap();
                 let rho = rho_for(epsilon, delta);
-                assert!(epsilon_of(rho, delta).unwrap() <= epsilon, "{epsilon} {delta} {rho}");
+                assert!(
+                    epsilon_of(rho, delta).unwrap() <= epsilon,
+                    "{epsilon} {delta} {rho}"
+                );
                 let more = Rho::from_trillionths(rho.trillionths() + 1);
-                assert!(epsilon_of(more, delta).unwrap() > epsilon, "{epsilon} {delta} {rho}");
+                assert!(
+                    epsilon_of(more, delta).unwrap() > epsilon,
+                    "{epsilon} {delta} {rho}"
+                );
             }
         }
     }

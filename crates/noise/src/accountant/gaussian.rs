@@ -53,8 +53,9 @@ pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {
 /// The epsilon up to `most` whose delta is the least. The curve's slope is `-exp(epsilon) Q(epsilon/mu + mu/2)`, that of the other
 /// part `exp(epsilon) apart`: together they fall until that tail is `apart`, and rise from there.
 fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
-    let is_falling =
-        |epsilon: f64| libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart;
+    let is_falling = |epsilon: f64| {
+        libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart
+    };
     if is_falling(most) {
         return most;
     }
@@ -62,7 +63,11 @@ fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
     let mut high = most;
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
-        (low, high) = if is_falling(middle) { (middle, high) } else { (low, middle) };
+        (low, high) = if is_falling(middle) {
+            (middle, high)
+        } else {
+            (low, middle)
+        };
     }
     low
 }
@@ -80,7 +85,11 @@ pub fn rho_for(drawn: Drawn, epsilon: Epsilon, delta: Delta) -> Rho {
 }
 
 /// No less than this probability.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1, and rounded up before")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 0 to 1, and rounded up before"
+)]
 pub(super) fn round_up_delta(delta: f64) -> Delta {
     const ONE: u64 = 1_000_000_000_000_000_000;
     if delta < 1.0 {
@@ -96,7 +105,10 @@ mod tests {
     use super::*;
 
     fn fine() -> Drawn {
-        Drawn { values: 1_000_000, sigma: Scale::new(Scale::LARGEST).unwrap() }
+        Drawn {
+            values: 1_000_000,
+            sigma: Scale::new(Scale::LARGEST).unwrap(),
+        }
     }
 
     #[test]
@@ -108,29 +120,46 @@ mod tests {
                 let delta: Delta = delta.parse().unwrap();
                 let rho = rho_for(fine(), epsilon, delta);
                 assert!(rho > concentrated::rho_for(epsilon, delta));
-                assert!(delta_of(rho, fine(), epsilon) <= delta, "{epsilon} {delta} {rho}");
-                let more = Rho::from_trillionths(rho.trillionths() + rho.trillionths() / 1_000_000 + 1);
-                assert!(delta_of(more, fine(), epsilon) > delta, "{epsilon} {delta} {rho}");
+                assert!(
+                    delta_of(rho, fine(), epsilon) <= delta,
+                    "{epsilon} {delta} {rho}"
+                );
+                let more =
+                    Rho::from_trillionths(rho.trillionths() + rho.trillionths() / 1_000_000 + 1);
+                assert!(
+                    delta_of(more, fine(), epsilon) > delta,
+                    "{epsilon} {delta} {rho}"
+                );
             }
         }
     }
 
     /// As much noise as a book may have: whole numbers cost more than the whole delta from an epsilon of 5.8 on.
     fn most() -> Drawn {
-        Drawn { values: 1 << 33, sigma: Scale::new(1 << 33).unwrap() }
+        Drawn {
+            values: 1 << 33,
+            sigma: Scale::new(1 << 33).unwrap(),
+        }
     }
 
     #[test]
     fn a_weaker_promise_never_leaves_less_and_never_less_than_of_any_noise() {
-        let deltas: Vec<Delta> =
-            ["0.000000000001", "0.000000001", "0.000001", "0.01"].map(|delta| delta.parse().unwrap()).to_vec();
+        let deltas: Vec<Delta> = ["0.000000000001", "0.000000001", "0.000001", "0.01"]
+            .map(|delta| delta.parse().unwrap())
+            .to_vec();
         for drawn in [fine(), most()] {
             let mut below = vec![Rho::ZERO; deltas.len()];
             for i in 1..=240 {
                 let epsilon = Epsilon::from_trillionths(i * 83_333_333_333);
-                let totals: Vec<Rho> = deltas.iter().map(|delta| rho_for(drawn, epsilon, *delta)).collect();
+                let totals: Vec<Rho> = deltas
+                    .iter()
+                    .map(|delta| rho_for(drawn, epsilon, *delta))
+                    .collect();
                 for (total, delta) in totals.iter().zip(&deltas) {
-                    assert!(*total >= concentrated::rho_for(epsilon, *delta), "{epsilon} {delta} {total}");
+                    assert!(
+                        *total >= concentrated::rho_for(epsilon, *delta),
+                        "{epsilon} {delta} {total}"
+                    );
                 }
                 assert!(totals.is_sorted(), "{epsilon}: {totals:?}");
                 assert!(
@@ -145,16 +174,29 @@ mod tests {
     /// What it was before: at an epsilon of 6 less than at 5, and less than of any noise.
     #[test]
     fn where_whole_numbers_cost_more_than_the_delta_a_smaller_epsilon_is_promised() {
-        let of = |epsilon: &str| rho_for(most(), epsilon.parse().unwrap(), "0.000000001".parse().unwrap()).to_f64();
+        let of = |epsilon: &str| {
+            rho_for(
+                most(),
+                epsilon.parse().unwrap(),
+                "0.000000001".parse().unwrap(),
+            )
+            .to_f64()
+        };
         for (epsilon, expected) in [("4", 0.2238), ("5", 0.3309), ("6", 0.4353), ("7", 0.5761)] {
-            assert!((of(epsilon) - expected).abs() < 1e-4, "{epsilon}: {}", of(epsilon));
+            assert!(
+                (of(epsilon) - expected).abs() < 1e-4,
+                "{epsilon}: {}",
+                of(epsilon)
+            );
         }
         // The least delta by the curve alone is that of any epsilon up to the one asked for: no coarser grid does better.
         let rho = Rho::from_trillionths(300_000_000_000);
         let drawn = most();
         let mu = libm::sqrt(2.0 * rho.to_f64());
         let at = |epsilon: f64| curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * drawn.apart();
-        let grid = (0..=7000).map(|i| at(f64::from(i) / 1000.0)).fold(1.0, f64::min);
+        let grid = (0..=7000)
+            .map(|i| at(f64::from(i) / 1000.0))
+            .fold(1.0, f64::min);
         let best = delta_of(rho, drawn, "7".parse().unwrap()).to_f64();
         assert!((best / grid - 1.0).abs() < 1e-6, "{best} {grid}");
         assert!(best < at(7.0) / 2.0 && best < at(3.5) / 2.0, "{best}");
@@ -162,14 +204,23 @@ mod tests {
 
     #[test]
     fn coarse_noise_and_many_values_cost_more() {
-        let coarse = Drawn { values: 1, sigma: Scale::new(1 << 10).unwrap() };
+        let coarse = Drawn {
+            values: 1,
+            sigma: Scale::new(1 << 10).unwrap(),
+        };
         let rho = Rho::from_trillionths(500_000_000_000);
         let epsilon = Epsilon::from_trillionths(1_000_000_000_000);
         let costs = |drawn: Drawn| delta_of(rho, drawn, epsilon).to_f64();
         let more = costs(coarse) - costs(fine());
         let expected = (1.0 + 1_f64.exp()) / 40.0 / f64::from(1 << 20);
         assert!((more / expected - 1.0).abs() < 1e-6, "{more} {expected}");
-        assert_eq!(costs(Drawn { values: u64::MAX, sigma: Scale::new(16).unwrap() }), 1.0);
+        assert_eq!(
+            costs(Drawn {
+                values: u64::MAX,
+                sigma: Scale::new(16).unwrap()
+            }),
+            1.0
+        );
         assert_eq!(delta_of(Rho::ZERO, coarse, Epsilon::ZERO), Delta::ZERO);
     }
 }

@@ -61,10 +61,23 @@ pub fn quote(
 ) -> Result<Vec<Charged>, Exhausted> {
     let mut blocks: BTreeMap<Span, Charged> = BTreeMap::new();
     for (block, price) in prices {
-        let charged = blocks.entry(block).or_insert(Charged { block, price: total.zero(), spent: spent(block) });
-        let refused = Exhausted { block, spent: charged.spent, price, total };
+        let charged = blocks.entry(block).or_insert(Charged {
+            block,
+            price: total.zero(),
+            spent: spent(block),
+        });
+        let refused = Exhausted {
+            block,
+            spent: charged.spent,
+            price,
+            total,
+        };
         charged.price = charged.price.checked_add(price).ok_or(refused.clone())?;
-        charged.spent = charged.spent.checked_add(price).filter(|sum| sum.is_within(total)).ok_or(refused)?;
+        charged.spent = charged
+            .spent
+            .checked_add(price)
+            .filter(|sum| sum.is_within(total))
+            .ok_or(refused)?;
     }
     Ok(blocks.into_values().collect())
 }
@@ -91,14 +104,21 @@ mod tests {
         let epsilon = Epsilon::from_trillionths(first);
         match kind {
             0 => Price::Pure(epsilon),
-            1 => Price::Approximate { epsilon, delta: Delta::from_quintillionths(second) },
+            1 => Price::Approximate {
+                epsilon,
+                delta: Delta::from_quintillionths(second),
+            },
             2 => Price::Concentrated(Rho::from_trillionths(first)),
             _ => Price::Slots(first),
         }
     }
 
     fn grid(origin: i64, length: u64) -> Grid {
-        Grid::new(Timestamp::from_micros(origin), Duration::from_micros(length)).unwrap()
+        Grid::new(
+            Timestamp::from_micros(origin),
+            Duration::from_micros(length),
+        )
+        .unwrap()
     }
 
     /// Releases what can be paid for, charging the blocks that `charged` names.
@@ -111,9 +131,17 @@ mod tests {
         let mut released = Vec::new();
         for &(window, price) in releases {
             let prices = charged(window).into_iter().map(|block| (block, price));
-            let quoted = quote(prices, |block| spent.get(&block).copied().unwrap_or(total.zero()), total);
+            let quoted = quote(
+                prices,
+                |block| spent.get(&block).copied().unwrap_or(total.zero()),
+                total,
+            );
             if let Ok(quoted) = quoted {
-                spent.extend(quoted.into_iter().map(|quoted| (quoted.block, quoted.spent)));
+                spent.extend(
+                    quoted
+                        .into_iter()
+                        .map(|quoted| (quoted.block, quoted.spent)),
+                );
                 released.push((window, price));
             }
         }
@@ -124,11 +152,21 @@ mod tests {
     fn worst_unit(released: &[Released], blocks: Grid, times: std::ops::Range<i64>) -> Parts {
         let mut lost: BTreeMap<Span, BTreeMap<Span, Parts>> = BTreeMap::new();
         for time in times.map(Timestamp::from_micros) {
-            for &(window, price) in released.iter().filter(|(window, _)| window.start <= time && time < window.end) {
-                lost.entry(blocks.span_of(time)).or_default().insert(window, price.parts());
+            for &(window, price) in released
+                .iter()
+                .filter(|(window, _)| window.start <= time && time < window.end)
+            {
+                lost.entry(blocks.span_of(time))
+                    .or_default()
+                    .insert(window, price.parts());
             }
         }
-        let most = |part: fn(&Parts) -> u64| lost.values().map(|paid| paid.values().map(part).sum()).max().unwrap_or(0);
+        let most = |part: fn(&Parts) -> u64| {
+            lost.values()
+                .map(|paid| paid.values().map(part).sum())
+                .max()
+                .unwrap_or(0)
+        };
         [most(|paid| paid[0]), most(|paid| paid[1])]
     }
 
@@ -172,9 +210,13 @@ mod tests {
             releases.push((window, total));
             window = windows.after(window);
         }
-        let (wrong, _) = run(&releases, total, |window| vec![blocks.span_of(window.start)]);
+        let (wrong, _) = run(&releases, total, |window| {
+            vec![blocks.span_of(window.start)]
+        });
         assert!(worst_unit(&wrong, blocks, 0..30) > [1, 1]);
-        let (right, _) = run(&releases, total, |window| blocks.spans_meeting(window).collect());
+        let (right, _) = run(&releases, total, |window| {
+            blocks.spans_meeting(window).collect()
+        });
         assert_eq!(worst_unit(&right, blocks, 0..30), [1, 1]);
     }
 
@@ -188,11 +230,30 @@ mod tests {
             let spent = move |block| if block == first { spent[0] } else { spent[1] };
             quote([(first, one), (second, one)], spent, four)
         };
-        let charged = |block, spent| Charged { block, price: one, spent };
-        assert_eq!(quoted([one, three]), Ok(vec![charged(first, two), charged(second, four)]));
+        let charged = |block, spent| Charged {
+            block,
+            price: one,
+            spent,
+        };
+        assert_eq!(
+            quoted([one, three]),
+            Ok(vec![charged(first, two), charged(second, four)])
+        );
         let refused = quoted([one, four]).unwrap_err();
-        assert_eq!(refused, Exhausted { block: second, spent: four, price: one, total: four });
-        assert!(refused.to_string().contains("has spent 0.000000000004 of 0.000000000004"));
+        assert_eq!(
+            refused,
+            Exhausted {
+                block: second,
+                spent: four,
+                price: one,
+                total: four
+            }
+        );
+        assert!(
+            refused
+                .to_string()
+                .contains("has spent 0.000000000004 of 0.000000000004")
+        );
     }
 
     #[test]
@@ -213,8 +274,17 @@ mod tests {
         let second = blocks.after(first);
         let p = |count| price(0, [count, 0]);
         // One release speaks of both blocks, the other of the second alone.
-        let quoted = quote([(first, p(1)), (second, p(1)), (second, p(2))], |_| p(1), p(4)).unwrap();
-        let charged = |block, price, spent| Charged { block, price: p(price), spent: p(spent) };
+        let quoted = quote(
+            [(first, p(1)), (second, p(1)), (second, p(2))],
+            |_| p(1),
+            p(4),
+        )
+        .unwrap();
+        let charged = |block, price, spent| Charged {
+            block,
+            price: p(price),
+            spent: p(spent),
+        };
         assert_eq!(quoted, [charged(first, 1, 2), charged(second, 3, 4)]);
         assert!(quote([(second, p(1)), (second, p(2))], |_| p(2), p(4)).is_err());
     }

@@ -62,7 +62,11 @@ impl Plan {
         let losses = self.losses();
         // A smaller epsilon promises more.
         let delta = losses.delta(epsilon.to_f64() * (1.0 - f64::EPSILON) - SAMPLER);
-        if losses.is_empty() { Delta::ZERO } else { round_up_delta(delta * (1.0 + SAMPLER)) }
+        if losses.is_empty() {
+            Delta::ZERO
+        } else {
+            round_up_delta(delta * (1.0 + SAMPLER))
+        }
     }
 
     /// At least the epsilon of the plan with `delta`, some `10^-5` above the least one; `None` where there is none, or it is
@@ -88,20 +92,27 @@ impl Plan {
 
     /// The sum of the epsilons, where all classes have one: basic composition.
     fn pure(&self) -> Option<Epsilon> {
-        self.0.iter().try_fold(Epsilon::ZERO, |sum, &(class, count)| {
-            let each = match class {
-                Class::Pure(epsilon) => epsilon,
-                // A unit more than the quotient pays for the sampler.
-                Class::Laplace { change, scale } => {
-                    let units = (u128::from(change.0) * 1_000_000_000_000).div_ceil(u128::from(scale.units())) + 1;
-                    Epsilon::from_trillionths(u64::try_from(units).ok()?)
-                }
-                Class::Gaussian { .. } if count == 0 => Epsilon::ZERO,
-                Class::Gaussian { .. } => return None,
-            };
-            let all = each.trillionths().checked_mul(count).map(Epsilon::from_trillionths)?;
-            sum.checked_add(all)
-        })
+        self.0
+            .iter()
+            .try_fold(Epsilon::ZERO, |sum, &(class, count)| {
+                let each = match class {
+                    Class::Pure(epsilon) => epsilon,
+                    // A unit more than the quotient pays for the sampler.
+                    Class::Laplace { change, scale } => {
+                        let units = (u128::from(change.0) * 1_000_000_000_000)
+                            .div_ceil(u128::from(scale.units()))
+                            + 1;
+                        Epsilon::from_trillionths(u64::try_from(units).ok()?)
+                    }
+                    Class::Gaussian { .. } if count == 0 => Epsilon::ZERO,
+                    Class::Gaussian { .. } => return None,
+                };
+                let all = each
+                    .trillionths()
+                    .checked_mul(count)
+                    .map(Epsilon::from_trillionths)?;
+                sum.checked_add(all)
+            })
     }
 
     /// Discrete Laplace noise has, at `epsilon = (change - 2m) / scale`, the delta of the continuous law, and chords in
@@ -111,12 +122,19 @@ impl Plan {
     fn losses(&self) -> Losses {
         const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
         let parts = self.0.iter().map(|&(class, count)| match class {
-            Class::Laplace { change: Sensitivity(0), .. } => (PrivacyLoss::Laplace(0.0), count),
-            Class::Laplace { change, scale } => {
-                (PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP), count)
-            }
+            Class::Laplace {
+                change: Sensitivity(0),
+                ..
+            } => (PrivacyLoss::Laplace(0.0), count),
+            Class::Laplace { change, scale } => (
+                PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP),
+                count,
+            ),
             Class::Pure(epsilon) => (PrivacyLoss::Response(epsilon.to_f64() * UP), count),
-            Class::Gaussian { rho, .. } => (PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP), count),
+            Class::Gaussian { rho, .. } => (
+                PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP),
+                count,
+            ),
         });
         let apart = self.0.iter().map(|(class, count)| match class {
             Class::Gaussian { drawn, .. } => drawn.apart() * *count as f64,
@@ -132,7 +150,9 @@ impl Plan {
 /// The number itself was checked, with one slot of a class for each of its releases in each window.
 pub fn longest(window: &[(Class, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
     let is_within = |windows: u64| {
-        let classes = window.iter().map(|&(class, count)| (class, count.saturating_mul(windows)));
+        let classes = window
+            .iter()
+            .map(|&(class, count)| (class, count.saturating_mul(windows)));
         Plan::new(classes).is_within(epsilon, delta)
     };
     let mut within = 0;
@@ -144,7 +164,11 @@ pub fn longest(window: &[(Class, u64)], epsilon: Epsilon, delta: Delta) -> u64 {
     let mut beyond = step;
     while within < MOST_WINDOWS && beyond - within > 1 {
         let middle = within.midpoint(beyond);
-        (within, beyond) = if is_within(middle) { (middle, beyond) } else { (within, middle) };
+        (within, beyond) = if is_within(middle) {
+            (middle, beyond)
+        } else {
+            (within, middle)
+        };
     }
     within
 }

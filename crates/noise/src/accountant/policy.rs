@@ -23,7 +23,10 @@ pub enum Policy {
     /// That is `m / (n + m) - m / (n + 1 + m)`, so the first `N` windows have `N / (N + m)` of it, which is half after `m`
     /// windows and never the whole. `half_after` windows from the start the noise of pure differential privacy is about four
     /// times that of the first; from there it grows with the square of the time, Gaussian noise with the time.
-    Decaying { share: Price, half_after: NonZeroU64 },
+    Decaying {
+        share: Price,
+        half_after: NonZeroU64,
+    },
 }
 
 impl Policy {
@@ -40,7 +43,10 @@ impl Policy {
                 let m = u128::from(half_after.get());
                 // Where it does not fit it is more than any share of 64 bits times `m`.
                 let divisor = (n + m).saturating_mul(n + m + 1);
-                (share, share.map(|count| whole(u128::from(count) * m / divisor)))
+                (
+                    share,
+                    share.map(|count| whole(u128::from(count) * m / divisor)),
+                )
             }
         };
         has_every_part_of(share, price).then_some(price)
@@ -50,7 +56,12 @@ impl Policy {
     ///
     /// `windows` meet a block, `None` without an end. `total` is what all of them may spend. `is_enough` says whether a price
     /// pays for noise that can be drawn; where it does, so does every higher price.
-    pub fn lasts(&self, total: Price, windows: Option<u64>, is_enough: impl Fn(Price) -> bool) -> Option<u64> {
+    pub fn lasts(
+        &self,
+        total: Price,
+        windows: Option<u64>,
+        is_enough: impl Fn(Price) -> bool,
+    ) -> Option<u64> {
         let paid = match *self {
             Policy::Fixed(price) if is_enough(price) => times_within(price, total),
             _ => first(|n| !self.price(n).is_some_and(&is_enough)),
@@ -93,14 +104,22 @@ pub enum Asked {
 pub fn divide(all: Price, windows: Option<u64>, asked: &[Asked]) -> Result<Vec<Price>, Unfair> {
     let own = asked.iter().map(|asked| match (asked, windows) {
         (Asked::Fixed(_), None) => Err(Unfair::Endless),
-        (Asked::Fixed(price), Some(windows)) if times_within(*price, all) < windows => Err(Unfair::TooMuch),
+        (Asked::Fixed(price), Some(windows)) if times_within(*price, all) < windows => {
+            Err(Unfair::TooMuch)
+        }
         // It fits, so no part is too large for a price.
-        (Asked::Fixed(price), Some(windows)) => Ok(Some(price.map(|count| count.saturating_mul(windows)))),
+        (Asked::Fixed(price), Some(windows)) => {
+            Ok(Some(price.map(|count| count.saturating_mul(windows))))
+        }
         (Asked::Part(fraction), _) => Ok(Some(fraction.of(all))),
         (Asked::Rest, _) => Ok(None),
     });
     let own: Vec<Option<Price>> = own.collect::<Result<_, _>>()?;
-    let left = own.iter().flatten().try_fold(all, |left, share| left.checked_sub(*share)).ok_or(Unfair::TooMuch)?;
+    let left = own
+        .iter()
+        .flatten()
+        .try_fold(all, |left, share| left.checked_sub(*share))
+        .ok_or(Unfair::TooMuch)?;
     let others = own.iter().filter(|share| share.is_none()).count() as u64;
     let even = left.map(|count| count.checked_div(others).unwrap_or_default());
     if others > 0 && !has_every_part_of(all, even) {
@@ -116,13 +135,20 @@ pub enum Unfair {
     TooMuch,
     #[error("the releases with a price or share of their own leave nothing for the others")]
     Nothing,
-    #[error("a fixed price per window eventually spends all of the budget of a block without an end")]
+    #[error(
+        "a fixed price per window eventually spends all of the budget of a block without an end"
+    )]
     Endless,
 }
 
 /// Whether `price` has something of every part that `share` has something of.
 fn has_every_part_of(share: Price, price: Price) -> bool {
-    !share.is_zero() && share.parts().into_iter().zip(price.parts()).all(|(share, price)| price > 0 || share == 0)
+    !share.is_zero()
+        && share
+            .parts()
+            .into_iter()
+            .zip(price.parts())
+            .all(|(share, price)| price > 0 || share == 0)
 }
 
 /// How often `total` pays `price`. What costs nothing is paid for without end, another kind never.
@@ -130,7 +156,11 @@ fn times_within(price: Price, total: Price) -> u64 {
     if total.checked_add(price.zero()).is_none() {
         return 0;
     }
-    let times = price.parts().into_iter().zip(total.parts()).filter_map(|(price, total)| total.checked_div(price));
+    let times = price
+        .parts()
+        .into_iter()
+        .zip(total.parts())
+        .filter_map(|(price, total)| total.checked_div(price));
     times.min().unwrap_or(u64::MAX)
 }
 
@@ -140,7 +170,11 @@ fn first(is_over: impl Fn(u64) -> bool) -> u64 {
     let mut most = u64::MAX;
     while least < most {
         let middle = least + (most - least) / 2;
-        (least, most) = if is_over(middle) { (least, middle) } else { (middle + 1, most) };
+        (least, most) = if is_over(middle) {
+            (least, middle)
+        } else {
+            (middle + 1, most)
+        };
     }
     least
 }
@@ -169,18 +203,30 @@ mod tests {
     #[test]
     fn the_number_of_a_window_is_how_many_met_its_block_before() {
         let at = Timestamp::from_micros;
-        for (length, per, origin, begin) in [(1, 24, 0, 0), (3, 7, 2, -4), (7, 3, 1, 5), (4, 6, 0, 9), (5, 5, 3, 0)] {
-            let grid = |length| Grid::new(at(origin), std::time::Duration::from_micros(length)).unwrap();
+        for (length, per, origin, begin) in [
+            (1, 24, 0, 0),
+            (3, 7, 2, -4),
+            (7, 3, 1, 5),
+            (4, 6, 0, 9),
+            (5, 5, 3, 0),
+        ] {
+            let grid =
+                |length| Grid::new(at(origin), std::time::Duration::from_micros(length)).unwrap();
             let windows = grid(length);
             let blocks = Blocks::from(grid(per));
             let first = windows.first_from(at(begin));
             for blocks in [blocks, Blocks::Forever] {
-                let mut met: std::collections::BTreeMap<Span, u64> = std::collections::BTreeMap::new();
+                let mut met: std::collections::BTreeMap<Span, u64> =
+                    std::collections::BTreeMap::new();
                 let all = std::iter::successors(Some(first), |window| Some(windows.after(*window)));
                 for window in all.take(60) {
                     for block in blocks.spans_meeting(window) {
                         let before = met.entry(block).or_default();
-                        assert_eq!(number(windows, block, first.start, window), *before, "{length} {per} {block:?}");
+                        assert_eq!(
+                            number(windows, block, first.start, window),
+                            *before,
+                            "{length} {per} {block:?}"
+                        );
                         *before += 1;
                     }
                 }
@@ -190,8 +236,14 @@ mod tests {
 
     fn policy(which: bool, share: Price, count: u64) -> Policy {
         match which {
-            true => Policy::Horizon { share, windows: some(count) },
-            false => Policy::Decaying { share, half_after: some(count) },
+            true => Policy::Horizon {
+                share,
+                windows: some(count),
+            },
+            false => Policy::Decaying {
+                share,
+                half_after: some(count),
+            },
         }
     }
 
@@ -274,8 +326,14 @@ mod tests {
 
     #[test]
     fn a_year_of_hours_is_divided_evenly_and_over_when_it_is_over() {
-        let policy = Policy::Horizon { share: pure("1"), windows: some(8760) };
-        assert_eq!((policy.price(0), policy.price(8759)), (Some(pure("0.000114155251")), Some(pure("0.000114155251"))));
+        let policy = Policy::Horizon {
+            share: pure("1"),
+            windows: some(8760),
+        };
+        assert_eq!(
+            (policy.price(0), policy.price(8759)),
+            (Some(pure("0.000114155251")), Some(pure("0.000114155251")))
+        );
         assert_eq!((policy.price(8760), policy.price(u64::MAX)), (None, None));
         assert_eq!(policy.lasts(pure("1"), None, always), Some(8760));
         // Of a day it is but a part.
@@ -284,36 +342,68 @@ mod tests {
 
     #[test]
     fn a_decaying_series_spends_half_of_its_share_in_time_and_goes_on_for_centuries() {
-        let policy = Policy::Decaying { share: pure("1"), half_after: some(168) };
-        let spent = |windows| (0..windows).map(|n| policy.price(n).unwrap().parts()[0]).sum::<u64>();
+        let policy = Policy::Decaying {
+            share: pure("1"),
+            half_after: some(168),
+        };
+        let spent = |windows| {
+            (0..windows)
+                .map(|n| policy.price(n).unwrap().parts()[0])
+                .sum::<u64>()
+        };
         assert_eq!(
-            [spent(168) / 1_000_000_000, spent(504) / 1_000_000_000, spent(100_000) / 1_000_000_000],
+            [
+                spent(168) / 1_000_000_000,
+                spent(504) / 1_000_000_000,
+                spent(100_000) / 1_000_000_000
+            ],
             [499, 749, 998]
         );
         let years = policy.lasts(pure("1"), None, always).unwrap() / 8766;
         assert_eq!(years, 1478);
         // Noise that needs 0.0001 a window ends long before the rounding does.
-        assert_eq!(policy.lasts(pure("1"), None, |price| pure("0.0001").is_within(price)), Some(1128));
+        assert_eq!(
+            policy.lasts(pure("1"), None, |price| pure("0.0001").is_within(price)),
+            Some(1128)
+        );
     }
 
     #[test]
     fn what_rounds_to_nothing_in_one_part_pays_for_nothing() {
         let share = price(1, [1_000_000, 10]);
-        assert_eq!(policy(true, share, 10).price(0), Some(price(1, [100_000, 1])));
+        assert_eq!(
+            policy(true, share, 10).price(0),
+            Some(price(1, [100_000, 1]))
+        );
         assert_eq!(policy(true, share, 11).price(0), None);
         assert_eq!(policy(true, share, 11).lasts(share, None, always), Some(0));
         // A part that the share does not have is not missed.
-        assert_eq!(policy(true, price(1, [11, 0]), 11).price(0), Some(price(1, [1, 0])));
+        assert_eq!(
+            policy(true, price(1, [11, 0]), 11).price(0),
+            Some(price(1, [1, 0]))
+        );
         assert_eq!(policy(false, share.zero(), 11).price(0), None);
     }
 
     #[test]
     fn windows_of_a_day_that_a_fixed_price_pays_for() {
         let fixed = |text| Policy::Fixed(pure(text)).lasts(pure("1"), Some(24), always);
-        assert_eq!((fixed("0.04"), fixed("0.05"), fixed("1.1")), (None, Some(20), Some(0)));
-        assert_eq!(Policy::Fixed(Price::SLOT).lasts(Price::Slots(24), Some(24), always), None);
-        assert_eq!(Policy::Fixed(Price::SLOT).lasts(pure("1"), Some(24), always), Some(0));
-        assert_eq!(Policy::Fixed(pure("0.01")).lasts(pure("1"), None, |_| false), Some(0));
+        assert_eq!(
+            (fixed("0.04"), fixed("0.05"), fixed("1.1")),
+            (None, Some(20), Some(0))
+        );
+        assert_eq!(
+            Policy::Fixed(Price::SLOT).lasts(Price::Slots(24), Some(24), always),
+            None
+        );
+        assert_eq!(
+            Policy::Fixed(Price::SLOT).lasts(pure("1"), Some(24), always),
+            Some(0)
+        );
+        assert_eq!(
+            Policy::Fixed(pure("0.01")).lasts(pure("1"), None, |_| false),
+            Some(0)
+        );
     }
 
     #[test]
@@ -336,10 +426,22 @@ mod tests {
             Ok(["0.24", "0.5", "0.13", "0.13"].map(pure).to_vec())
         );
         assert_eq!(divide(None, &[half, half]), Ok(vec![pure("0.5"); 2]));
-        assert_eq!(divide(None, &[half, half, Asked::Rest]), Err(Unfair::Nothing));
-        assert_eq!(divide(Some(24), &[half, half, fixed("0.01")]), Err(Unfair::TooMuch));
+        assert_eq!(
+            divide(None, &[half, half, Asked::Rest]),
+            Err(Unfair::Nothing)
+        );
+        assert_eq!(
+            divide(Some(24), &[half, half, fixed("0.01")]),
+            Err(Unfair::TooMuch)
+        );
         assert_eq!(divide(Some(24), &[fixed("0.05")]), Err(Unfair::TooMuch));
-        assert_eq!(divide(None, &[fixed("0.05"), Asked::Rest]), Err(Unfair::Endless));
-        assert_eq!(divide(Some(24), &[Asked::Fixed(Price::SLOT)]), Err(Unfair::TooMuch));
+        assert_eq!(
+            divide(None, &[fixed("0.05"), Asked::Rest]),
+            Err(Unfair::Endless)
+        );
+        assert_eq!(
+            divide(Some(24), &[Asked::Fixed(Price::SLOT)]),
+            Err(Unfair::TooMuch)
+        );
     }
 }

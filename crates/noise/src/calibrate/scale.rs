@@ -18,7 +18,11 @@ impl Scale {
 
     /// `None` where `units` is not a multiple of 16 from 16 to [`Scale::LARGEST`].
     pub const fn new(units: u64) -> Option<Self> {
-        if units.is_multiple_of(16) && units >= 16 && units <= Self::LARGEST { Some(Scale(units)) } else { None }
+        if units.is_multiple_of(16) && units >= 16 && units <= Self::LARGEST {
+            Some(Scale(units))
+        } else {
+            None
+        }
     }
 
     pub fn units(self) -> u64 {
@@ -40,10 +44,15 @@ impl Scale {
         if sensitivity.0 == 0 {
             return Err(Error::NoSensitivity);
         }
-        let noise_alone = (1000 * u128::from(price.trillionths())).checked_sub(1).ok_or(Error::NoPrice)?;
+        let noise_alone = (1000 * u128::from(price.trillionths()))
+            .checked_sub(1)
+            .ok_or(Error::NoPrice)?;
         // At most 2^64 * 2^50.
         let sixteenths = (u128::from(sensitivity.0) * QUADRILLION).div_ceil(16 * noise_alone);
-        u64::try_from(16 * sixteenths).ok().and_then(Scale::new).ok_or(Error::TooMuchNoise { price })
+        u64::try_from(16 * sixteenths)
+            .ok()
+            .and_then(Scale::new)
+            .ok_or(Error::TooMuchNoise { price })
     }
 }
 
@@ -64,12 +73,18 @@ mod tests {
     #[test]
     fn what_cannot_be_calibrated_is_refused_in_words() {
         let says = |sensitivity, price: &str, words: &str| {
-            let message = Scale::for_price(Sensitivity(sensitivity), price.parse().unwrap()).unwrap_err().to_string();
+            let message = Scale::for_price(Sensitivity(sensitivity), price.parse().unwrap())
+                .unwrap_err()
+                .to_string();
             assert!(message.contains(words), "{message}");
         };
         says(1 << 40, "0", "price of 0");
         says(1 << 57, "1", "price of 1 is so low");
-        says(u64::MAX, "0.000000000001", "price of 0.000000000001 is so low");
+        says(
+            u64::MAX,
+            "0.000000000001",
+            "price of 0.000000000001 is so low",
+        );
         says(0, "1", "sensitivity of 0");
     }
 

@@ -18,11 +18,26 @@ const WEIGHT_BITS: u32 = 10;
 
 /// Found by minimising the largest error up to 64, 256, 1024, 4096 and 16384 panes, then rounded.
 const SETS: [Blt; 5] = [
-    Blt { decays: &[16_599_827, 14_686_172, 7_843_758], weights: &[138, 187, 187] },
-    Blt { decays: &[16_734_874, 16_272_284, 14_262_460, 7_399_797], weights: &[68, 99, 173, 172] },
-    Blt { decays: &[16_764_287, 16_591_008, 15_465_865, 9_442_535], weights: &[38, 71, 164, 236] },
-    Blt { decays: &[16_773_438, 16_710_914, 16_114_477, 11_213_203], weights: &[21, 49, 143, 288] },
-    Blt { decays: &[16_776_337, 16_763_023, 16_641_079, 15_438_300, 7_616_086], weights: &[10, 22, 67, 197, 223] },
+    Blt {
+        decays: &[16_599_827, 14_686_172, 7_843_758],
+        weights: &[138, 187, 187],
+    },
+    Blt {
+        decays: &[16_734_874, 16_272_284, 14_262_460, 7_399_797],
+        weights: &[68, 99, 173, 172],
+    },
+    Blt {
+        decays: &[16_764_287, 16_591_008, 15_465_865, 9_442_535],
+        weights: &[38, 71, 164, 236],
+    },
+    Blt {
+        decays: &[16_773_438, 16_710_914, 16_114_477, 11_213_203],
+        weights: &[21, 49, 143, 288],
+    },
+    Blt {
+        decays: &[16_776_337, 16_763_023, 16_641_079, 15_438_300, 7_616_086],
+        weights: &[10, 22, 67, 197, 223],
+    },
 ];
 
 /// After so many panes the error is seen to grow evenly.
@@ -40,7 +55,9 @@ impl Blt {
         let mut best = None;
         let mut least = independent(panes);
         for blt in &SETS {
-            let rows = blt.rows().take(usize::try_from(panes).unwrap_or(usize::MAX));
+            let rows = blt
+                .rows()
+                .take(usize::try_from(panes).unwrap_or(usize::MAX));
             let error = blt.norm_squared_f64() * rows.sum::<f64>();
             if error < least {
                 (best, least) = (Some(blt), error);
@@ -66,7 +83,8 @@ impl Blt {
     /// A buffer decays as `round(d s)`. The difference of two buffers so follows the exact law but for less than 1 a pane, in
     /// all less than `1 + d + d^2 + ...`; the sum over the buffers is rounded once more.
     pub fn drift(&self) -> u64 {
-        let of_one = |(d, w): (u64, u64)| (w << (DECAY_BITS - WEIGHT_BITS)).div_ceil((1 << DECAY_BITS) - d);
+        let of_one =
+            |(d, w): (u64, u64)| (w << (DECAY_BITS - WEIGHT_BITS)).div_ceil((1 << DECAY_BITS) - d);
         1 + self.parts().map(of_one).sum::<u64>()
     }
 
@@ -77,7 +95,11 @@ impl Blt {
     /// `fresh - round(sum_i w_i s_i)`, and the buffers moved on.
     pub(super) fn correlate(&self, buffers: &mut [Vec<i128>], fresh: &mut [i128]) {
         for (at, noise) in fresh.iter_mut().enumerate() {
-            let past: i128 = buffers.iter().zip(self.weights).map(|(buffer, w)| i128::from(*w) * buffer[at]).sum();
+            let past: i128 = buffers
+                .iter()
+                .zip(self.weights)
+                .map(|(buffer, w)| i128::from(*w) * buffer[at])
+                .sum();
             *noise -= round(past, WEIGHT_BITS);
             for (buffer, decay) in buffers.iter_mut().zip(self.decays) {
                 buffer[at] = round(i128::from(*decay) * buffer[at], DECAY_BITS) + *noise;
@@ -100,8 +122,14 @@ impl Blt {
         let mut value = 0.0;
         let mut squared = 0.0;
         (0_u64..).map(move |step| {
-            let parts = || self.parts().map(|(d, w)| (d as f64 / 16_777_216.0, w as f64 / 1024.0));
-            let past: f64 = parts().zip(&buffers).map(|((_, w), buffer)| w * buffer).sum();
+            let parts = || {
+                self.parts()
+                    .map(|(d, w)| (d as f64 / 16_777_216.0, w as f64 / 1024.0))
+            };
+            let past: f64 = parts()
+                .zip(&buffers)
+                .map(|((_, w), buffer)| w * buffer)
+                .sum();
             let impulse = if step == 0 { 1.0 } else { -past };
             for ((d, _), buffer) in parts().zip(&mut buffers) {
                 *buffer = d * *buffer + impulse;
@@ -119,7 +147,10 @@ impl Blt {
 
     /// `d_i` and `w_i`.
     fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.decays.iter().copied().zip(self.weights.iter().copied())
+        self.decays
+            .iter()
+            .copied()
+            .zip(self.weights.iter().copied())
     }
 
     /// What makes it this one and no other.

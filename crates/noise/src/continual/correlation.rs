@@ -33,32 +33,52 @@ pub struct Memory {
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memory({} vectors, step {})", self.noise.len(), self.step)
+        write!(
+            f,
+            "Memory({} vectors, step {})",
+            self.noise.len(),
+            self.step
+        )
     }
 }
 
 impl Correlation {
     pub fn independent() -> Self {
-        Correlation { kind: Kind::Independent, longest: u64::MAX }
+        Correlation {
+            kind: Kind::Independent,
+            longest: u64::MAX,
+        }
     }
 
     /// `longest` is how many panes the rounding is paid for.
     pub fn blt(blt: &'static Blt, longest: u64) -> Self {
-        Correlation { kind: Kind::Blt(blt), longest: longest.max(1) }
+        Correlation {
+            kind: Kind::Blt(blt),
+            longest: longest.max(1),
+        }
     }
 
     pub fn fir(fir: Fir) -> Self {
-        Correlation { kind: Kind::Fir(fir), longest: u64::MAX }
+        Correlation {
+            kind: Kind::Fir(fir),
+            longest: u64::MAX,
+        }
     }
 
     pub fn tree(tree: Tree) -> Self {
         let longest = tree.capacity().max(1);
-        Correlation { kind: Kind::Tree(tree), longest }
+        Correlation {
+            kind: Kind::Tree(tree),
+            longest,
+        }
     }
 
     /// Before the first pane.
     pub fn memory(&self, values: usize) -> Memory {
-        Memory { step: 0, noise: vec![vec![0; values]; self.vectors()] }
+        Memory {
+            step: 0,
+            noise: vec![vec![0; values]; self.vectors()],
+        }
     }
 
     /// How many vectors of noise are remembered.
@@ -123,7 +143,11 @@ impl Correlation {
         let since_begun = |row: &dyn Fn(u64) -> f64| {
             let finished = panes / self.longest;
             let rest = panes % self.longest;
-            let of_finished = if finished > 0 { finished as f64 * row(self.longest) } else { 0.0 };
+            let of_finished = if finished > 0 {
+                finished as f64 * row(self.longest)
+            } else {
+                0.0
+            };
             of_finished + if rest > 0 { row(rest) } else { 0.0 }
         };
         match &self.kind {
@@ -139,7 +163,13 @@ impl Correlation {
         let (kind, rest) = match &self.kind {
             Kind::Independent => (0, Vec::new()),
             Kind::Blt(blt) => (1, blt.numbers()),
-            Kind::Fir(fir) => (2, fir.coefficients().iter().map(|c| c.cast_unsigned()).collect()),
+            Kind::Fir(fir) => (
+                2,
+                fir.coefficients()
+                    .iter()
+                    .map(|c| c.cast_unsigned())
+                    .collect(),
+            ),
             Kind::Tree(tree) => (3, tree.numbers()),
         };
         [&[kind, self.longest], rest.as_slice()].concat()

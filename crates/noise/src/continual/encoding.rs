@@ -40,7 +40,9 @@ impl State {
             Some(&version) => return Err(Error::StateVersion { version }),
             None => return Err(Error::StateDamaged),
         };
-        let (written, sum) = bytes.split_last_chunk::<DIGEST>().ok_or(Error::StateDamaged)?;
+        let (written, sum) = bytes
+            .split_last_chunk::<DIGEST>()
+            .ok_or(Error::StateDamaged)?;
         if digest(written) != *sum || written.len() < HEAD {
             return Err(Error::StateDamaged);
         }
@@ -56,19 +58,31 @@ impl State {
         let step = number(1 + DIGEST);
         let values = usize::try_from(number(1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
         let of_memory = series.correlation.vectors();
-        let one_more = usize::from(version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }));
+        let one_more = usize::from(
+            version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }),
+        );
         let vectors = of_memory + series.kept() + one_more;
-        if values.checked_mul(vectors).and_then(|n| n.checked_mul(NUMBER)) != Some(body.len()) {
+        if values
+            .checked_mul(vectors)
+            .and_then(|n| n.checked_mul(NUMBER))
+            != Some(body.len())
+        {
             return Err(Error::StateDamaged);
         }
         let (numbers, _) = body.as_chunks::<NUMBER>();
         let mut numbers = numbers.iter().map(|number| i128::from_le_bytes(*number));
-        let mut read: Vec<Vec<i128>> = (0..vectors).map(|_| numbers.by_ref().take(values).collect()).collect();
+        let mut read: Vec<Vec<i128>> = (0..vectors)
+            .map(|_| numbers.by_ref().take(values).collect())
+            .collect();
         let mut published = read.split_off(of_memory);
         if one_more > 0 {
             published = without_oldest(&published, step);
         }
-        Ok(State { memory: Memory { step, noise: read }, published, values })
+        Ok(State {
+            memory: Memory { step, noise: read },
+            published,
+            values,
+        })
     }
 }
 
@@ -96,7 +110,11 @@ impl Series {
 
 /// What tells series apart, but for the number of values.
 fn fingerprint(series: &Series) -> [u8; DIGEST] {
-    let bytes: Vec<u8> = series.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
+    let bytes: Vec<u8> = series
+        .numbers()
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     digest(&[b"bernstream series 1\n", bytes.as_slice()].concat())
 }
 

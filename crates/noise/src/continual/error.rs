@@ -10,7 +10,9 @@ pub const MOST_PANES: u32 = 2048;
 pub enum Error {
     #[error(transparent)]
     Mechanism(#[from] NoiseError),
-    #[error("a window of {panes} panes: take 1 to {MOST_PANES}, with longer panes where the window is long")]
+    #[error(
+        "a window of {panes} panes: take 1 to {MOST_PANES}, with longer panes where the window is long"
+    )]
     Panes { panes: u32 },
     #[error(
         "Gaussian noise for a unit that can be in {panes} panes of a series has no price in epsilon and delta here: set the \
@@ -22,7 +24,9 @@ pub enum Error {
          price or lower the number of values"
     )]
     Rounding { longest: u64, least: u64 },
-    #[error("a change of {change} grid units in a pane is too large for a series: take a coarser grid")]
+    #[error(
+        "a change of {change} grid units in a pane is too large for a series: take a coarser grid"
+    )]
     Change { change: u64 },
     #[error(
         "the state of the series has version {version}, and this program reads versions 1 and 2: upgrade the program"

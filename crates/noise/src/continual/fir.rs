@@ -30,7 +30,10 @@ impl Fir {
 
     /// The squared 2-norm of a column, exactly, in units of `2^-64`.
     pub fn norm_squared(&self) -> u128 {
-        self.coefficients.iter().map(|c| u128::from(c.unsigned_abs()).pow(2) << (64 - 2 * BITS)).sum()
+        self.coefficients
+            .iter()
+            .map(|c| u128::from(c.unsigned_abs()).pow(2) << (64 - 2 * BITS))
+            .sum()
     }
 
     /// How many panes of noise are remembered.
@@ -45,21 +48,32 @@ impl Fir {
         let mut past = vec![0; fresh.len()];
         for (j, c) in self.coefficients.iter().enumerate().skip(1) {
             let before = &ring[(now + reach - j) % reach];
-            past.iter_mut().zip(before).for_each(|(sum, noise)| *sum += i128::from(*c) * noise);
+            past.iter_mut()
+                .zip(before)
+                .for_each(|(sum, noise)| *sum += i128::from(*c) * noise);
         }
-        fresh.iter_mut().zip(past).for_each(|(noise, past)| *noise -= round(past, BITS));
+        fresh
+            .iter_mut()
+            .zip(past)
+            .for_each(|(noise, past)| *noise -= round(past, BITS));
         ring[now].copy_from_slice(fresh);
     }
 
     /// The variance of the sum over the last panes when there have been so many, of fresh noise of variance 1.
     pub(super) fn row(&self, panes: u64) -> f64 {
         let last = self.rows.len().saturating_sub(1);
-        self.rows[usize::try_from(panes.saturating_sub(1)).unwrap_or(usize::MAX).min(last)]
+        self.rows[usize::try_from(panes.saturating_sub(1))
+            .unwrap_or(usize::MAX)
+            .min(last)]
     }
 }
 
 /// Sums and products of correctly rounded numbers, and `exp` of the same library everywhere: the same on every machine.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "numbers below 2^20")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "numbers below 2^20"
+)]
 fn coefficients(panes: usize) -> Vec<i64> {
     // Of 1 / sqrt(1 - x): binom(2j, j) / 4^j.
     let mut root = vec![1.0];
@@ -67,21 +81,38 @@ fn coefficients(panes: usize) -> Vec<i64> {
         root.push(root[j - 1] * (2 * j - 1) as f64 / (2 * j) as f64);
     }
     // Times sqrt(1 - x^R) = 1 - x^R / 2 - ...
-    let product = |j: usize| root[j] - if j >= panes { root[j - panes] / 2.0 } else { 0.0 };
+    let product = |j: usize| {
+        root[j]
+            - if j >= panes {
+                root[j - panes] / 2.0
+            } else {
+                0.0
+            }
+    };
     let damped = |j: usize| libm::exp(-(j as f64) / (6 * panes) as f64) * product(j);
-    (0..2 * panes).map(|j| libm::round(f64::from(1_u32 << BITS) * damped(j)) as i64).collect()
+    (0..2 * panes)
+        .map(|j| libm::round(f64::from(1_u32 << BITS) * damped(j)) as i64)
+        .collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to show")]
 fn rows(panes: usize, coefficients: &[i64]) -> Vec<f64> {
-    let rest: Vec<f64> = coefficients[1..].iter().rev().map(|c| *c as f64 / f64::from(1_u32 << BITS)).collect();
+    let rest: Vec<f64> = coefficients[1..]
+        .iter()
+        .rev()
+        .map(|c| *c as f64 / f64::from(1_u32 << BITS))
+        .collect();
     // Nothing before the first.
     let mut values = vec![0.0; rest.len()];
     let mut rows = Vec::new();
     let mut squared = 0.0;
     let mut lately = 0.0;
     for step in 0.. {
-        let past: f64 = rest.iter().zip(&values[step..]).map(|(c, value)| c * value).sum();
+        let past: f64 = rest
+            .iter()
+            .zip(&values[step..])
+            .map(|(c, value)| c * value)
+            .sum();
         let value = f64::from(u8::from(step < panes)) - past;
         values.push(value);
         squared += value * value;

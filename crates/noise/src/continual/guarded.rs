@@ -57,11 +57,15 @@ pub(super) fn calibrate(
     let mut refused = None;
     for bits in (0..=MOST_BITS).rev() {
         let root = ((&squared << (2 * bits)) >> 64_u32).sqrt() + 1_u32;
-        let Ok(exact) = u64::try_from(root) else { continue };
+        let Ok(exact) = u64::try_from(root) else {
+            continue;
+        };
         // The root of `panes` in the doc above is on the rounding, too.
         let several = u64::from(panes.max(1).isqrt()) + u64::from(panes > 1);
         let room = u128::from(exact / ROUNDING / spread.drift / several);
-        let longest = u64::try_from(room * room / values.max(1) as u128).unwrap_or(u64::MAX).min(most);
+        let longest = u64::try_from(room * room / values.max(1) as u128)
+            .unwrap_or(u64::MAX)
+            .min(most);
         let slack = (u128::from(longest) * values as u128).isqrt() as u64 + 1;
         match gaussian(
             exact.saturating_add(slack.saturating_mul(spread.drift).saturating_mul(several)),
@@ -69,7 +73,13 @@ pub(super) fn calibrate(
             values,
             price,
         ) {
-            Ok(noise) if longest >= least => return Ok(Guarded { noise, bits, longest }),
+            Ok(noise) if longest >= least => {
+                return Ok(Guarded {
+                    noise,
+                    bits,
+                    longest,
+                });
+            }
             // With fewer bits there would be still less room.
             Ok(_) => return Err(Error::Rounding { longest, least }),
             Err(error) => refused = Some(error),
@@ -85,10 +95,19 @@ fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Mech
     let price = match price {
         Price::Concentrated(rho) => {
             let whole = rho.trillionths();
-            Price::Concentrated(Rho::from_trillionths(whole.saturating_sub(whole.div_ceil(1 << 20) + 1)))
+            Price::Concentrated(Rho::from_trillionths(
+                whole.saturating_sub(whole.div_ceil(1 << 20) + 1),
+            ))
         }
         Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => price,
     };
-    let draws = usize::try_from(panes).unwrap_or(usize::MAX).saturating_mul(values);
-    Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(change), draws, price)
+    let draws = usize::try_from(panes)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(values);
+    Mechanism::calibrated(
+        NoiseDistribution::DiscreteGaussian,
+        Sensitivity(change),
+        draws,
+        price,
+    )
 }

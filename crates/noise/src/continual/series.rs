@@ -70,37 +70,63 @@ impl Series {
     ) -> Result<Series, Error> {
         let plain = |correlation: Correlation, price: Price| {
             let noise = Mechanism::calibrated(law, change, values, price)?;
-            Ok(Series { over, correlation, noise, bits: 0 })
+            Ok(Series {
+                over,
+                correlation,
+                noise,
+                bits: 0,
+            })
         };
         let gaussian = |spread: &Spread, correlation: &dyn Fn(u64) -> Correlation| {
             if change.0 == 0 {
                 return Err(Error::Mechanism(NoiseError::NoSensitivity));
             }
             if panes_a_unit > 1 && matches!(price, Price::Approximate { .. }) {
-                return Err(Error::SeveralPanes { panes: panes_a_unit });
+                return Err(Error::SeveralPanes {
+                    panes: panes_a_unit,
+                });
             }
             let found = guarded::calibrate(change.0, values, panes_a_unit, price, spread)?;
             let correlation = correlation(found.longest);
-            Ok(Series { over, correlation, noise: found.noise, bits: found.bits })
+            Ok(Series {
+                over,
+                correlation,
+                noise: found.noise,
+                bits: found.bits,
+            })
         };
         match (over, law) {
-            (WindowKind::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => Err(Error::Panes { panes }),
+            (WindowKind::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => {
+                Err(Error::Panes { panes })
+            }
             (WindowKind::Hopping { panes: panes @ 2.. }, NoiseDistribution::DiscreteGaussian) => {
                 let fir = Fir::over(panes as usize);
                 let later = u64::from(2 * panes - 1);
-                let spread = Spread { norm_squared: fir.norm_squared(), drift: 1, least: later, most: later };
+                let spread = Spread {
+                    norm_squared: fir.norm_squared(),
+                    drift: 1,
+                    least: later,
+                    most: later,
+                };
                 gaussian(&spread, &|_| Correlation::fir(fir.clone()))
             }
             (WindowKind::Hopping { .. }, _) => plain(Correlation::independent(), price),
-            (WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian) => match Blt::for_horizon(horizon) {
-                None => plain(Correlation::independent(), price),
-                Some(blt) => {
-                    let norm_squared = blt.norm_squared();
-                    let drift = blt.drift();
-                    let spread = Spread { norm_squared, drift, least: horizon, most: LONGEST };
-                    gaussian(&spread, &|longest| Correlation::blt(blt, longest))
+            (WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian) => {
+                match Blt::for_horizon(horizon) {
+                    None => plain(Correlation::independent(), price),
+                    Some(blt) => {
+                        let norm_squared = blt.norm_squared();
+                        let drift = blt.drift();
+                        let spread = Spread {
+                            norm_squared,
+                            drift,
+                            least: horizon,
+                            most: LONGEST,
+                        };
+                        gaussian(&spread, &|longest| Correlation::blt(blt, longest))
+                    }
                 }
-            },
+            }
             (WindowKind::Cumulative, _) => match Tree::for_horizon(horizon) {
                 tree if tree.levels() == 1 => plain(Correlation::independent(), price),
                 tree => {
@@ -116,12 +142,22 @@ impl Series {
     /// one key. `None` for noise of which no more than its price is known.
     pub fn own_rho(&self, change: Sensitivity, values: usize) -> Option<Rho> {
         let nodes = self.correlation.nodes_of_a_pane()? as u64;
-        let node = own_rho(self.noise.distribution(), change, values, self.noise.scale())?;
-        node.trillionths().checked_mul(nodes).map(Rho::from_trillionths)
+        let node = own_rho(
+            self.noise.distribution(),
+            change,
+            values,
+            self.noise.scale(),
+        )?;
+        node.trillionths()
+            .checked_mul(nodes)
+            .map(Rho::from_trillionths)
     }
 
     /// What a description says of its noise, of values in units of `grid`.
-    #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a scale to show; the noise itself is drawn from the integer"
+    )]
     pub fn fresh(&self, grid: f64) -> Fresh {
         let unit = grid / (1_u64 << self.bits) as f64;
         Fresh {
@@ -134,7 +170,11 @@ impl Series {
     /// Of one key, before its first pane.
     pub fn begin(&self, values: usize) -> State {
         let published = vec![vec![0; values]; self.kept()];
-        State { memory: self.correlation.memory(values), published, values }
+        State {
+            memory: self.correlation.memory(values),
+            published,
+            values,
+        }
     }
 
     /// Draws, moves `state` on and gives what is published now: the sum over the panes that this release speaks of, in grid
@@ -150,12 +190,23 @@ impl Series {
             *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
         }
         let mut sum = noisy.clone();
-        state.published.iter().for_each(|vector| add(&mut sum, vector));
+        state
+            .published
+            .iter()
+            .for_each(|vector| add(&mut sum, vector));
         let place = step.checked_rem(self.kept() as u64).unwrap_or(0) as usize;
         if let Some(kept) = state.published.get_mut(place) {
-            *kept = if self.over == WindowKind::Cumulative { sum.clone() } else { noisy };
+            *kept = if self.over == WindowKind::Cumulative {
+                sum.clone()
+            } else {
+                noisy
+            };
         }
-        Noisy(sum.into_iter().map(|value| round(value, self.bits)).collect())
+        Noisy(
+            sum.into_iter()
+                .map(|value| round(value, self.bits))
+                .collect(),
+        )
     }
 
     /// The standard deviation of the noise in each value published at step `step`, from 0, of a key of `values` values; in grid
@@ -167,7 +218,8 @@ impl Series {
             WindowKind::Hopping { panes } => Some(panes),
         };
         let unit = (1_u64 << self.bits) as f64;
-        let fresh = self.noise.scale().units() as f64 / unit * self.noise.distribution().deviation(values);
+        let fresh =
+            self.noise.scale().units() as f64 / unit * self.noise.distribution().deviation(values);
         fresh * self.correlation.row(step.saturating_add(1), over).sqrt()
     }
 
@@ -217,7 +269,9 @@ impl Series {
 pub(super) fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
     let levels = levels as u64;
     let panes = u64::from(panes.max(1));
-    let part = |epsilon: Epsilon, of: u64| Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / of));
+    let part = |epsilon: Epsilon, of: u64| {
+        Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / of))
+    };
     match price {
         Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => part(epsilon, levels),
         Price::Concentrated(rho) => {
@@ -231,5 +285,7 @@ pub(super) fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price 
 }
 
 fn add(sum: &mut [i128], vector: &[i128]) {
-    sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+    sum.iter_mut()
+        .zip(vector)
+        .for_each(|(sum, value)| *sum = sum.saturating_add(*value));
 }

@@ -20,11 +20,18 @@ impl Tree {
     /// The one of the smallest mean square error over `horizon` panes; of one level where noise added up does as well.
     pub fn for_horizon(horizon: u64) -> Tree {
         let horizon = horizon.max(1);
-        let flat = Tree { branching: horizon, weights: vec![1 << BITS] };
+        let flat = Tree {
+            branching: horizon,
+            weights: vec![1 << BITS],
+        };
         let deep = (2..=MOST_CHILDREN.min(horizon)).map(|branching| Tree::over(horizon, branching));
         deep.fold((flat.error(horizon), flat), |(least, best), tree| {
             let error = tree.error(horizon);
-            if error < least { (error, tree) } else { (least, best) }
+            if error < least {
+                (error, tree)
+            } else {
+                (least, best)
+            }
         })
         .1
     }
@@ -52,7 +59,9 @@ impl Tree {
 
     /// How many panes it holds.
     pub fn capacity(&self) -> u64 {
-        self.weights.iter().fold(1, |capacity: u64, _| capacity.saturating_mul(self.branching))
+        self.weights.iter().fold(1, |capacity: u64, _| {
+            capacity.saturating_mul(self.branching)
+        })
     }
 
     /// What the noise of the sum changes by with leaf `leaf`. For each level `open` has the sum of the noise of its nodes that
@@ -70,7 +79,9 @@ impl Tree {
         let mut change = node.clone();
         let mut whole = leaf + 1;
         for (sum, above) in open.iter_mut().zip(1..) {
-            sum.iter_mut().zip(&node).for_each(|(sum, noise)| *sum += noise);
+            sum.iter_mut()
+                .zip(&node)
+                .for_each(|(sum, noise)| *sum += noise);
             if !whole.is_multiple_of(self.branching) || above == self.levels() {
                 break;
             }
@@ -92,7 +103,11 @@ impl Tree {
         let mut rest = panes;
         let mut variance = 0.0;
         for (level, weight) in self.weights.iter().enumerate() {
-            let nodes = if level + 1 == self.levels() { rest } else { rest % self.branching };
+            let nodes = if level + 1 == self.levels() {
+                rest
+            } else {
+                rest % self.branching
+            };
             variance += nodes as f64 * *weight as f64 / f64::from(1_u32 << BITS);
             rest /= self.branching;
         }
@@ -109,8 +124,11 @@ impl Tree {
         for (level, weight) in self.weights.iter().enumerate() {
             let counted = horizon + 1;
             let period = size.saturating_mul(self.branching);
-            let (periods, rest) =
-                if level + 1 == self.levels() { (0, counted) } else { (counted / period, counted % period) };
+            let (periods, rest) = if level + 1 == self.levels() {
+                (0, counted)
+            } else {
+                (counted / period, counted % period)
+            };
             let nodes = rest / size;
             let part = rest % size;
             let in_all = (periods * size) as f64 * triangle(self.branching as f64)
@@ -164,12 +182,17 @@ mod tests {
             let (noise, covered) = run(&tree, panes, &fresh);
             for pane in 0..panes {
                 for change in [1, -3, 1000] {
-                    let is_over = |i: usize| covered.get(i).is_some_and(|panes| panes.contains(&pane));
+                    let is_over =
+                        |i: usize| covered.get(i).is_some_and(|panes| panes.contains(&pane));
                     let shift = |(i, z): (usize, &i128)| z - if is_over(i) { change } else { 0 };
                     let shifted: Vec<i128> = fresh.iter().enumerate().map(shift).collect();
                     let mut expected = noise.clone();
                     expected[pane as usize] -= change;
-                    assert_eq!(run(&tree, panes, &shifted).0, expected, "{branching} {pane}");
+                    assert_eq!(
+                        run(&tree, panes, &shifted).0,
+                        expected,
+                        "{branching} {pane}"
+                    );
                     let nodes: Vec<usize> = (0..covered.len()).filter(|i| is_over(*i)).collect();
                     assert_eq!(nodes.len(), tree.levels(), "{branching} {pane}");
                     // With one of them left as it was, something else is published.
@@ -185,19 +208,31 @@ mod tests {
     fn the_nodes_over_a_pane_cost_no_more_than_the_pane_and_hardly_less() {
         let epsilon = |text: &str| text.parse::<Epsilon>().unwrap();
         for levels in [2_usize, 3, 5] {
-            let Price::Pure(node) = price_of_a_node(Price::Pure(epsilon("1")), levels, 7) else { panic!() };
+            let Price::Pure(node) = price_of_a_node(Price::Pure(epsilon("1")), levels, 7) else {
+                panic!()
+            };
             let in_all = node.trillionths() * levels as u64;
-            assert!(in_all <= 1_000_000_000_000 && in_all > 999_999_999_990, "{in_all}");
+            assert!(
+                in_all <= 1_000_000_000_000 && in_all > 999_999_999_990,
+                "{in_all}"
+            );
             for panes in [1_u64, 2, 30] {
                 let total = Price::Concentrated("0.003".parse().unwrap());
-                let Price::Pure(node) = price_of_a_node(total, levels, panes as u32) else { panic!() };
+                let Price::Pure(node) = price_of_a_node(total, levels, panes as u32) else {
+                    panic!()
+                };
                 // All of a unit's panes in one node of each level, and fewer.
                 let cost = |panes: u64| {
                     let of_all = Epsilon::from_trillionths(node.trillionths() * panes);
-                    let Some(Price::Concentrated(rho)) = total.of_pure(of_all) else { panic!() };
+                    let Some(Price::Concentrated(rho)) = total.of_pure(of_all) else {
+                        panic!()
+                    };
                     rho.to_f64() * levels as f64 / (0.003 * panes as f64)
                 };
-                assert!((1..=panes).all(|panes| cost(panes) < 1.0 + 1e-12), "{levels} {panes}");
+                assert!(
+                    (1..=panes).all(|panes| cost(panes) < 1.0 + 1e-12),
+                    "{levels} {panes}"
+                );
                 assert!(cost(panes) > 0.999_999, "{levels} {panes}: {}", cost(panes));
                 assert!(cost(2 * panes) > 1.3, "twice the panes are not paid for");
             }
@@ -210,10 +245,16 @@ mod tests {
             let tree = Tree::over(horizon, branching);
             let sum: f64 = (1..=horizon).map(|panes| tree.row(panes)).sum();
             let expected = sum * (tree.levels() * tree.levels()) as f64;
-            assert!((tree.error(horizon) / expected - 1.0).abs() < 1e-12, "{horizon} {branching}");
+            assert!(
+                (tree.error(horizon) / expected - 1.0).abs() < 1e-12,
+                "{horizon} {branching}"
+            );
         }
         assert_eq!(Tree::for_horizon(30).levels(), 1);
         let found = [64, 1024, 4096].map(Tree::for_horizon);
-        assert_eq!(found.map(|tree| (tree.branching(), tree.levels())), [(8, 2), (11, 3), (16, 3)]);
+        assert_eq!(
+            found.map(|tree| (tree.branching(), tree.levels())),
+            [(8, 2), (11, 3), (16, 3)]
+        );
     }
 }

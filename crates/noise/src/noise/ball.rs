@@ -29,7 +29,9 @@ pub struct RoundedBall {
 
 impl RoundedBall {
     pub fn new(scale: Scale) -> Self {
-        RoundedBall { scale: u128::from(scale.units()) }
+        RoundedBall {
+            scale: u128::from(scale.units()),
+        }
     }
 
     /// Replaces `values` by one variate.
@@ -38,7 +40,10 @@ impl RoundedBall {
         let mut length = Length::draw(self.scale, values.len(), &mut quotients, generator);
         values.fill_with(|| {
             let is_negative = generator.word() & 1 == 1;
-            let size = length.times(Sixteenths::half_normal(&mut quotients, generator), generator);
+            let size = length.times(
+                Sixteenths::half_normal(&mut quotients, generator),
+                generator,
+            );
             if is_negative { -size } else { size }
         });
     }
@@ -59,10 +64,26 @@ struct Length {
 
 impl Length {
     /// Of `dimensions + 1` normal variates.
-    fn draw(scale: u128, dimensions: usize, quotients: &mut Quotients, generator: &mut Generator) -> Self {
-        let pairs = (0..dimensions.div_ceil(2)).map(|_| Sixteenths::exponential(quotients, generator)).collect();
-        let last = dimensions.is_multiple_of(2).then(|| Sixteenths::half_normal(quotients, generator));
-        let mut length = Length { scale, pairs, last, words: 0, lowest: BigUint::ZERO, highest: BigUint::ZERO };
+    fn draw(
+        scale: u128,
+        dimensions: usize,
+        quotients: &mut Quotients,
+        generator: &mut Generator,
+    ) -> Self {
+        let pairs = (0..dimensions.div_ceil(2))
+            .map(|_| Sixteenths::exponential(quotients, generator))
+            .collect();
+        let last = dimensions
+            .is_multiple_of(2)
+            .then(|| Sixteenths::half_normal(quotients, generator));
+        let mut length = Length {
+            scale,
+            pairs,
+            last,
+            words: 0,
+            lowest: BigUint::ZERO,
+            highest: BigUint::ZERO,
+        };
         length.refine(generator);
         length
     }
@@ -76,10 +97,13 @@ impl Length {
             }
         }
         // A coin may have asked for more digits of a deviate than these.
-        let known = |deviate: &Sixteenths| deviate.digits() >> (64 * (deviate.words() - self.words));
+        let known =
+            |deviate: &Sixteenths| deviate.digits() >> (64 * (deviate.words() - self.words));
         let pairs: BigUint = self.pairs.iter().map(known).sum();
         let last = self.last.as_ref().map(known);
-        let root = |pairs: BigUint, last: BigUint| ((pairs << (5 + 64 * self.words)) + &last * &last).sqrt();
+        let root = |pairs: BigUint, last: BigUint| {
+            ((pairs << (5 + 64 * self.words)) + &last * &last).sqrt()
+        };
         self.lowest = self.scale * root(pairs.clone(), last.clone().unwrap_or_default());
         let pairs = pairs + self.pairs.len();
         let last = last.map(|last| last + 1_u32).unwrap_or_default();
@@ -92,7 +116,8 @@ impl Length {
             let digits = normal.digits();
             // 256ths of a unit, and the words of both.
             let places = 8 + 64 * (self.words + normal.words());
-            let nearest = |product: BigUint| (product + (BigUint::from(1_u32) << (places - 1))) >> places;
+            let nearest =
+                |product: BigUint| (product + (BigUint::from(1_u32) << (places - 1))) >> places;
             let size = nearest(&self.lowest * &digits);
             if size == nearest(&self.highest * (digits + 1_u32)) {
                 return i128::try_from(&size).unwrap_or(i128::MAX);
@@ -137,10 +162,18 @@ mod tests {
         let mut quotients = Quotients::new();
         let mut generator = Generator::frozen([3; 32]);
         let mut length = Length::draw(1 << 100, 6, &mut quotients, &mut generator);
-        assert_eq!((length.words, length.pairs.len(), length.last.is_some()), (1, 3, true));
+        assert_eq!(
+            (length.words, length.pairs.len(), length.last.is_some()),
+            (1, 3, true)
+        );
         let lowest = length.lowest.clone() << 64;
         let highest = length.highest.clone() << 64;
-        assert!(length.times(Sixteenths::half_normal(&mut quotients, &mut generator), &mut generator) > 0);
+        assert!(
+            length.times(
+                Sixteenths::half_normal(&mut quotients, &mut generator),
+                &mut generator
+            ) > 0
+        );
         assert_eq!(length.words, 2);
         // The new bounds lie within the old, much closer together.
         assert!(lowest <= length.lowest && length.highest <= highest);
@@ -160,7 +193,9 @@ mod tests {
         }
         let reach = 6.11 / f64::from(DRAWS).sqrt();
         assert!(
-            (mean - 1.0).abs() < reach && (mean * 1.3 - 1.0).abs() > reach && (mean / 1.3 - 1.0).abs() > reach,
+            (mean - 1.0).abs() < reach
+                && (mean * 1.3 - 1.0).abs() > reach
+                && (mean / 1.3 - 1.0).abs() > reach,
             "{mean}"
         );
     }

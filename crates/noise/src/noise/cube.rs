@@ -26,7 +26,9 @@ pub struct DiscreteCube {
 
 impl DiscreteCube {
     pub fn new(scale: Scale) -> Self {
-        DiscreteCube { sizes: Geometric::new(scale) }
+        DiscreteCube {
+            sizes: Geometric::new(scale),
+        }
     }
 
     /// Replaces `values`, at most `2^20` of them, by one variate.
@@ -62,10 +64,20 @@ impl DiscreteCube {
 /// True with probability `prod_{i=1..N} (2R + 1) / (2R + 2i)`.
 fn is_accepted(radius: u128, values: u64, generator: &mut Generator) -> bool {
     // Coin i fails with probability (2i - 1) / (2R + 2i), which is at most N / R: words above this cannot make it fail.
-    let doubtful = if radius > u128::from(values) { ((u128::from(values) << 64) / radius) as u64 } else { u64::MAX };
+    let doubtful = if radius > u128::from(values) {
+        ((u128::from(values) << 64) / radius) as u64
+    } else {
+        u64::MAX
+    };
     (1..=values).all(|i| {
         let word = generator.word();
-        word > doubtful || !fails(word, 2 * u128::from(i) - 1, 2 * (radius + u128::from(i)), generator)
+        word > doubtful
+            || !fails(
+                word,
+                2 * u128::from(i) - 1,
+                2 * (radius + u128::from(i)),
+                generator,
+            )
     })
 }
 
@@ -109,7 +121,9 @@ mod tests {
     use super::*;
 
     fn big(words: &[u64]) -> BigUint {
-        words.iter().fold(BigUint::ZERO, |sum, word| (sum << 64) + *word)
+        words
+            .iter()
+            .fold(BigUint::ZERO, |sum, word| (sum << 64) + *word)
     }
 
     proptest! {
@@ -152,6 +166,9 @@ mod tests {
         for _ in 0..30_000 {
             counts[(wide_uniform(&mut generator, 3 * part) / part) as usize] += 1;
         }
-        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 600), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| count.abs_diff(10_000) < 600),
+            "{counts:?}"
+        );
     }
 }

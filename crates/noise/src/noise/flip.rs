@@ -24,7 +24,8 @@ pub fn permute_and_flip(scale: Scale, utilities: &[i128], generator: &mut Genera
 /// True with probability `exp(-gap / scale)`.
 fn succeeds(gap: u128, scale: u64, generator: &mut Generator) -> bool {
     let rest = (gap % u128::from(scale)) as u64;
-    (0..gap / u128::from(scale)).all(|_| coin(scale, scale, generator)) && coin(rest, scale, generator)
+    (0..gap / u128::from(scale)).all(|_| coin(scale, scale, generator))
+        && coin(rest, scale, generator)
 }
 
 /// True with probability `exp(-numerator / denominator)`, at most 1 (`[CKS20]` algorithm 1).
@@ -46,7 +47,9 @@ mod tests {
     fn a_coin_has_the_probability_of_its_gap() {
         let mut generator = Generator::frozen([1; 32]);
         for gap in [0_u128, 5, 16, 24, 40] {
-            let hits = (0..100_000).filter(|_| succeeds(gap, 16, &mut generator)).count() as f64;
+            let hits = (0..100_000)
+                .filter(|_| succeeds(gap, 16, &mut generator))
+                .count() as f64;
             let expected = 100_000.0 * (-(gap as f64) / 16.0).exp();
             assert!(
                 (hits - expected).abs() <= 6.11 * (expected * (1.0 - expected / 100_000.0)).sqrt(),

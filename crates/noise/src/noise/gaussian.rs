@@ -26,7 +26,9 @@ pub struct DiscreteGaussian {
 
 impl DiscreteGaussian {
     pub fn new(sigma: Scale) -> Self {
-        DiscreteGaussian { sixteenth: sigma.units() / 16 }
+        DiscreteGaussian {
+            sixteenth: sigma.units() / 16,
+        }
     }
 
     /// Replaces `values` by independent variates.

@@ -40,7 +40,9 @@ pub(super) struct Geometric {
 
 impl Geometric {
     pub fn new(scale: Scale) -> Self {
-        Geometric { sixteenth: scale.units() / 16 }
+        Geometric {
+            sixteenth: scale.units() / 16,
+        }
     }
 
     /// `G`, of which `quotient` is `V`.
@@ -172,7 +174,9 @@ mod tests {
     }
 
     fn big(words: &[u64]) -> BigUint {
-        words.iter().fold(BigUint::ZERO, |sum, word| (sum << 64) + *word)
+        words
+            .iter()
+            .fold(BigUint::ZERO, |sum, word| (sum << 64) + *word)
     }
 
     #[test]
@@ -193,7 +197,13 @@ mod tests {
     fn the_odds_of_neighbouring_values_are_those_of_the_law() {
         let certain: BigUint = BigUint::from(1_u32) << 192;
         let weight = |v: u32| {
-            let digit = |(j, p): (usize, &[u64; 3])| if v >> j & 1 == 1 { big(p) } else { &certain - big(p) };
+            let digit = |(j, p): (usize, &[u64; 3])| {
+                if v >> j & 1 == 1 {
+                    big(p)
+                } else {
+                    &certain - big(p)
+                }
+            };
             let digits = DIGITS.iter().enumerate().map(digit).product::<BigUint>();
             digits * big(&CARRY).pow(v >> 10) * certain.pow(4 - (v >> 10))
         };
@@ -204,7 +214,11 @@ mod tests {
             let now = weight(v);
             let expected = &before * &odds;
             let found = &now << 384;
-            let error = if found > expected { &found - &expected } else { &expected - &found };
+            let error = if found > expected {
+                &found - &expected
+            } else {
+                &expected - &found
+            };
             // Relative error, in units of 2^-192.
             farthest = farthest.max((error << 192) / expected);
             before = now;
@@ -273,22 +287,33 @@ mod tests {
             // Without the rejection, multiples of 3 would come twice as often.
             counts[(uniform(&mut generator, 3 << 62).0 % 3) as usize] += 1;
         }
-        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 600), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| count.abs_diff(10_000) < 600),
+            "{counts:?}"
+        );
     }
 
     #[test]
     fn carries_add_a_thousand_and_twenty_four_each() {
         // The carry of the law comes once in 2^92 draws; here it is a fair coin.
         let mut generator = Generator::frozen([4; 32]);
-        let values: Vec<u32> = (0..1000).flat_map(|_| quotients(&mut generator, &[1 << 63, 0, 0])).collect();
+        let values: Vec<u32> = (0..1000)
+            .flat_map(|_| quotients(&mut generator, &[1 << 63, 0, 0]))
+            .collect();
         for carries in 0..6 {
             let expected = 64_000 >> (carries + 1);
             let found = values.iter().filter(|v| *v / 1024 == carries).count() as u32;
-            assert!(f64::from(found.abs_diff(expected)) < 6.1 * f64::from(expected).sqrt(), "{carries}: {found}");
+            assert!(
+                f64::from(found.abs_diff(expected)) < 6.1 * f64::from(expected).sqrt(),
+                "{carries}: {found}"
+            );
         }
         let mean = values.iter().map(|v| f64::from(v % 1024)).sum::<f64>() / 64_000.0;
         let law = 1.0 / ((1.0_f64 / 16.0).exp() - 1.0);
-        assert!((mean / law - 1.0).abs() < 6.1 / 64_000.0_f64.sqrt() * 1.05, "{mean} {law}");
+        assert!(
+            (mean / law - 1.0).abs() < 6.1 / 64_000.0_f64.sqrt() * 1.05,
+            "{mean} {law}"
+        );
     }
 
     #[test]
@@ -297,7 +322,9 @@ mod tests {
         let half = [1 << 63, 0, 0];
         let never = [0; 3];
         let ones = |p: &[u64; 3], generator: &mut Generator| -> u32 {
-            (0..1000).map(|_| bernoulli(generator, p).count_ones()).sum()
+            (0..1000)
+                .map(|_| bernoulli(generator, p).count_ones())
+                .sum()
         };
         assert_eq!(ones(&never, &mut generator), 0);
         // 64,000 fair coins: ten standard deviations are 1265.

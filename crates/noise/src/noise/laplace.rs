@@ -22,7 +22,9 @@ pub struct DiscreteLaplace {
 
 impl DiscreteLaplace {
     pub fn new(scale: Scale) -> Self {
-        DiscreteLaplace { magnitudes: Geometric::new(scale) }
+        DiscreteLaplace {
+            magnitudes: Geometric::new(scale),
+        }
     }
 
     /// Replaces `values` by independent variates.

@@ -32,19 +32,31 @@ use bernstream_synopsis::law::NoiseDistribution;
 use bernstream_synopsis::price::Price;
 
 /// The least scale that `price` pays for, where a unit can change `values` values by `change`.
-pub(super) fn scale(law: NoiseDistribution, change: Sensitivity, values: usize, price: Price) -> Result<Scale, Error> {
+pub(super) fn scale(
+    law: NoiseDistribution,
+    change: Sensitivity,
+    values: usize,
+    price: Price,
+) -> Result<Scale, Error> {
     match law {
         NoiseDistribution::DiscreteLaplace => laplace_scale(change, values, price),
         NoiseDistribution::DiscreteGaussian => gaussian_scale(change, values, price),
         // Its price is known as an epsilon only.
-        NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => Scale::for_price(change, price.pure()),
+        NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => {
+            Scale::for_price(change, price.pure())
+        }
     }
 }
 
 /// What noise of pure differential privacy costs in zero-concentrated differential privacy, where more is known of it than its
 /// epsilon. `values` are those of one key: of several keys each has noise of its own, what a unit changes there adds up to
 /// `change`, and the costs are convex in it and 0 at 0.
-pub fn own_rho(law: NoiseDistribution, change: Sensitivity, values: usize, scale: Scale) -> Option<Rho> {
+pub fn own_rho(
+    law: NoiseDistribution,
+    change: Sensitivity,
+    values: usize,
+    scale: Scale,
+) -> Option<Rho> {
     match law {
         NoiseDistribution::DiscreteLaplace => Some(rho_of_laplace(change, scale)),
         NoiseDistribution::Ball => Some(rho_of_ball(change, values, scale)),
@@ -53,7 +65,12 @@ pub fn own_rho(law: NoiseDistribution, change: Sensitivity, values: usize, scale
 }
 
 /// Replaces `values` by a draw.
-pub(super) fn fill(law: NoiseDistribution, scale: Scale, generator: &mut Generator, values: &mut [i128]) {
+pub(super) fn fill(
+    law: NoiseDistribution,
+    scale: Scale,
+    generator: &mut Generator,
+    values: &mut [i128],
+) {
     match law {
         NoiseDistribution::DiscreteLaplace => DiscreteLaplace::new(scale).fill(generator, values),
         NoiseDistribution::DiscreteCube => DiscreteCube::new(scale).fill(generator, values),

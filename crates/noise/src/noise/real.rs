@@ -25,13 +25,21 @@ enum Rest {
 
 impl Fraction {
     pub(super) fn uniform(generator: &mut Generator) -> Self {
-        Fraction { first: generator.word(), further: Vec::new(), rest: Rest::Uniform }
+        Fraction {
+            first: generator.word(),
+            further: Vec::new(),
+            rest: Rest::Uniform,
+        }
     }
 
     /// `numerator / divisor`, less than 1.
     pub(super) fn quotient(numerator: u64, divisor: u64) -> Self {
         let (first, remainder) = next_digits(numerator, divisor);
-        Fraction { first, further: Vec::new(), rest: Rest::Quotient { remainder, divisor } }
+        Fraction {
+            first,
+            further: Vec::new(),
+            rest: Rest::Quotient { remainder, divisor },
+        }
     }
 
     /// How many words are known.
@@ -54,14 +62,19 @@ impl Fraction {
     /// The known digits as a whole number, after those of `whole`.
     fn digits(&self, whole: u32) -> BigUint {
         let first = BigUint::from(u128::from(whole) << 64 | u128::from(self.first));
-        self.further.iter().fold(first, |digits, word| (digits << 64) + *word)
+        self.further
+            .iter()
+            .fold(first, |digits, word| (digits << 64) + *word)
     }
 }
 
 /// The first 64 binary digits of `numerator / divisor`, and what is left of the numerator.
 fn next_digits(numerator: u64, divisor: u64) -> (u64, u64) {
     let dividend = u128::from(numerator) << 64;
-    ((dividend / u128::from(divisor)) as u64, (dividend % u128::from(divisor)) as u64)
+    (
+        (dividend / u128::from(divisor)) as u64,
+        (dividend % u128::from(divisor)) as u64,
+    )
 }
 
 /// `(constant + linear x + square x^2) / 512` for a fraction `x`: the negative logarithm of a probability.
@@ -74,13 +87,21 @@ pub(super) struct Exponent {
 
 impl Exponent {
     /// `x / 16`: a uniform `x` is accepted as the part after the point of sixteen times a standard exponential variate.
-    const EXPONENTIAL: Exponent = Exponent { constant: 0, linear: 32, square: 0 };
+    const EXPONENTIAL: Exponent = Exponent {
+        constant: 0,
+        linear: 32,
+        square: 0,
+    };
 
     /// `y^2 / 2 - y + 1/2 + x / 16`, `y = (whole + x) / 16`: turns a `whole` of weight `exp(-whole / 16)` and a uniform `x`
     /// into a `y` of density `exp(-y^2 / 2)`. Never negative: it is `((whole - 16)^2 + 2 whole x + x^2) / 512`.
     pub(super) fn half_normal(whole: u32) -> Self {
         let whole = u64::from(whole);
-        Exponent { constant: whole.abs_diff(16).pow(2), linear: 2 * whole, square: 1 }
+        Exponent {
+            constant: whole.abs_diff(16).pow(2),
+            linear: 2 * whole,
+            square: 1,
+        }
     }
 
     /// True with probability `exp(-self)` at `x`: as many coins as make each exponent at most 1.
@@ -99,7 +120,8 @@ impl Exponent {
             // Coins of probability exponent / k, k = 1, 2, ...: the first to fail is an odd one with probability
             // exp(-exponent) (`[Neu51]`; [CKS20] algorithm 1).
             let mut k = 1;
-            while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k).0 == 0) {
+            while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k).0 == 0)
+            {
                 k += 1;
             }
             k % 2 == 1
@@ -109,14 +131,16 @@ impl Exponent {
     /// Whether a uniform real falls below `512 self / of` at `x`, which is at most 1.
     fn below(self, of: u64, x: &mut Fraction, generator: &mut Generator) -> bool {
         let coin = Fraction::uniform(generator);
-        self.at_sight(of, coin.first, x.first).unwrap_or_else(|| self.in_full(of, coin, x, generator))
+        self.at_sight(of, coin.first, x.first)
+            .unwrap_or_else(|| self.in_full(of, coin, x, generator))
     }
 
     /// The same from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
     fn at_sight(self, of: u64, coin: u64, x: u64) -> Option<bool> {
         let x = u128::from(x);
-        let lowest =
-            (u128::from(self.constant) << 64) + u128::from(self.linear) * x + ((u128::from(self.square) * x * x) >> 64);
+        let lowest = (u128::from(self.constant) << 64)
+            + u128::from(self.linear) * x
+            + ((u128::from(self.square) * x * x) >> 64);
         // One more in the last digit of x adds less than `linear + 2 square`, and less than `square` was cut off.
         let highest = lowest + u128::from(self.linear + 3 * self.square);
         let coin = u128::from(coin) * u128::from(of);
@@ -130,14 +154,21 @@ impl Exponent {
     }
 
     /// The same with as many digits as it takes.
-    fn in_full(self, of: u64, mut coin: Fraction, x: &mut Fraction, generator: &mut Generator) -> bool {
+    fn in_full(
+        self,
+        of: u64,
+        mut coin: Fraction,
+        x: &mut Fraction,
+        generator: &mut Generator,
+    ) -> bool {
         loop {
             coin.extend(generator);
             x.extend(generator);
             let places = 64 * x.words();
             let coin_places = 64 * coin.words();
             let exponent = |x: BigUint| {
-                let linear = ((BigUint::from(self.constant) << places) + self.linear * &x) << places;
+                let linear =
+                    ((BigUint::from(self.constant) << places) + self.linear * &x) << places;
                 (linear + self.square * &x * &x) << coin_places
             };
             let uniform = |coin: BigUint| (coin * of) << (2 * places);
@@ -159,12 +190,18 @@ pub(super) struct Quotients {
 
 impl Quotients {
     pub(super) fn new() -> Self {
-        Quotients { drawn: [0; 64], left: 0 }
+        Quotients {
+            drawn: [0; 64],
+            left: 0,
+        }
     }
 
     pub(super) fn next(&mut self, generator: &mut Generator) -> u32 {
         if self.left == 0 {
-            *self = Quotients { drawn: quotients(generator, &CARRY), left: 64 };
+            *self = Quotients {
+                drawn: quotients(generator, &CARRY),
+                left: 64,
+            };
         }
         self.left -= 1;
         self.drawn[self.left]
@@ -222,7 +259,10 @@ mod tests {
     use super::*;
 
     fn normals_and_exponentials() -> impl Strategy<Value = Exponent> {
-        prop_oneof![Just(Exponent::EXPONENTIAL), (0_u32..200).prop_map(Exponent::half_normal)]
+        prop_oneof![
+            Just(Exponent::EXPONENTIAL),
+            (0_u32..200).prop_map(Exponent::half_normal)
+        ]
     }
 
     /// As [`Exponent::accepts_by`] has it.
@@ -287,9 +327,10 @@ mod tests {
         const DRAWS: u32 = 20_000;
         let mut quotients = Quotients::new();
         let mut generator = Generator::frozen([5; 32]);
-        let in_doubt = |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {
-            exponent.in_full(of, Fraction::uniform(generator), x, generator)
-        };
+        let in_doubt =
+            |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {
+                exponent.in_full(of, Fraction::uniform(generator), x, generator)
+            };
         let mut normal = || loop {
             let whole = quotients.next(&mut generator);
             let mut x = Fraction::uniform(&mut generator);
@@ -300,7 +341,8 @@ mod tests {
         };
         let square = (0..DRAWS).map(|_| normal().powi(2)).sum::<f64>() / f64::from(DRAWS);
         // The variance of a square is 2: 6.11 standard deviations.
-        let range = 1.0 - 6.11 * (2.0 / f64::from(DRAWS)).sqrt()..1.0 + 6.11 * (2.0 / f64::from(DRAWS)).sqrt();
+        let range = 1.0 - 6.11 * (2.0 / f64::from(DRAWS)).sqrt()
+            ..1.0 + 6.11 * (2.0 / f64::from(DRAWS)).sqrt();
         assert!(range.contains(&square), "{square}");
         assert!(!range.contains(&(square * 1.69)) && !range.contains(&(square / 1.69)));
     }
@@ -309,12 +351,20 @@ mod tests {
     fn an_exponent_of_several_coins_has_its_probability() {
         let mut generator = Generator::frozen([6; 32]);
         // exp(-2.5) in three coins.
-        let exponent = Exponent { constant: 1280, linear: 0, square: 0 };
+        let exponent = Exponent {
+            constant: 1280,
+            linear: 0,
+            square: 0,
+        };
         assert_eq!(coins(exponent), 3);
-        let hits =
-            (0..200_000).filter(|_| exponent.accepts(&mut Fraction::uniform(&mut generator), &mut generator)).count();
+        let hits = (0..200_000)
+            .filter(|_| exponent.accepts(&mut Fraction::uniform(&mut generator), &mut generator))
+            .count();
         let expected = 200_000.0 * (-2.5_f64).exp();
-        assert!((hits as f64 - expected).abs() < 6.11 * expected.sqrt(), "{hits} {expected}");
+        assert!(
+            (hits as f64 - expected).abs() < 6.11 * expected.sqrt(),
+            "{hits} {expected}"
+        );
     }
 
     #[test]
@@ -323,7 +373,11 @@ mod tests {
         for whole in [1 << 20, u32::MAX] {
             let exponent = Exponent::half_normal(whole);
             for first in [0, u64::MAX] {
-                let mut x = Fraction { first, further: Vec::new(), rest: Rest::Uniform };
+                let mut x = Fraction {
+                    first,
+                    further: Vec::new(),
+                    rest: Rest::Uniform,
+                };
                 assert!(!exponent.accepts(&mut x, &mut generator));
             }
         }

@@ -39,13 +39,29 @@ impl Dense {
     pub fn new(kernel: PointKernel) -> Self {
         let error = kernel.error();
         let (points, gram, factor, rows, coordinates) = Default::default();
-        Dense { kernel, error, points, gram, factor, rows, off: 0.0, squares: 0.0, coordinates }
+        Dense {
+            kernel,
+            error,
+            points,
+            gram,
+            factor,
+            rows,
+            off: 0.0,
+            squares: 0.0,
+            coordinates,
+        }
     }
 
     /// `R K` for a new row and the kernel values of its point.
     fn product(&self, row: &[f64], gram: &[f64]) -> Vec<f64> {
         let mut product = vec![0.0; row.len()];
-        for (i, of_gram) in self.gram.iter().map(Vec::as_slice).chain([gram]).enumerate() {
+        for (i, of_gram) in self
+            .gram
+            .iter()
+            .map(Vec::as_slice)
+            .chain([gram])
+            .enumerate()
+        {
             for (j, k) in of_gram.iter().enumerate().take(i) {
                 product[j] += row[i] * k;
                 product[i] += row[j] * k;
@@ -63,29 +79,64 @@ impl Process for Dense {
     fn offer(&self, point: &[f64]) -> Offer<Place> {
         let own = self.points.len();
         let whole = self.kernel.value(point, point);
-        let mut gram: Vec<f64> = self.points.iter().map(|p| self.kernel.value(p, point)).collect();
+        let mut gram: Vec<f64> = self
+            .points
+            .iter()
+            .map(|p| self.kernel.value(p, point))
+            .collect();
         let mut factor = forward_by(inner, &self.factor, &gram);
         let rest = whole - inner(&factor, &factor);
         let mean = inner(&factor, &self.coordinates);
         let weights = backward(&self.factor, &factor);
         let whole_row = whole_row(weights.into_iter().enumerate(), own, rest);
-        let row: Vec<f64> = whole_row.iter().map(|(_, weight)| *weight as f64 / ONE).collect();
+        let row: Vec<f64> = whole_row
+            .iter()
+            .map(|(_, weight)| *weight as f64 / ONE)
+            .collect();
         gram.push(whole);
         factor.push(rest.sqrt());
         let product = self.product(&row, &gram);
-        let across: f64 = self.rows.iter().map(|other| inner(other, &product).powi(2)).sum();
+        let across: f64 = self
+            .rows
+            .iter()
+            .map(|other| inner(other, &product).powi(2))
+            .sum();
         let off = self.off + 2.0 * across + (inner(&row, &product) - 1.0).powi(2);
         let squares = self.squares + size(&whole_row).powi(2);
         let each = self.error + (2 * own + 10) as f64 * ROUNDING;
         let stretch = (1.0 + off.sqrt() + each * squares).sqrt() * (1.0 + 1e-9);
         let stretch = if own < MOST { stretch } else { f64::INFINITY };
-        let reach = Reach { stretch, spread: squares.sqrt() * (1.0 + 1e-9) };
-        let place = Place { point: point.to_vec(), gram, factor, row, off, squares };
-        Offer { whole, rest, mean, row: whole_row, reach, place }
+        let reach = Reach {
+            stretch,
+            spread: squares.sqrt() * (1.0 + 1e-9),
+        };
+        let place = Place {
+            point: point.to_vec(),
+            gram,
+            factor,
+            row,
+            off,
+            squares,
+        };
+        Offer {
+            whole,
+            rest,
+            mean,
+            row: whole_row,
+            reach,
+            place,
+        }
     }
 
     fn take(&mut self, offer: Offer<Place>, coordinate: f64) -> f64 {
-        let Place { point, gram, factor, row, off, squares } = offer.place;
+        let Place {
+            point,
+            gram,
+            factor,
+            row,
+            off,
+            squares,
+        } = offer.place;
         let value = offer.mean + offer.rest.sqrt() * coordinate;
         self.points.push(point);
         self.gram.push(gram);

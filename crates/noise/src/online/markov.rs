@@ -26,7 +26,11 @@ pub(super) struct Place(f64);
 
 impl Markov {
     pub fn new(bandwidth: f64) -> Self {
-        Markov { bandwidth, stops: BTreeMap::new(), squares: 0.0 }
+        Markov {
+            bandwidth,
+            stops: BTreeMap::new(),
+            squares: 0.0,
+        }
     }
 }
 
@@ -50,7 +54,13 @@ impl Process for Markov {
         let left = self.stops.range(..=Place(x)).next_back();
         let right = self.stops.range(Place(x)..).next();
         let near = |stop: Option<(&Place, &Stop)>| {
-            stop.map(|(place, stop)| ((x - place.0).abs() / self.bandwidth, stop.number, stop.value))
+            stop.map(|(place, stop)| {
+                (
+                    (x - place.0).abs() / self.bandwidth,
+                    stop.number,
+                    stop.value,
+                )
+            })
         };
         let left_out = |t: f64| -(-2.0 * t).exp_m1();
         let (neighbours, rest) = match (near(left), near(right)) {
@@ -60,7 +70,11 @@ impl Process for Markov {
             }
             // The point itself, or one that no float tells apart from it.
             (Some((s, number, value)), Some((t, other, beyond))) if s == 0.0 || t == 0.0 => {
-                let (number, value) = if s <= t { (number, value) } else { (other, beyond) };
+                let (number, value) = if s <= t {
+                    (number, value)
+                } else {
+                    (other, beyond)
+                };
                 (vec![(number, 1.0, value)], 0.0)
             }
             (Some((s, number, value)), Some((t, other, beyond))) => {
@@ -72,20 +86,45 @@ impl Process for Markov {
                 )
             }
         };
-        let mean = neighbours.iter().map(|(_, weight, value)| weight * value).sum();
+        let mean = neighbours
+            .iter()
+            .map(|(_, weight, value)| weight * value)
+            .sum();
         let own = self.stops.len();
-        let row = whole_row(neighbours.iter().map(|(number, weight, _)| (*number, *weight)), own, rest);
+        let row = whole_row(
+            neighbours
+                .iter()
+                .map(|(number, weight, _)| (*number, *weight)),
+            own,
+            rest,
+        );
         let squares = self.squares + size(&row).powi(2);
         let points = (own + 1) as f64;
         let stretch = 1.0 + points.sqrt() / 8_388_608.0;
-        let reach = Reach { stretch, spread: squares.sqrt() * (1.0 + 1e-9) };
-        Offer { whole: 1.0, rest, mean, row, reach, place: (Place(x), squares) }
+        let reach = Reach {
+            stretch,
+            spread: squares.sqrt() * (1.0 + 1e-9),
+        };
+        Offer {
+            whole: 1.0,
+            rest,
+            mean,
+            row,
+            reach,
+            place: (Place(x), squares),
+        }
     }
 
     fn take(&mut self, offer: Offer<(Place, f64)>, coordinate: f64) -> f64 {
         let value = offer.mean + offer.rest.sqrt() * coordinate;
         let (place, squares) = offer.place;
-        self.stops.insert(place, Stop { number: self.stops.len(), value });
+        self.stops.insert(
+            place,
+            Stop {
+                number: self.stops.len(),
+                value,
+            },
+        );
         self.squares = squares;
         value
     }
@@ -134,21 +173,49 @@ mod tests {
     fn what_the_neighbours_say_is_what_all_points_say() {
         for bandwidth in [0.02, 0.2, 3.0] {
             let mut near = Markov::new(bandwidth);
-            let mut all = Dense::new(PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }));
+            let mut all = Dense::new(PointKernel::Machine(machine::Kernel::Laplacian {
+                bandwidth,
+            }));
             for i in 0..60 {
                 let x = place(i);
                 let by_near = near.offer(&[x]);
                 let by_all = all.offer(&[x]);
-                assert!((by_near.mean - by_all.mean).abs() < 1e-9, "{i}: {} {}", by_near.mean, by_all.mean);
-                assert!((by_near.rest / by_all.rest - 1.0).abs() < 1e-9, "{i}: {} {}", by_near.rest, by_all.rest);
+                assert!(
+                    (by_near.mean - by_all.mean).abs() < 1e-9,
+                    "{i}: {} {}",
+                    by_near.mean,
+                    by_all.mean
+                );
+                assert!(
+                    (by_near.rest / by_all.rest - 1.0).abs() < 1e-9,
+                    "{i}: {} {}",
+                    by_near.rest,
+                    by_all.rest
+                );
                 // The rows: at most three entries count.
                 let mut dense = vec![0; i as usize + 1];
-                by_near.row.iter().for_each(|(number, weight)| dense[*number] = *weight);
-                let apart = by_all.row.iter().zip(&dense).map(|((_, a), b)| a.abs_diff(*b)).max();
+                by_near
+                    .row
+                    .iter()
+                    .for_each(|(number, weight)| dense[*number] = *weight);
+                let apart = by_all
+                    .row
+                    .iter()
+                    .zip(&dense)
+                    .map(|((_, a), b)| a.abs_diff(*b))
+                    .max();
                 assert!(by_near.row.len() <= 3 && apart <= Some(1), "{i}: {apart:?}");
                 assert!((by_near.reach.spread - by_all.reach.spread).abs() < 1e-3);
-                assert!((1.0..1.00001).contains(&by_near.reach.stretch), "{}", by_near.reach.stretch);
-                assert!((1.0..1.0001).contains(&by_all.reach.stretch), "{}", by_all.reach.stretch);
+                assert!(
+                    (1.0..1.00001).contains(&by_near.reach.stretch),
+                    "{}",
+                    by_near.reach.stretch
+                );
+                assert!(
+                    (1.0..1.0001).contains(&by_all.reach.stretch),
+                    "{}",
+                    by_all.reach.stretch
+                );
                 let coordinate = f64::from(i * i % 7) - 3.0;
                 let a = near.take(by_near, coordinate);
                 let b = all.take(by_all, coordinate);
@@ -180,9 +247,25 @@ mod tests {
     #[test]
     fn no_place_makes_a_value_that_is_no_number() {
         let mut process = Markov::new(0.001);
-        for x in [0.0, f64::MIN_POSITIVE, 5e-324, 1.0, 1.0 - f64::EPSILON, 0.5, -0.0, 1.0, 0.5 + 1e-12, 1e-320] {
+        for x in [
+            0.0,
+            f64::MIN_POSITIVE,
+            5e-324,
+            1.0,
+            1.0 - f64::EPSILON,
+            0.5,
+            -0.0,
+            1.0,
+            0.5 + 1e-12,
+            1e-320,
+        ] {
             let offer = process.offer(&[x]);
-            assert!(offer.mean.is_finite() && offer.rest >= 0.0, "{x}: {} {}", offer.mean, offer.rest);
+            assert!(
+                offer.mean.is_finite() && offer.rest >= 0.0,
+                "{x}: {} {}",
+                offer.mean,
+                offer.rest
+            );
             if offer.rest >= crate::online::process::LEAST {
                 process.take(offer, 1.0);
             }

@@ -139,24 +139,44 @@ impl Online {
     /// # Errors
     ///
     /// If the kernel or the price is invalid, or `error` is too large for `change`.
-    pub fn new(kernel: PointKernel, axes: usize, change: Sensitivity, error: f64, price: Price) -> Result<Self, Error> {
+    pub fn new(
+        kernel: PointKernel,
+        axes: usize,
+        change: Sensitivity,
+        error: f64,
+        price: Price,
+    ) -> Result<Self, Error> {
         let kernel = kernel.checked(axes)?;
         let delta = change.0 as f64;
         if change.0 > 0 && !(error >= 0.0 && delta + error < allowed(delta)) {
-            return Err(Error::NoSlack { change: change.0, error });
+            return Err(Error::NoSlack {
+                change: change.0,
+                error,
+            });
         }
-        let with_slack = u128::from(change.0) * (u128::from(SLACK) + 1) * (1 << 24) / u128::from(SLACK);
+        let with_slack =
+            u128::from(change.0) * (u128::from(SLACK) + 1) * (1 << 24) / u128::from(SLACK);
         // A cast that is cut would be a smaller change; more than 2^56 is refused all the same.
         let euclidean = Sensitivity(u64::try_from(with_slack + 1).unwrap_or(u64::MAX));
         let euclidean = if change.0 == 0 { change } else { euclidean };
-        let noise = Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)?;
+        let noise =
+            Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)?;
         let process = match kernel {
             PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }) if axes == 1 => {
                 Kind::Markov(Markov::new(bandwidth))
             }
             kernel => Kind::Dense(Dense::new(kernel)),
         };
-        Ok(Online { process, axes, responder: Responder { change: delta, error, noise, exact: Vec::new() } })
+        Ok(Online {
+            process,
+            axes,
+            responder: Responder {
+                change: delta,
+                error,
+                noise,
+                exact: Vec::new(),
+            },
+        })
     }
 
     /// `sigma`: the standard deviation of the noise where `K(x, x) = 1`, in grid units.
@@ -175,11 +195,18 @@ impl Online {
     /// # Errors
     ///
     /// If the point is not in the unit cube, or `exact` does not have one value.
-    pub fn ask(&mut self, point: &[f64], exact: &Exact, generator: &mut Generator) -> Result<Answer, Error> {
+    pub fn ask(
+        &mut self,
+        point: &[f64],
+        exact: &Exact,
+        generator: &mut Generator,
+    ) -> Result<Answer, Error> {
         if point.len() != self.axes || !point.iter().all(|x| (0.0..=1.0).contains(x)) {
             return Err(Error::Point { axes: self.axes });
         }
-        let [exact] = exact.reveal() else { return Err(Error::Point { axes: self.axes }) };
+        let [exact] = exact.reveal() else {
+            return Err(Error::Point { axes: self.axes });
+        };
         Ok(match &mut self.process {
             Kind::Dense(process) => self.responder.ask(process, point, *exact, generator),
             Kind::Markov(process) => self.responder.ask(process, point, *exact, generator),
@@ -198,12 +225,22 @@ impl Responder {
         self.exact.len() < MOST && offer.rest >= LEAST && reached <= allowed(self.change)
     }
 
-    fn ask<P: Process>(&mut self, process: &mut P, point: &[f64], exact: i128, generator: &mut Generator) -> Answer {
+    fn ask<P: Process>(
+        &mut self,
+        process: &mut P,
+        point: &[f64],
+        exact: i128,
+        generator: &mut Generator,
+    ) -> Answer {
         let offer = process.offer(point);
         if !self.affords(&offer) {
             let explained = (offer.whole - offer.rest).max(0.0).sqrt();
             let power = Some(offer.rest.max(0.0).sqrt());
-            return Answer { value: offer.mean, deviation: self.deviation() * explained, power };
+            return Answer {
+                value: offer.mean,
+                deviation: self.deviation() * explained,
+                power,
+            };
         }
         self.exact.push(exact);
         let mut noise = [0];
@@ -213,7 +250,11 @@ impl Responder {
             sum.wrapping_add(exact.wrapping_mul(i128::from(*weight)))
         });
         let deviation = self.deviation() * offer.whole.sqrt();
-        Answer { value: process.take(offer, noisy as f64 / ONE), deviation, power: None }
+        Answer {
+            value: process.take(offer, noisy as f64 / ONE),
+            deviation,
+            power: None,
+        }
     }
 }
 

@@ -39,14 +39,23 @@ pub(super) struct Reach {
 }
 
 /// A row of `L^-1` in whole numbers: `weights` those of the conditional mean.
-pub(super) fn whole_row(weights: impl Iterator<Item = (usize, f64)>, own: usize, rest: f64) -> Vec<(usize, i64)> {
+pub(super) fn whole_row(
+    weights: impl Iterator<Item = (usize, f64)>,
+    own: usize,
+    rest: f64,
+) -> Vec<(usize, i64)> {
     let pivot = rest.sqrt();
     // A cast from a float saturates; such a row is refused.
     let whole = |entry: f64| (entry * ONE / pivot).round() as i64;
-    weights.map(|(number, weight)| (number, whole(-weight))).chain([(own, whole(1.0))]).collect()
+    weights
+        .map(|(number, weight)| (number, whole(-weight)))
+        .chain([(own, whole(1.0))])
+        .collect()
 }
 
 /// The size of a row in the 1-norm.
 pub(super) fn size(row: &[(usize, i64)]) -> f64 {
-    row.iter().map(|(_, weight)| weight.unsigned_abs() as f64 / ONE).sum()
+    row.iter()
+        .map(|(_, weight)| weight.unsigned_abs() as f64 / ONE)
+        .sum()
 }

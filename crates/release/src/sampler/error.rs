@@ -12,7 +12,11 @@ pub enum Error {
         "almost nothing of {law:?} lies within {min} to {max}, and values outside are dropped: choose a distribution of the \
          records inside the domain"
     )]
-    Outside { law: PriorDistribution, min: f64, max: f64 },
+    Outside {
+        law: PriorDistribution,
+        min: f64,
+        max: f64,
+    },
     #[error(
         "most pairs do not differ at all: the range clips every value, or the prior has no spread; noise for such a \
          sensitivity would give no protection"
@@ -23,14 +27,22 @@ pub enum Error {
     #[error("{samples} samples cannot be drawn: the number must lie between 1 and {MOST_SAMPLES}")]
     Samples { samples: f64 },
     #[error("{samples} samples are too few for a gamma of {gamma}: they allow {least:.4} or more")]
-    TooFew { gamma: f64, samples: u32, least: f64 },
+    TooFew {
+        gamma: f64,
+        samples: u32,
+        least: f64,
+    },
     #[error("data sets without records have no neighbours to sample")]
     NoRecords,
-    #[error("the function is not finite on the data sets that the prior gives: change the prior, or clip the function")]
+    #[error(
+        "the function is not finite on the data sets that the prior gives: change the prior, or clip the function"
+    )]
     NotFinite,
     #[error("{0:?} is not a valid distribution")]
     Law(PriorDistribution),
-    #[error("values cannot be clipped to this range: its ends must differ, and be within 2^62 grid units")]
+    #[error(
+        "values cannot be clipped to this range: its ends must differ, and be within 2^62 grid units"
+    )]
     Range,
     #[error("not as many pairs were drawn as planned")]
     Incomplete,

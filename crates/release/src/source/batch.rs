@@ -30,6 +30,12 @@ pub struct Batch {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batch({} rows, partition {}, offset {})", self.times.len(), self.partition, self.offset)
+        write!(
+            f,
+            "Batch({} rows, partition {}, offset {})",
+            self.times.len(),
+            self.partition,
+            self.offset
+        )
     }
 }

@@ -39,7 +39,10 @@ fn escaped(text: &str) -> String {
 /// The first of some names.
 pub fn names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
     let left = all.len().saturating_sub(MOST_NAMES);
-    let mut shown: Vec<String> = all.take(MOST_NAMES).map(|name| cut(name, LONGEST_NAME)).collect();
+    let mut shown: Vec<String> = all
+        .take(MOST_NAMES)
+        .map(|name| cut(name, LONGEST_NAME))
+        .collect();
     if left > 0 {
         shown.push(format!("and {left} more"));
     }
@@ -60,18 +63,33 @@ mod tests {
 
     #[test]
     fn what_a_producer_wrote_is_bounded_and_escaped() {
-        let broken = Broken::new(format_args!("it has two columns '{}'", "\u{1b}[31m\n\u{202e}x".repeat(100_000)));
+        let broken = Broken::new(format_args!(
+            "it has two columns '{}'",
+            "\u{1b}[31m\n\u{202e}x".repeat(100_000)
+        ));
         let shown = broken.to_string();
-        assert!(shown.starts_with(r"it has two columns '\u{1b}[31m\n\u{202e}x\u{1b}"), "{shown}");
-        assert!(shown.ends_with("more characters") && shown.len() < 10 * LONGEST, "{shown}");
+        assert!(
+            shown.starts_with(r"it has two columns '\u{1b}[31m\n\u{202e}x\u{1b}"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("more characters") && shown.len() < 10 * LONGEST,
+            "{shown}"
+        );
         assert!(!shown.chars().any(char::is_control));
-        assert_eq!(Broken::new("a column is Utf8, but 'x'").to_string(), "a column is Utf8, but 'x'");
+        assert_eq!(
+            Broken::new("a column is Utf8, but 'x'").to_string(),
+            "a column is Utf8, but 'x'"
+        );
     }
 
     #[test]
     fn of_many_names_a_few_are_listed() {
         let many: Vec<String> = (0..5000).map(|n| format!("c{n}")).collect();
-        assert_eq!(names(many.iter().map(String::as_str)), "c0, c1, c2, c3, c4, c5, and 4994 more");
+        assert_eq!(
+            names(many.iter().map(String::as_str)),
+            "c0, c1, c2, c3, c4, c5, and 4994 more"
+        );
         assert_eq!(names(["a", "b"].into_iter()), "a, b");
         assert!(names([&*"n".repeat(1000)].into_iter()).ends_with("n... and 960 more characters"));
     }

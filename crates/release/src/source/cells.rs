@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::builder::{BinaryBuilder, Int64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type,
-    Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DecimalType, Float16Type, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, downcast_integer_array};
 use arrow_schema::{DataType, TimeUnit};
@@ -16,7 +16,9 @@ use arrow_select::take::take;
 use super::broken::{Broken, arrow};
 use super::found::{Cells, Role};
 use super::text::{Text, short};
-use bernstream_synopsis::scalar::{IdType, OF_DOUBLE, OF_HALF, OF_SINGLE, integer, integer_of, number};
+use bernstream_synopsis::scalar::{
+    IdType, OF_DOUBLE, OF_HALF, OF_SINGLE, integer, integer_of, number,
+};
 use bernstream_synopsis::times::TimeFormat;
 
 /// Microseconds, rounded down, and midnight in UTC of a date; null on overflow, and where a row is no time as declared.
@@ -28,28 +30,34 @@ pub fn times(column: &ArrayRef, declared: Option<TimeFormat>) -> Result<Int64Arr
     let column = &unfolded(column)?;
     if Cells::of(column.data_type()) == Some(Cells::Text) {
         let format = declared.unwrap_or_default();
-        return Ok(Text::new(column)?.translated(|text| format.of_text(short(text)?)).into());
+        return Ok(Text::new(column)?
+            .translated(|text| format.of_text(short(text)?))
+            .into());
     }
     Ok(match (column.data_type(), declared) {
-        (DataType::Timestamp(TimeUnit::Second, _), _) => {
-            column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000))
-        }
-        (DataType::Timestamp(TimeUnit::Millisecond, _), _) => {
-            column.as_primitive::<TimestampMillisecondType>().unary_opt(|t| t.checked_mul(1_000))
-        }
-        (DataType::Timestamp(TimeUnit::Microsecond, _), _) => {
-            column.as_primitive::<TimestampMicrosecondType>().reinterpret_cast::<Int64Type>()
-        }
-        (DataType::Timestamp(TimeUnit::Nanosecond, _), _) => {
-            column.as_primitive::<TimestampNanosecondType>().unary(|t| t.div_euclid(1_000))
-        }
-        (DataType::Date32, _) => {
-            column.as_primitive::<Date32Type>().unary_opt(|days| i64::from(days).checked_mul(86_400_000_000))
-        }
-        (DataType::Date64, _) => column.as_primitive::<Date64Type>().unary_opt(|t| t.checked_mul(1_000)),
+        (DataType::Timestamp(TimeUnit::Second, _), _) => column
+            .as_primitive::<TimestampSecondType>()
+            .unary_opt(|t| t.checked_mul(1_000_000)),
+        (DataType::Timestamp(TimeUnit::Millisecond, _), _) => column
+            .as_primitive::<TimestampMillisecondType>()
+            .unary_opt(|t| t.checked_mul(1_000)),
+        (DataType::Timestamp(TimeUnit::Microsecond, _), _) => column
+            .as_primitive::<TimestampMicrosecondType>()
+            .reinterpret_cast::<Int64Type>(),
+        (DataType::Timestamp(TimeUnit::Nanosecond, _), _) => column
+            .as_primitive::<TimestampNanosecondType>()
+            .unary(|t| t.div_euclid(1_000)),
+        (DataType::Date32, _) => column
+            .as_primitive::<Date32Type>()
+            .unary_opt(|days| i64::from(days).checked_mul(86_400_000_000)),
+        (DataType::Date64, _) => column
+            .as_primitive::<Date64Type>()
+            .unary_opt(|t| t.checked_mul(1_000)),
         (_, Some(format)) => {
             let mut times = Int64Builder::with_capacity(column.len());
-            each_integer(column, |count| times.append_option(count.and_then(|count| format.micros(count))))?;
+            each_integer(column, |count| {
+                times.append_option(count.and_then(|count| format.micros(count)))
+            })?;
             times.finish()
         }
         (kind, None) => return Err(unsuitable(kind, Role::Time(declared).requirement())),
@@ -61,7 +69,11 @@ pub(super) fn ids(column: &ArrayRef, declared: Option<IdType>) -> Result<Text, B
     let column = &unfolded(column)?;
     if Cells::of(column.data_type()) == Some(Cells::Text) {
         let text = Text::new(column)?;
-        return Ok(if declared == Some(IdType::Integer) { text.of_integers() } else { text });
+        return Ok(if declared == Some(IdType::Integer) {
+            text.of_integers()
+        } else {
+            text
+        });
     }
     let mut ids = BinaryBuilder::with_capacity(column.len(), 0);
     each_integer(column, |id| ids.append_option(id.map(|id| id.to_string())))?;
@@ -76,14 +88,18 @@ pub(super) fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
         DataType::Float64 => column.as_primitive().clone(),
         DataType::Float32 => column.as_primitive::<Float32Type>().unary(f64::from),
         DataType::Float16 => column.as_primitive::<Float16Type>().unary(f64::from),
-        DataType::Boolean => column.as_boolean().iter().map(|value| value.map(|is| f64::from(u8::from(is)))).collect(),
+        DataType::Boolean => column
+            .as_boolean()
+            .iter()
+            .map(|value| value.map(|is| f64::from(u8::from(is))))
+            .collect(),
         DataType::Decimal32(_, scale) => decimals::<Decimal32Type>(column, *scale),
         DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(column, *scale),
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(column, *scale),
-        kind if Cells::of(kind) == Some(Cells::Text) => {
-            Text::new(column)?.translated(|text| short(text).and_then(number_or_boolean)).into()
-        }
+        kind if Cells::of(kind) == Some(Cells::Text) => Text::new(column)?
+            .translated(|text| short(text).and_then(number_or_boolean))
+            .into(),
         _ => {
             let column = column.as_ref();
             downcast_integer_array! {
@@ -146,9 +162,16 @@ fn each_decimal<D: DecimalType>(column: &dyn Array, scale: i8, mut take: impl Fn
     let whole = |n| {
         let text = D::format_decimal(n, u8::MAX, scale);
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-        fraction.bytes().all(|digit| digit == b'0').then(|| integer(whole)).flatten()
+        fraction
+            .bytes()
+            .all(|digit| digit == b'0')
+            .then(|| integer(whole))
+            .flatten()
     };
-    column.as_primitive::<D>().iter().for_each(|n| take(n.and_then(whole)));
+    column
+        .as_primitive::<D>()
+        .iter()
+        .for_each(|n| take(n.and_then(whole)));
 }
 
 /// By way of their text, because reading one rounds once, to the nearest; a division by a power of ten may round twice.

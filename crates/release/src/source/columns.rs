@@ -26,7 +26,9 @@ pub struct Columns {
 impl Columns {
     /// Their names, whatever they are needed for.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let first = [Some(&self.time), self.key.as_ref(), self.unit.as_ref()].into_iter().flatten();
+        let first = [Some(&self.time), self.key.as_ref(), self.unit.as_ref()]
+            .into_iter()
+            .flatten();
         first.chain(&self.values).map(String::as_str)
     }
 }

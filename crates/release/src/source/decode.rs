@@ -69,7 +69,10 @@ struct Kept {
 
 impl ArrowDecoder {
     pub fn new(columns: Columns) -> Self {
-        ArrowDecoder { columns, kept: None }
+        ArrowDecoder {
+            columns,
+            kept: None,
+        }
     }
 
     /// Decodes one message, like [`decode`].
@@ -84,7 +87,11 @@ impl ArrowDecoder {
         offset: i64,
         message_time: Option<Timestamp>,
     ) -> Result<Batch, Broken> {
-        let place = Place { partition, offset, message_time };
+        let place = Place {
+            partition,
+            offset,
+            message_time,
+        };
         // The schema is kept in one step, once it has been read: a panic leaves nothing half done.
         catch_panic(|| self.read(payload, place))
     }
@@ -94,18 +101,27 @@ impl ArrowDecoder {
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
         while !rest.is_empty() {
-            let head = rest.first_chunk().ok_or_else(|| truncated("the head of an Arrow message"))?;
+            let head = rest
+                .first_chunk()
+                .ok_or_else(|| truncated("the head of an Arrow message"))?;
             let Some(length) = metadata_length(*head)? else {
                 if rest.len() > head.len() {
-                    return Err(Broken::new("there are bytes after the end of the Arrow stream"));
+                    return Err(Broken::new(
+                        "there are bytes after the end of the Arrow stream",
+                    ));
                 }
                 break;
             };
-            let metadata =
-                take(&rest, head.len(), length).ok_or_else(|| truncated("the metadata of an Arrow message"))?;
+            let metadata = take(&rest, head.len(), length)
+                .ok_or_else(|| truncated("the metadata of an Arrow message"))?;
             let start = head.len() + length;
-            let body_of = |length| take(&rest, start, length).ok_or_else(|| truncated("the body of an Arrow message"));
-            let known = self.kept.as_ref().filter(|kept| decoder.shape.is_none() && kept.metadata == *metadata);
+            let body_of = |length| {
+                take(&rest, start, length).ok_or_else(|| truncated("the body of an Arrow message"))
+            };
+            let known = self
+                .kept
+                .as_ref()
+                .filter(|kept| decoder.shape.is_none() && kept.metadata == *metadata);
             let body = if let Some(kept) = known {
                 decoder.shape = Some(Arc::clone(&kept.shape));
                 body_of(kept.body)?
@@ -114,10 +130,23 @@ impl ArrowDecoder {
                 let body = body_of(message.body)?;
                 let had_shape = decoder.shape.is_some();
                 if let Some(records) = decoder.read(&message, &body, &self.columns)? {
-                    batches.push(batch(&records, &self.columns, &decoder.shape()?.found, place)?);
+                    batches.push(batch(
+                        &records,
+                        &self.columns,
+                        &decoder.shape()?.found,
+                        place,
+                    )?);
                 }
-                if let Some(shape) = decoder.shape.as_ref().filter(|_| !had_shape && length <= LONGEST_KEPT) {
-                    self.kept = Some(Kept { metadata: metadata.to_vec(), body: body.len(), shape: Arc::clone(shape) });
+                if let Some(shape) = decoder
+                    .shape
+                    .as_ref()
+                    .filter(|_| !had_shape && length <= LONGEST_KEPT)
+                {
+                    self.kept = Some(Kept {
+                        metadata: metadata.to_vec(),
+                        body: body.len(),
+                        shape: Arc::clone(shape),
+                    });
                 }
                 body
             };
@@ -127,7 +156,12 @@ impl ArrowDecoder {
             1 => batches.pop().ok_or_else(|| truncated("its record batch")),
             0 => {
                 let shape = decoder.shape()?;
-                batch(&RecordBatch::new_empty(shape.needed.clone()), &self.columns, &shape.found, place)
+                batch(
+                    &RecordBatch::new_empty(shape.needed.clone()),
+                    &self.columns,
+                    &shape.found,
+                    place,
+                )
             }
             _ => join(&batches, place),
         }
@@ -143,13 +177,17 @@ impl ArrowDecoder {
 pub fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
     if [m0, m1, m2, m3] != [0xff; 4] {
-        return Err(Broken::new("it is not an Arrow IPC stream (no continuation marker)"));
+        return Err(Broken::new(
+            "it is not an Arrow IPC stream (no continuation marker)",
+        ));
     }
     match i32::from_le_bytes([l0, l1, l2, l3]) {
         0 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) => Ok(Some(length)),
-            Err(_) => Err(Broken::new(format_args!("an Arrow message has {length} bytes of metadata"))),
+            Err(_) => Err(Broken::new(format_args!(
+                "an Arrow message has {length} bytes of metadata"
+            ))),
         },
     }
 }
@@ -177,7 +215,11 @@ pub fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Bro
     CATCHING.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     CATCHING.set(false);
-    result.unwrap_or_else(|_| Err(Broken::new("the library that reads its format cannot read it")))
+    result.unwrap_or_else(|_| {
+        Err(Broken::new(
+            "the library that reads its format cannot read it",
+        ))
+    })
 }
 
 /// The verified metadata of one Arrow message.
@@ -195,10 +237,19 @@ impl<'a> Message<'a> {
     ///
     /// If they are corrupt, or name a body of negative length.
     pub fn parse(metadata: &'a [u8]) -> Result<Self, Broken> {
-        let message = root_as_message(metadata).map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
-        let body = usize::try_from(message.bodyLength())
-            .map_err(|_| Broken::new(format_args!("an Arrow message has a body of {} bytes", message.bodyLength())))?;
-        Ok(Message { message, bytes: metadata.len(), body })
+        let message = root_as_message(metadata)
+            .map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
+        let body = usize::try_from(message.bodyLength()).map_err(|_| {
+            Broken::new(format_args!(
+                "an Arrow message has a body of {} bytes",
+                message.bodyLength()
+            ))
+        })?;
+        Ok(Message {
+            message,
+            bytes: metadata.len(),
+            body,
+        })
     }
 }
 
@@ -226,7 +277,10 @@ pub struct AdaptedSchema {
 impl Decoder {
     /// A decoder that reads compressed buffers too, for files: whoever may write them is trusted with the memory that they take.
     pub fn unfolding() -> Self {
-        Decoder { unfolds: true, ..Decoder::default() }
+        Decoder {
+            unfolds: true,
+            ..Decoder::default()
+        }
     }
 
     /// The schema of the stream.
@@ -235,7 +289,9 @@ impl Decoder {
     ///
     /// If none was read yet.
     pub fn shape(&self) -> Result<&AdaptedSchema, Broken> {
-        self.shape.as_deref().ok_or_else(|| Broken::new("it has no Arrow schema"))
+        self.shape
+            .as_deref()
+            .ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
 
     /// Reads one message of the stream; returns the needed columns of a record batch.
@@ -265,11 +321,21 @@ impl Decoder {
                 let header = header.ok_or_else(|| arrow("a record batch without a header"))?;
                 check_extents(&header, body, self.unfolds)?;
                 let projection = Some(shape.found.projection.as_slice());
-                read_record_batch(body, header, shape.all.clone(), &self.dictionaries, projection, &version)
-                    .map(Some)
-                    .map_err(arrow)
+                read_record_batch(
+                    body,
+                    header,
+                    shape.all.clone(),
+                    &self.dictionaries,
+                    projection,
+                    &version,
+                )
+                .map(Some)
+                .map_err(arrow)
             }
-            other => Err(Broken::new(format_args!("it contains an Arrow message of an unknown kind ({})", other.0))),
+            other => Err(Broken::new(format_args!(
+                "it contains an Arrow message of an unknown kind ({})",
+                other.0
+            ))),
         }
     }
 
@@ -277,7 +343,10 @@ impl Decoder {
         if self.shape.is_some() {
             return Err(Broken::new("it has two Arrow schemas"));
         }
-        let header = message.message.header_as_schema().ok_or_else(|| arrow("a schema without a header"))?;
+        let header = message
+            .message
+            .header_as_schema()
+            .ok_or_else(|| arrow("a schema without a header"))?;
         if header.endianness() != arrow_ipc::Endianness::Little {
             return Err(Broken::new("it is big-endian"));
         }
@@ -300,15 +369,30 @@ impl Decoder {
         let header = message.message.header_as_dictionary_batch();
         let header = header.ok_or_else(|| arrow("a dictionary without a header"))?;
         let needed = self.shape()?.needed.clone();
-        #[expect(deprecated, reason = "arrow has no other way yet to say which dictionary a column uses")]
-        if !needed.fields().iter().any(|field| field.dict_id() == Some(header.id())) {
+        #[expect(
+            deprecated,
+            reason = "arrow has no other way yet to say which dictionary a column uses"
+        )]
+        if !needed
+            .fields()
+            .iter()
+            .any(|field| field.dict_id() == Some(header.id()))
+        {
             return Ok(());
         }
         // Every delta copies the dictionary so far.
         if header.isDelta() {
-            return Err(Broken::new("it has a delta dictionary; send each dictionary in one piece"));
+            return Err(Broken::new(
+                "it has a delta dictionary; send each dictionary in one piece",
+            ));
         }
-        check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body, self.unfolds)?;
+        check_extents(
+            &header
+                .data()
+                .ok_or_else(|| arrow("a dictionary without data"))?,
+            body,
+            self.unfolds,
+        )?;
         read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
     }
 }
@@ -316,40 +400,71 @@ impl Decoder {
 impl AdaptedSchema {
     fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
         let found = FoundColumns::of(schema, columns)?;
-        let ours = |field: &Field| field.clone().with_data_type(as_bytes(field.data_type())).with_nullable(true);
+        let ours = |field: &Field| {
+            field
+                .clone()
+                .with_data_type(as_bytes(field.data_type()))
+                .with_nullable(true)
+        };
         let fields: Vec<_> = schema.fields().iter().map(|field| ours(field)).collect();
         let all = Arc::new(Schema::new(fields));
         let needed = all.project(&found.projection).map_err(arrow)?;
-        Ok(AdaptedSchema { all, needed: Arc::new(needed), found: Arc::new(found) })
+        Ok(AdaptedSchema {
+            all,
+            needed: Arc::new(needed),
+            found: Arc::new(found),
+        })
     }
 }
 
 /// Subtracts the expanded size of a field from the allowance.
 fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
     let metadata = field.custom_metadata().into_iter().flatten();
-    let metadata: usize = metadata.map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len)).sum();
+    let metadata: usize = metadata
+        .map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len))
+        .sum();
     let size = 8 + field.name().map_or(0, str::len) + metadata;
-    *allowance =
-        allowance.checked_sub(size).ok_or_else(|| Broken::new("its Arrow schema is too large when expanded"))?;
-    field.children().into_iter().flatten().try_for_each(|child| check_size(&child, allowance))
+    *allowance = allowance
+        .checked_sub(size)
+        .ok_or_else(|| Broken::new("its Arrow schema is too large when expanded"))?;
+    field
+        .children()
+        .into_iter()
+        .flatten()
+        .try_for_each(|child| check_size(&child, allowance))
 }
 
 /// Rejects buffers outside the body, and compressed ones that may not be there or claim to be too large.
-fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, unfolds: bool) -> Result<(), Broken> {
+fn check_extents(
+    batch: &arrow_ipc::RecordBatch<'_>,
+    body: &Buffer,
+    unfolds: bool,
+) -> Result<(), Broken> {
     if batch.compression().is_some() && !unfolds {
         return Err(Broken::new(
             "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
     }
     let inside = |buffer: &arrow_ipc::Buffer| {
-        let end = usize::try_from(buffer.offset()).ok()?.checked_add(usize::try_from(buffer.length()).ok()?)?;
+        let end = usize::try_from(buffer.offset())
+            .ok()?
+            .checked_add(usize::try_from(buffer.length()).ok()?)?;
         (end <= body.len()).then_some(())
     };
-    let counted =
-        |node: &arrow_ipc::FieldNode| (0 <= node.null_count() && node.null_count() <= node.length()).then_some(());
+    let counted = |node: &arrow_ipc::FieldNode| {
+        (0 <= node.null_count() && node.null_count() <= node.length()).then_some(())
+    };
     let fits = batch.length() >= 0
-        && batch.buffers().into_iter().flatten().all(|buffer| inside(buffer).is_some())
-        && batch.nodes().into_iter().flatten().all(|node| counted(node).is_some());
+        && batch
+            .buffers()
+            .into_iter()
+            .flatten()
+            .all(|buffer| inside(buffer).is_some())
+        && batch
+            .nodes()
+            .into_iter()
+            .flatten()
+            .all(|node| counted(node).is_some());
     if !fits {
         return Err(Broken::new("an Arrow buffer lies outside its message"));
     }
@@ -370,6 +485,10 @@ fn unfolded(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
         let head: &[u8; 8] = body.get(start..)?.first_chunk()?;
         u64::try_from(i64::from_le_bytes(*head)).ok()
     };
-    let buffers = batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0);
+    let buffers = batch
+        .buffers()
+        .into_iter()
+        .flatten()
+        .filter(|buffer| buffer.length() > 0);
     buffers.filter_map(claimed).fold(0, u64::saturating_add)
 }

@@ -38,7 +38,9 @@ impl Cells {
     /// `None` for types that no needed column may have.
     pub fn of(kind: &DataType) -> Option<Self> {
         Some(match kind {
-            DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(_, _)) => Cells::of(values)?,
+            DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(_, _)) => {
+                Cells::of(values)?
+            }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text,
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Cells::Text,
             // Rows without a byte could be any number in a message of a few.
@@ -56,7 +58,9 @@ impl Cells {
 impl Role {
     pub fn accepts(self, kind: &DataType) -> bool {
         use Cells::{Booleans, Decimals, Floats, Integers, Text, Times};
-        let Some(cells) = Cells::of(kind) else { return false };
+        let Some(cells) = Cells::of(kind) else {
+            return false;
+        };
         let suitable: &[Cells] = match self {
             Role::Time(None | Some(TimeFormat::Rfc3339)) => &[Times, Text],
             Role::Time(Some(_)) => &[Times, Text, Integers, Floats, Decimals],
@@ -75,7 +79,9 @@ impl Role {
             Role::Time(Some(TimeFormat::Rfc3339)) => {
                 "the event time must be a timestamp, a date or, as input.time_format says, text"
             }
-            Role::Time(Some(_)) => "the event time must be a timestamp, a date or, as input.time_format says, integers",
+            Role::Time(Some(_)) => {
+                "the event time must be a timestamp, a date or, as input.time_format says, integers"
+            }
             Role::Key(Some(IdType::Text)) => "a key must be text or bytes, as its type says",
             Role::Key(_) => "a key must be integers, text or bytes",
             Role::Unit(Some(IdType::Text)) => "a user must be text or bytes, as its type says",
@@ -118,7 +124,9 @@ impl FoundColumn {
 
     /// Whether its rows are read; if not, all of them count as null.
     pub fn is_read(&self) -> bool {
-        self.kind.as_ref().is_some_and(|kind| self.role.accepts(kind))
+        self.kind
+            .as_ref()
+            .is_some_and(|kind| self.role.accepts(kind))
     }
 
     /// Whether it is missing or has a type that it may not have; what has only nulls has neither.
@@ -146,29 +154,52 @@ impl FoundColumns {
         let mut found = Vec::new();
         let mut projection = BTreeSet::new();
         for (name, role) in roles(columns) {
-            let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+            let mut named = schema
+                .fields()
+                .iter()
+                .enumerate()
+                .filter(|(_, field)| field.name() == name);
             let first = named.next();
             if named.next().is_some() {
                 return Err(Broken::new(format_args!("it has two columns '{name}'")));
             }
-            let column =
-                FoundColumn { name: name.to_owned(), role, kind: first.map(|(_, field)| field.data_type().clone()) };
+            let column = FoundColumn {
+                name: name.to_owned(),
+                role,
+                kind: first.map(|(_, field)| field.data_type().clone()),
+            };
             projection.extend(first.filter(|_| column.is_read()).map(|(index, _)| index));
             found.push(column);
         }
         let known = names(schema.fields().iter().map(|field| field.name().as_str()));
-        Ok(FoundColumns { columns: found, projection: projection.into_iter().collect(), known })
+        Ok(FoundColumns {
+            columns: found,
+            projection: projection.into_iter().collect(),
+            known,
+        })
     }
 
     /// Those of a file of lines, which has text in each of the columns that it names.
     pub fn of_names(header: &[String], columns: &Columns) -> Self {
         let column = |(name, role): (&str, Role)| {
             let is_there = header.iter().any(|known| known == name);
-            let role = if let Role::Time(None) = role { Role::Time(Some(TimeFormat::default())) } else { role };
-            FoundColumn { name: name.to_owned(), role, kind: is_there.then_some(DataType::Utf8) }
+            let role = if let Role::Time(None) = role {
+                Role::Time(Some(TimeFormat::default()))
+            } else {
+                role
+            };
+            FoundColumn {
+                name: name.to_owned(),
+                role,
+                kind: is_there.then_some(DataType::Utf8),
+            }
         };
         let known = names(header.iter().map(String::as_str));
-        FoundColumns { columns: roles(columns).map(column).collect(), projection: Vec::new(), known }
+        FoundColumns {
+            columns: roles(columns).map(column).collect(),
+            projection: Vec::new(),
+            known,
+        }
     }
 
     pub fn columns(&self) -> &[FoundColumn] {
@@ -185,8 +216,13 @@ impl FoundColumns {
         let FoundColumn { name, role, kind } = column;
         let known = &self.known;
         match kind {
-            Some(kind) => Broken::new(format_args!("column '{name}' is {kind}, but {}", role.requirement())),
-            None if known.is_empty() => Broken::new(format_args!("it has no column '{name}', and no other")),
+            Some(kind) => Broken::new(format_args!(
+                "column '{name}' is {kind}, but {}",
+                role.requirement()
+            )),
+            None if known.is_empty() => {
+                Broken::new(format_args!("it has no column '{name}', and no other"))
+            }
             None => Broken::new(format_args!("it has no column '{name}', only {known}")),
         }
     }
@@ -205,8 +241,17 @@ pub enum Contents {
 /// The needed columns, each with what it is needed for.
 pub(super) fn roles(columns: &Columns) -> impl Iterator<Item = (&str, Role)> {
     let time = Some((columns.time.as_str(), Role::Time(columns.time_format)));
-    let key = columns.key.as_deref().map(|name| (name, Role::Key(columns.key_type)));
-    let unit = columns.unit.as_deref().map(|name| (name, Role::Unit(columns.unit_type)));
-    let values = columns.values.iter().map(|name| (name.as_str(), Role::Value));
+    let key = columns
+        .key
+        .as_deref()
+        .map(|name| (name, Role::Key(columns.key_type)));
+    let unit = columns
+        .unit
+        .as_deref()
+        .map(|name| (name, Role::Unit(columns.unit_type)));
+    let values = columns
+        .values
+        .iter()
+        .map(|name| (name.as_str(), Role::Value));
     [time, key, unit].into_iter().flatten().chain(values)
 }

@@ -29,7 +29,9 @@ pub fn as_bytes(kind: &DataType) -> DataType {
         DataType::Utf8 => DataType::Binary,
         DataType::LargeUtf8 => DataType::LargeBinary,
         DataType::Utf8View => DataType::BinaryView,
-        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(as_bytes(values))),
+        DataType::Dictionary(key, values) => {
+            DataType::Dictionary(key.clone(), Box::new(as_bytes(values)))
+        }
         other => other.clone(),
     }
 }
@@ -47,15 +49,26 @@ pub fn batch(
     found: &Arc<FoundColumns>,
     place: Place,
 ) -> Result<Batch, Broken> {
-    let read = |name: &str, role: Role| records.column_by_name(name).filter(|column| role.accepts(column.data_type()));
+    let read = |name: &str, role: Role| {
+        records
+            .column_by_name(name)
+            .filter(|column| role.accepts(column.data_type()))
+    };
     let times = read(&columns.time, Role::Time(columns.time_format));
     let rows = times.map_or(0, |times| times.len());
-    let Place { partition, offset, message_time } = place;
+    let Place {
+        partition,
+        offset,
+        message_time,
+    } = place;
     let mut batch = Batch {
         partition,
         offset,
         message_time,
-        times: times.map_or_else(|| Ok(Int64Array::new_null(0)), |times| cells::times(times, columns.time_format))?,
+        times: times.map_or_else(
+            || Ok(Int64Array::new_null(0)),
+            |times| cells::times(times, columns.time_format),
+        )?,
         keys: None,
         units: None,
         values: Vec::with_capacity(columns.values.len()),
@@ -95,12 +108,18 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
         let joined = all(batches.iter().filter_map(|b| b.values.get(axis)))?;
         Ok(joined.as_primitive().clone())
     });
-    let Place { partition, offset, message_time } = place;
+    let Place {
+        partition,
+        offset,
+        message_time,
+    } = place;
     Ok(Batch {
         partition,
         offset,
         message_time,
-        times: all(batches.iter().map(|b| &b.times))?.as_primitive().clone(),
+        times: all(batches.iter().map(|b| &b.times))?
+            .as_primitive()
+            .clone(),
         keys: texts(batches.iter().map(|b| b.keys.as_ref())),
         units: texts(batches.iter().map(|b| b.units.as_ref())),
         values: values.collect::<Result<_, Broken>>()?,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, Int64Array, LargeBinaryArray,
-    downcast_integer_array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, Int64Array,
+    LargeBinaryArray, downcast_integer_array,
 };
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
@@ -40,13 +40,17 @@ impl Text {
     ///
     /// If the column is neither text nor bytes.
     pub(crate) fn new(column: &ArrayRef) -> Result<Self, Broken> {
-        Ok(Text { parts: vec![(column.len(), Part::new(column.as_ref())?)] })
+        Ok(Text {
+            parts: vec![(column.len(), Part::new(column.as_ref())?)],
+        })
     }
 
     /// The integers that are written in it; all other text is null.
     pub(crate) fn of_integers(self) -> Self {
         let of_integers = |(end, part)| (end, Part::Integers(Box::new(part)));
-        Text { parts: self.parts.into_iter().map(of_integers).collect() }
+        Text {
+            parts: self.parts.into_iter().map(of_integers).collect(),
+        }
     }
 
     /// The columns one after another.
@@ -54,7 +58,12 @@ impl Text {
         let mut parts = Vec::new();
         let mut end = 0;
         for column in columns {
-            parts.extend(column.parts.iter().map(|(rows, part)| (end + rows, part.clone())));
+            parts.extend(
+                column
+                    .parts
+                    .iter()
+                    .map(|(rows, part)| (end + rows, part.clone())),
+            );
             end += column.len();
         }
         Text { parts }
@@ -72,7 +81,10 @@ impl Text {
     #[inline]
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let at = self.parts.partition_point(|(end, _)| *end <= row);
-        let start = at.checked_sub(1).and_then(|before| self.parts.get(before)).map_or(0, |(end, _)| *end);
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| self.parts.get(before))
+            .map_or(0, |(end, _)| *end);
         self.parts.get(at)?.1.get(row - start)
     }
 }
@@ -90,7 +102,9 @@ impl Text {
 
 impl From<BinaryArray> for Text {
     fn from(rows: BinaryArray) -> Self {
-        Text { parts: vec![(rows.len(), Part::Short(rows))] }
+        Text {
+            parts: vec![(rows.len(), Part::Short(rows))],
+        }
     }
 }
 
@@ -104,12 +118,20 @@ impl Part {
     fn translated<T: Copy>(&self, of: &dyn Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
         match self {
             Part::Dictionary(keys, values) if values.len() <= keys.len() => {
-                let entries: Vec<_> = (0..values.len()).map(|at| values.get(at).and_then(of)).collect();
-                let entry = |at: i64| usize::try_from(at).ok().and_then(|at| entries.get(at).copied().flatten());
+                let entries: Vec<_> = (0..values.len())
+                    .map(|at| values.get(at).and_then(of))
+                    .collect();
+                let entry = |at: i64| {
+                    usize::try_from(at)
+                        .ok()
+                        .and_then(|at| entries.get(at).copied().flatten())
+                };
                 keys.iter().map(|at| at.and_then(entry)).collect()
             }
             Part::Integers(rows) => rows.translated(&|text| of(integer_digits(text)?)),
-            part => (0..part.len()).map(|row| part.get(row).and_then(of)).collect(),
+            part => (0..part.len())
+                .map(|row| part.get(row).and_then(of))
+                .collect(),
         }
     }
 
@@ -128,7 +150,11 @@ impl Part {
                 };
                 Part::Dictionary(keys, Box::new(Part::new(dictionary.values().as_ref())?))
             }
-            other => return Err(Broken::new(format_args!("a column is {other}, but it must be text or bytes"))),
+            other => {
+                return Err(Broken::new(format_args!(
+                    "a column is {other}, but it must be text or bytes"
+                )));
+            }
         })
     }
 
@@ -152,9 +178,10 @@ impl Part {
             Part::Long(rows) => valid(rows, row).then(|| rows.value(row)),
             Part::Views(rows) => valid(rows, row).then(|| rows.value(row)),
             Part::Fixed(rows) => valid(rows, row).then(|| rows.value(row)),
-            Part::Dictionary(keys, values) => {
-                valid(keys, row).then(|| usize::try_from(keys.value(row)).ok()).flatten().and_then(|at| values.get(at))
-            }
+            Part::Dictionary(keys, values) => valid(keys, row)
+                .then(|| usize::try_from(keys.value(row)).ok())
+                .flatten()
+                .and_then(|at| values.get(at)),
             Part::Integers(rows) => rows.get(row).and_then(integer_digits),
         }
     }

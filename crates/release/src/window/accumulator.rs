@@ -28,13 +28,19 @@ impl Record {
         for (coordinate, x) in place.0.iter_mut().zip(x) {
             *coordinate = Place::fine(*x);
         }
-        Record { place, label: whole_label(label) }
+        Record {
+            place,
+            label: whole_label(label),
+        }
     }
 
     /// The coordinate on `axis` in `[0, 1]`, to 2^-31; for functions that keep records or sums.
     #[inline]
     pub fn x(&self, axis: usize) -> f64 {
-        self.place.0.get(axis).map_or(0.0, |x| f64::from(*x) / f64::from(Place::FINE))
+        self.place
+            .0
+            .get(axis)
+            .map_or(0.0, |x| f64::from(*x) / f64::from(Place::FINE))
     }
 
     /// The label in `[-1, 1]`, to 2^-30.
@@ -126,7 +132,11 @@ impl AccumulatorSpec {
     pub fn place(&self, x: &[f64; 3]) -> Place {
         let mut place = Place::default();
         for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
-            self.coordinates(axis, std::slice::from_ref(x), std::slice::from_mut(coordinate));
+            self.coordinates(
+                axis,
+                std::slice::from_ref(x),
+                std::slice::from_mut(coordinate),
+            );
         }
         place
     }
@@ -144,7 +154,10 @@ impl AccumulatorSpec {
                 }
             }
             AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
-                coordinates.iter_mut().zip(x).for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
+                coordinates
+                    .iter_mut()
+                    .zip(x)
+                    .for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
             }
         }
     }
@@ -152,8 +165,12 @@ impl AccumulatorSpec {
     /// The largest coordinate on `axis` that [`AccumulatorSpec::coordinates`] writes.
     pub(super) fn last_coordinate(&self, axis: usize) -> u32 {
         match self {
-            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => nodes.last_coordinate(axis),
-            AccumulatorSpec::Marginals(axes) => axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0)),
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => {
+                nodes.last_coordinate(axis)
+            }
+            AccumulatorSpec::Marginals(axes) => {
+                axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0))
+            }
             AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place::FINE,
         }
     }
@@ -174,7 +191,9 @@ impl AccumulatorSpec {
     pub fn empty(&self) -> Accumulator {
         match self {
             AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
-            AccumulatorSpec::Tables { nodes, by } => Accumulator::Tables(vec![Histogram::new(nodes); by.tables()]),
+            AccumulatorSpec::Tables { nodes, by } => {
+                Accumulator::Tables(vec![Histogram::new(nodes); by.tables()])
+            }
             AccumulatorSpec::Marginals(axes) => {
                 let class = || axes.iter().map(Histogram::new).collect();
                 Accumulator::Marginals([class(), class()])
@@ -201,10 +220,16 @@ impl AccumulatorSpec {
         let mut cube = [0.0; 3];
         cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
         let label = match self {
-            AccumulatorSpec::Tables { by: TableLabel::Classes(_), .. } => label.round() as i32,
+            AccumulatorSpec::Tables {
+                by: TableLabel::Classes(_),
+                ..
+            } => label.round() as i32,
             _ => whole_label(label),
         };
-        Record { place: self.place(&cube), label }
+        Record {
+            place: self.place(&cube),
+            label,
+        }
     }
 
     /// Adds one record to an accumulator of this kind.
@@ -214,14 +239,28 @@ impl AccumulatorSpec {
             (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
                 histogram.deposit(nodes, record.place)
             }
-            (AccumulatorSpec::Tables { nodes, by: TableLabel::Number }, Accumulator::Tables(tables)) => {
+            (
+                AccumulatorSpec::Tables {
+                    nodes,
+                    by: TableLabel::Number,
+                },
+                Accumulator::Tables(tables),
+            ) => {
                 if let [low, high] = &mut tables[..] {
                     let above = i64::from(record.label.clamp(-LABEL, LABEL)) + i64::from(LABEL);
                     high.deposit_part(low, nodes, record.place, above.unsigned_abs());
                 }
             }
-            (AccumulatorSpec::Tables { nodes, by: TableLabel::Classes(_) }, Accumulator::Tables(tables)) => {
-                let class = usize::try_from(record.label).ok().and_then(|class| tables.get_mut(class));
+            (
+                AccumulatorSpec::Tables {
+                    nodes,
+                    by: TableLabel::Classes(_),
+                },
+                Accumulator::Tables(tables),
+            ) => {
+                let class = usize::try_from(record.label)
+                    .ok()
+                    .and_then(|class| tables.get_mut(class));
                 if let Some(histogram) = class {
                     histogram.deposit(nodes, record.place);
                 }
@@ -233,7 +272,9 @@ impl AccumulatorSpec {
                 }
             }
             (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
-            (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => records.push(record),
+            (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => {
+                records.push(record)
+            }
             _ => {}
         }
     }
@@ -245,7 +286,9 @@ impl Accumulator {
         match (self, other) {
             (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
             (Accumulator::Tables(ours), Accumulator::Tables(theirs)) => {
-                ours.iter_mut().zip(&theirs).for_each(|(ours, theirs)| ours.join(theirs));
+                ours.iter_mut()
+                    .zip(&theirs)
+                    .for_each(|(ours, theirs)| ours.join(theirs));
             }
             (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
@@ -267,7 +310,11 @@ impl Accumulator {
 
     /// The histogram; `None` where something else is kept.
     pub fn histogram(&self) -> Option<&Histogram> {
-        if let Accumulator::Histogram(histogram) = self { Some(histogram) } else { None }
+        if let Accumulator::Histogram(histogram) = self {
+            Some(histogram)
+        } else {
+            None
+        }
     }
 
     /// The histograms of the tables; none where something else is kept.
@@ -281,17 +328,29 @@ impl Accumulator {
 
     /// The records, sorted; none where something else is kept.
     pub fn records(&self) -> &[Record] {
-        if let Accumulator::Records(records) = self { records } else { &[] }
+        if let Accumulator::Records(records) = self {
+            records
+        } else {
+            &[]
+        }
     }
 
     /// The sums; none where something else is kept.
     pub fn sums(&self) -> &[i128] {
-        if let Accumulator::Sums(sums) = self { sums } else { &[] }
+        if let Accumulator::Sums(sums) = self {
+            sums
+        } else {
+            &[]
+        }
     }
 
     /// The histograms of the negative and of the positive class, one an axis; none where something else is kept.
     pub fn marginals(&self) -> [&[Histogram]; 2] {
-        if let Accumulator::Marginals([negative, positive]) = self { [negative, positive] } else { [&[], &[]] }
+        if let Accumulator::Marginals([negative, positive]) = self {
+            [negative, positive]
+        } else {
+            [&[], &[]]
+        }
     }
 }
 

@@ -36,8 +36,13 @@ struct Column<'a> {
 impl<'a> Column<'a> {
     fn of(column: &'a Float64Array, rows: &Range<usize>) -> Option<Self> {
         let values = column.values().get(rows.clone())?;
-        let nulls = column.nulls().map(|nulls| nulls.slice(rows.start, rows.len()));
-        Some(Column { values, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
+        let nulls = column
+            .nulls()
+            .map(|nulls| nulls.slice(rows.start, rows.len()));
+        Some(Column {
+            values,
+            nulls: nulls.filter(|nulls| nulls.null_count() > 0),
+        })
     }
 }
 
@@ -48,15 +53,24 @@ impl Records {
         self.units.resize(rows.len(), 0.0);
         self.labels.resize(rows.len(), 0);
         // Axes that are not there stay 0.
-        self.coordinates.iter_mut().for_each(|column| column.resize(rows.len(), 0));
-        let mut columns = form.columns.iter().filter_map(|column| batch.values.get(*column));
+        self.coordinates
+            .iter_mut()
+            .for_each(|column| column.resize(rows.len(), 0));
+        let mut columns = form
+            .columns
+            .iter()
+            .filter_map(|column| batch.values.get(*column));
         let mut next = || columns.next().and_then(|column| Column::of(column, rows));
         for (axis, rule) in form.axes.iter().enumerate().take(self.coordinates.len()) {
-            let Some(column) = next() else { return self.refuse_all(rows.len()) };
+            let Some(column) = next() else {
+                return self.refuse_all(rows.len());
+            };
             self.read_axis(form, axis, rule, &column);
         }
         if let Some(label) = &form.label {
-            let Some(column) = next() else { return self.refuse_all(rows.len()) };
+            let Some(column) = next() else {
+                return self.refuse_all(rows.len());
+            };
             self.read_label(label, &column);
         }
     }
@@ -90,7 +104,10 @@ impl Records {
         }
         self.refusals.resize(column.values.len(), None);
         for (row, (refusal, value)) in self.refusals.iter_mut().zip(column.values).enumerate() {
-            let is_null = column.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+            let is_null = column
+                .nulls
+                .as_ref()
+                .is_some_and(|nulls| nulls.is_null(row));
             let found = match *value {
                 value if is_null || value.is_nan() => Some(Refusal::Missing),
                 value if is_outside(value) => Some(Refusal::Outside),
@@ -102,7 +119,9 @@ impl Records {
 
     fn refuse_all(&mut self, rows: usize) {
         self.refusals.resize(rows, None);
-        self.refusals.iter_mut().for_each(|refusal| *refusal = refusal.or(Some(Refusal::Missing)));
+        self.refusals
+            .iter_mut()
+            .for_each(|refusal| *refusal = refusal.or(Some(Refusal::Missing)));
     }
 
     /// Whether no row is dropped.
@@ -117,10 +136,18 @@ impl Records {
     }
 
     /// Adds `rows` of the chunk, none of which is dropped, to an accumulator of the kind `spec`: the same as one after another.
-    pub fn add_to(&self, spec: &AccumulatorSpec, accumulator: &mut Accumulator, rows: Range<usize>) {
+    pub fn add_to(
+        &self,
+        spec: &AccumulatorSpec,
+        accumulator: &mut Accumulator,
+        rows: Range<usize>,
+    ) {
         match (spec, accumulator) {
             (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
-                let coordinates = self.coordinates.each_ref().map(|axis| axis.get(rows.clone()).unwrap_or_default());
+                let coordinates = self
+                    .coordinates
+                    .each_ref()
+                    .map(|axis| axis.get(rows.clone()).unwrap_or_default());
                 histogram.deposit_all(nodes, coordinates);
             }
             (spec, accumulator) => rows.for_each(|row| spec.add(accumulator, self.get(row))),

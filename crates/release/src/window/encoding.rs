@@ -42,8 +42,18 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
         natural(bytes, unit.user.len() as u64);
         bytes.extend(&unit.user);
     }
-    let place = |unit: &Unit| units.binary_search(&unit).map_or(0, |place| place as u64 + 1);
-    let held = open.groups.iter().filter_map(|held| if let Held::First(first) = held { Some(first) } else { None });
+    let place = |unit: &Unit| {
+        units
+            .binary_search(&unit)
+            .map_or(0, |place| place as u64 + 1)
+    };
+    let held = open.groups.iter().filter_map(|held| {
+        if let Held::First(first) = held {
+            Some(first)
+        } else {
+            None
+        }
+    });
     let mut kept: Vec<(&Waiting, u64)> = held.flatten().map(|waiting| (waiting, 0)).collect();
     for (unit, waiting) in &open.waiting {
         kept.extend(waiting.iter().map(|waiting| (waiting, place(unit))));
@@ -55,7 +65,12 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
         integer(bytes, i128::from(waiting.time.micros()) - last);
         last = i128::from(waiting.time.micros());
         natural(bytes, u64::from(waiting.group));
-        waiting.record.place.0.iter().for_each(|coordinate| natural(bytes, u64::from(*coordinate)));
+        waiting
+            .record
+            .place
+            .0
+            .iter()
+            .for_each(|coordinate| natural(bytes, u64::from(*coordinate)));
         integer(bytes, i128::from(waiting.record.label));
         natural(bytes, unit);
     }
@@ -63,7 +78,9 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
     let mut count = 0;
     for (group, held) in open.groups.into_iter().enumerate() {
         let Held::Sum(sum) = held else { continue };
-        let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else { continue };
+        let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else {
+            continue;
+        };
         count += 1;
         natural(&mut sums, group as u64);
         match &sum {
@@ -81,11 +98,18 @@ fn histograms(sum: &Accumulator) -> impl Iterator<Item = &Histogram> {
 }
 
 fn is_nothing(sum: &Accumulator) -> bool {
-    sum.sums().iter().all(|sum| *sum == 0) && histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
+    sum.sums().iter().all(|sum| *sum == 0)
+        && histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
 }
 
 fn sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
-    let cells = || histogram.cells.iter().enumerate().filter(|(_, grains)| **grains != 0);
+    let cells = || {
+        histogram
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(_, grains)| **grains != 0)
+    };
     natural(bytes, cells().count() as u64);
     let mut next = 0;
     for (cell, grains) in cells() {
@@ -100,7 +124,10 @@ fn natural(bytes: &mut Vec<u8>, number: u64) {
 }
 
 fn integer(bytes: &mut Vec<u8>, number: i128) {
-    wide(bytes, (number.cast_unsigned() << 1) ^ (number >> 127).cast_unsigned());
+    wide(
+        bytes,
+        (number.cast_unsigned() << 1) ^ (number >> 127).cast_unsigned(),
+    );
 }
 
 fn wide(bytes: &mut Vec<u8>, mut number: u128) {
@@ -113,19 +140,33 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
 
 /// What [`Part::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
 /// a user or a key that no reader with these rules and forms keeps in this window.
-pub(super) fn decoded((rules, forms): (&Rules, &[Form]), window: Span, bytes: &[u8]) -> Option<Vec<Option<Open>>> {
+pub(super) fn decoded(
+    (rules, forms): (&Rules, &[Form]),
+    window: Span,
+    bytes: &[u8],
+) -> Option<Vec<Option<Open>>> {
     let mut reader = Reader(bytes);
-    let opens = forms.iter().map(|form| decode((rules, form), window, &mut reader)).collect::<Option<_>>();
+    let opens = forms
+        .iter()
+        .map(|form| decode((rules, form), window, &mut reader))
+        .collect::<Option<_>>();
     opens.filter(|_| reader.0.is_empty())
 }
 
-fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>) -> Option<Option<Open>> {
+fn decode(
+    (rules, form): (&Rules, &Form),
+    window: Span,
+    reader: &mut Reader<'_>,
+) -> Option<Option<Open>> {
     let spec = &form.accumulator;
     let mut units = Vec::new();
     for _ in 0..reader.count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
         let length = reader.count_or(LONGEST_UNIT)?;
-        units.push(Unit { period, user: reader.take(length)?.to_vec() });
+        units.push(Unit {
+            period,
+            user: reader.take(length)?.to_vec(),
+        });
     }
     let mut open = Open::new(rules, spec);
     let mut micros = 0_i128;
@@ -137,7 +178,10 @@ fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>)
         for coordinate in &mut place.0 {
             *coordinate = u32::try_from(reader.natural()?).ok()?;
         }
-        let record = Record { place, label: i32::try_from(reader.integer()?).ok()? };
+        let record = Record {
+            place,
+            label: i32::try_from(reader.integer()?).ok()?,
+        };
         let unit = reader.count_or(usize::MAX)?.checked_sub(1);
         if time < window.start || time >= window.end || !form.keeps(&record) {
             return None;
@@ -154,7 +198,9 @@ fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>)
                 let unit = units.get(unit)?;
                 let all = open.waiting.entry(unit.clone()).or_default();
                 all.push(Waiting::new(time, &unit.user, group, record));
-                if cap.period.span_of(time).start != unit.period || all.len() as u64 > u64::from(cap.records) {
+                if cap.period.span_of(time).start != unit.period
+                    || all.len() as u64 > u64::from(cap.records)
+                {
                     return None;
                 }
             }
@@ -172,13 +218,22 @@ fn decode((rules, form): (&Rules, &Form), window: Span, reader: &mut Reader<'_>)
         if before.replace(group).is_some_and(|before| before >= group) {
             return None;
         }
-        let Held::Sum(held) = open.groups.get_mut(group)? else { return None };
+        let Held::Sum(held) = open.groups.get_mut(group)? else {
+            return None;
+        };
         let mut sum = spec.empty();
         match &mut sum {
             Accumulator::Histogram(histogram) => reader.sparse(histogram)?,
-            Accumulator::Tables(tables) => tables.iter_mut().try_for_each(|one| reader.sparse(one))?,
-            Accumulator::Marginals(classes) => classes.iter_mut().flatten().try_for_each(|one| reader.sparse(one))?,
-            Accumulator::Sums(sums) => sums.iter_mut().try_for_each(|sum| reader.integer().map(|read| *sum = read))?,
+            Accumulator::Tables(tables) => {
+                tables.iter_mut().try_for_each(|one| reader.sparse(one))?
+            }
+            Accumulator::Marginals(classes) => classes
+                .iter_mut()
+                .flatten()
+                .try_for_each(|one| reader.sparse(one))?,
+            Accumulator::Sums(sums) => sums
+                .iter_mut()
+                .try_for_each(|sum| reader.integer().map(|read| *sum = read))?,
             Accumulator::Records(_) => return None,
         }
         *held = sum.into();
@@ -213,7 +268,9 @@ impl<'a> Reader<'a> {
     }
 
     fn count_or(&mut self, most: usize) -> Option<usize> {
-        usize::try_from(self.natural()?).ok().filter(|count| *count <= most)
+        usize::try_from(self.natural()?)
+            .ok()
+            .filter(|count| *count <= most)
     }
 
     /// How many things follow, each of a byte at least.

@@ -12,14 +12,24 @@ pub(super) struct Keys {
 
 impl Keys {
     pub fn new(keys: &[String]) -> Self {
-        let groups = (0..).zip(keys).map(|(group, key)| (key.clone().into_bytes(), group)).collect();
-        Keys { groups, longest: keys.iter().map(String::len).max().unwrap_or(0) }
+        let groups = (0..)
+            .zip(keys)
+            .map(|(group, key)| (key.clone().into_bytes(), group))
+            .collect();
+        Keys {
+            groups,
+            longest: keys.iter().map(String::len).max().unwrap_or(0),
+        }
     }
 
     /// The group of a key; `None` if it is not declared.
     #[inline]
     pub fn group(&self, key: &[u8]) -> Option<u32> {
-        if key.len() > self.longest { None } else { self.groups.get(key).copied() }
+        if key.len() > self.longest {
+            None
+        } else {
+            self.groups.get(key).copied()
+        }
     }
 }
 
@@ -35,7 +45,9 @@ impl Default for Fnv {
 impl Hasher for Fnv {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        self.0 = bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     }
 
     /// The length of a slice, which tells nothing here: a key is one slice.

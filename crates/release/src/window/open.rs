@@ -54,7 +54,11 @@ impl Open {
             _ => Held::Sum(Sum::default()),
         };
         let room = sum::room(spec, groups);
-        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new(), room }
+        Open {
+            groups: (0..groups).map(|_| held()).collect(),
+            waiting: HashMap::new(),
+            room,
+        }
     }
 
     /// With every waiting record added: the cap is decided now.
@@ -104,18 +108,29 @@ impl Open {
             && last.row - first.row == rows.len() - 1
             && let [Held::Sum(sum)] = &mut self.groups[..]
         {
-            return sum.add_all(spec, self.room, records, first.row - start..last.row + 1 - start);
+            return sum.add_all(
+                spec,
+                self.room,
+                records,
+                first.row - start..last.row + 1 - start,
+            );
         }
         let sound = rows.iter().map(|routed| (*routed, routed.row - start));
         let sound = sound.filter(|(_, at)| records.refusal(*at).is_none());
         match cap {
             Some(cap) => {
                 for (routed, at) in sound {
-                    if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
+                    if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row))
+                    {
                         self.wait(
                             cap,
                             user,
-                            Waiting::new(time_of(batch, routed.row), user, routed.group, records.get(at)),
+                            Waiting::new(
+                                time_of(batch, routed.row),
+                                user,
+                                routed.group,
+                                records.get(at),
+                            ),
                         );
                     }
                 }
@@ -133,7 +148,10 @@ impl Open {
 
     /// Queues a record among the earliest of its unit.
     fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
-        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        let unit = Unit {
+            period: cap.period.span_of(waiting.time).start,
+            user: user.to_vec(),
+        };
         self.wait_as(cap, unit, waiting);
     }
 
@@ -145,7 +163,13 @@ impl Open {
 
     /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
     #[inline]
-    fn add(&mut self, spec: &AccumulatorSpec, group: u32, record: Record, waiting: impl FnOnce() -> Waiting) {
+    fn add(
+        &mut self,
+        spec: &AccumulatorSpec,
+        group: u32,
+        record: Record,
+        waiting: impl FnOnce() -> Waiting,
+    ) {
         match (spec, self.groups.get_mut(group as usize)) {
             (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
                 let waiting = waiting();
@@ -180,7 +204,12 @@ fn time_of(batch: &Batch, row: usize) -> Timestamp {
 impl Waiting {
     /// `user` is empty without a cap.
     pub fn new(time: Timestamp, user: &[u8], group: u32, record: Record) -> Self {
-        Waiting { time, rank: rank(time, user, group, &record), group, record }
+        Waiting {
+            time,
+            rank: rank(time, user, group, &record),
+            group,
+            record,
+        }
     }
 }
 
@@ -188,16 +217,29 @@ impl Waiting {
 /// from the record, its time, the place of its key in the configuration and its user (empty without a cap) alone, for where a record lies
 /// in the input depends on what was sent before it. At one time it favours some values, at another others.
 pub fn rank(time: Timestamp, user: &[u8], group: u32, record: &Record) -> u64 {
-    let bytes = user.chunks(8).map(|bytes| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let bytes = user.chunks(8).map(|bytes| {
+        bytes
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte))
+    });
     let [x, y, z] = record.place.0;
     let label = record.label.cast_unsigned();
-    let numbers =
-        [time.micros().cast_unsigned(), user.len() as u64, group.into(), x.into(), y.into(), z.into(), label.into()];
+    let numbers = [
+        time.micros().cast_unsigned(),
+        user.len() as u64,
+        group.into(),
+        x.into(),
+        y.into(),
+        z.into(),
+        label.into(),
+    ];
     bytes.chain(numbers).fold(0, mixed)
 }
 
 /// A step of a multiplicative hash, with the odd number next to `2^64` over the golden ratio.
 fn mixed(hash: u64, word: u64) -> u64 {
-    let product = (hash ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = (hash ^ word)
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ product >> 32
 }

@@ -48,18 +48,34 @@ impl Part {
 
     /// The window, once all parts are joined: who stays under a cap is decided here.
     pub fn settled(self) -> Window {
-        let Part { rules, all, span, forms } = self;
+        let Part {
+            rules,
+            all,
+            span,
+            forms,
+        } = self;
         let settled = |(form, open): (&Form, Option<Open>)| {
             let spec = &form.accumulator;
-            let groups = open.unwrap_or_else(|| Open::new(&rules, spec)).settled(spec).groups;
+            let groups = open
+                .unwrap_or_else(|| Open::new(&rules, spec))
+                .settled(spec)
+                .groups;
             let keys = match &rules.keys {
                 Some(keys) => keys.iter().cloned().map(Some).collect(),
                 None => vec![None],
             };
             let groups = keys.into_iter().zip(groups);
-            groups.map(|(key, held)| Group { key, accumulator: held.accumulator(spec) }).collect()
+            groups
+                .map(|(key, held)| Group {
+                    key,
+                    accumulator: held.accumulator(spec),
+                })
+                .collect()
         };
-        Window { span, forms: all.iter().zip(forms).map(settled).collect() }
+        Window {
+            span,
+            forms: all.iter().zip(forms).map(settled).collect(),
+        }
     }
 }
 

@@ -55,7 +55,10 @@ pub(super) struct Memory {
 
 impl RecordRouter<'_> {
     pub fn memory(&self) -> Memory {
-        Memory { at: self.destination(self.oldest), groups: None }
+        Memory {
+            at: self.destination(self.oldest),
+            groups: None,
+        }
     }
 
     fn destination(&self, time: Timestamp) -> Destination {
@@ -82,12 +85,20 @@ impl RecordRouter<'_> {
         found.clear();
         let Memory { at, groups } = memory;
         match self.all_in_one(batch, rows, at) {
-            Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed { window, row, group: 0 })),
+            Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed {
+                window,
+                row,
+                group: 0,
+            })),
             Some(Err(refusal)) => return counts.add(refusal, rows.len()),
             None => {
                 for row in rows.clone() {
                     match self.window(batch, row, at) {
-                        Ok(window) => found.push(Routed { window, row, group: 0 }),
+                        Ok(window) => found.push(Routed {
+                            window,
+                            row,
+                            group: 0,
+                        }),
                         Err(refusal) => counts.add(refusal, 1),
                     }
                 }
@@ -97,17 +108,34 @@ impl RecordRouter<'_> {
         if let Some(keys) = self.keys
             && !found.is_empty()
         {
-            let all = || batch.keys.as_ref().map_or_else(Vec::new, |column| column.translated(|key| keys.group(key)));
+            let all = || {
+                batch
+                    .keys
+                    .as_ref()
+                    .map_or_else(Vec::new, |column| column.translated(|key| keys.group(key)))
+            };
             let groups = groups.get_or_insert_with(all);
             keep(found, counts, |routed| {
-                let group = groups.get(routed.row).copied().flatten().ok_or(Refusal::UnknownKey)?;
+                let group = groups
+                    .get(routed.row)
+                    .copied()
+                    .flatten()
+                    .ok_or(Refusal::UnknownKey)?;
                 Ok(Routed { group, ..routed })
             });
         }
         if self.rules.cap.is_some() {
             keep(found, counts, |routed| {
-                let user = batch.units.as_ref().and_then(|units| units.get(routed.row)).ok_or(Refusal::Missing)?;
-                if user.len() > LONGEST_UNIT { Err(Refusal::LongUnit) } else { Ok(routed) }
+                let user = batch
+                    .units
+                    .as_ref()
+                    .and_then(|units| units.get(routed.row))
+                    .ok_or(Refusal::Missing)?;
+                if user.len() > LONGEST_UNIT {
+                    Err(Refusal::LongUnit)
+                } else {
+                    Ok(routed)
+                }
             });
         }
     }
@@ -119,7 +147,11 @@ impl RecordRouter<'_> {
         rows: &Range<usize>,
         at: &mut Destination,
     ) -> Option<Result<Timestamp, Refusal>> {
-        if batch.times.nulls().is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0) {
+        if batch
+            .times
+            .nulls()
+            .is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0)
+        {
             return None;
         }
         let times = batch.times.values().get(rows.clone())?;
@@ -131,7 +163,9 @@ impl RecordRouter<'_> {
         }
         match at {
             Destination { span, .. } if !span.contains(first) || !span.contains(last) => None,
-            Destination { is_closed: true, .. } => Some(Err(Refusal::Closed)),
+            Destination {
+                is_closed: true, ..
+            } => Some(Err(Refusal::Closed)),
             _ if last > self.latest => None,
             Destination { is_late: true, .. } => Some(Err(Refusal::Late)),
             Destination { span, .. } => Some(Ok(span.start)),
@@ -139,7 +173,12 @@ impl RecordRouter<'_> {
     }
 
     /// The window of one row. `at` is the last row's window, and becomes this one's.
-    fn window(&self, batch: &Batch, row: usize, at: &mut Destination) -> Result<Timestamp, Refusal> {
+    fn window(
+        &self,
+        batch: &Batch,
+        row: usize,
+        at: &mut Destination,
+    ) -> Result<Timestamp, Refusal> {
         if batch.times.is_null(row) {
             return Err(Refusal::Missing);
         }
@@ -153,12 +192,20 @@ impl RecordRouter<'_> {
         if time > self.latest {
             return Err(Refusal::Ahead);
         }
-        if at.is_late { Err(Refusal::Late) } else { Ok(at.span.start) }
+        if at.is_late {
+            Err(Refusal::Late)
+        } else {
+            Ok(at.span.start)
+        }
     }
 }
 
 /// Keeps the rows that `check` returns, and counts the others.
-fn keep(found: &mut Vec<Routed>, counts: &mut RecordCounts, check: impl Fn(Routed) -> Result<Routed, Refusal>) {
+fn keep(
+    found: &mut Vec<Routed>,
+    counts: &mut RecordCounts,
+    check: impl Fn(Routed) -> Result<Routed, Refusal>,
+) {
     found.retain_mut(|routed| match check(*routed) {
         Ok(kept) => {
             *routed = kept;

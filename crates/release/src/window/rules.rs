@@ -32,7 +32,9 @@ impl Rules {
 
     /// Whether a record with this event time can belong to a window of the grid, whichever of them are open.
     pub fn has_window(&self, time: Timestamp, message: Option<Timestamp>) -> bool {
-        let is_after = self.end.is_some_and(|end| self.grid.span_of(time).end > end);
+        let is_after = self
+            .end
+            .is_some_and(|end| self.grid.span_of(time).end > end);
         let is_ahead = message.is_some_and(|message| time > message.plus(self.max_future_skew));
         time >= self.grid.origin() && !is_after && !is_ahead
     }
@@ -63,13 +65,20 @@ impl Form {
     pub(super) fn keeps(&self, record: &Record) -> bool {
         let is_inside = |(axis, coordinate): (usize, &u32)| {
             let has_axis = axis < self.axes.len();
-            *coordinate <= if has_axis { self.accumulator.last_coordinate(axis) } else { 0 }
+            *coordinate
+                <= if has_axis {
+                    self.accumulator.last_coordinate(axis)
+                } else {
+                    0
+                }
         };
         let is_label = match &self.label {
             None => record.label == 0,
             Some(Label::Number(_)) => (-LABEL..=LABEL).contains(&record.label),
             Some(Label::Above(_)) => [-LABEL, LABEL].contains(&record.label),
-            Some(Label::Classes(values)) => usize::try_from(record.label).is_ok_and(|class| class < values.len()),
+            Some(Label::Classes(values)) => {
+                usize::try_from(record.label).is_ok_and(|class| class < values.len())
+            }
         };
         is_label && record.place.0.iter().enumerate().all(is_inside)
     }
@@ -137,7 +146,9 @@ impl Label {
     pub fn of(&self, value: f64) -> Option<f64> {
         match self {
             Label::Classes(_) => self.whole(value).map(f64::from),
-            _ => self.whole(value).map(|whole| f64::from(whole) / f64::from(LABEL)),
+            _ => self
+                .whole(value)
+                .map(|whole| f64::from(whole) / f64::from(LABEL)),
         }
     }
 
@@ -147,9 +158,10 @@ impl Label {
         match self {
             Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
             Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
-            Label::Classes(values) => {
-                values.iter().position(|class| *class == value).and_then(|class| i32::try_from(class).ok())
-            }
+            Label::Classes(values) => values
+                .iter()
+                .position(|class| *class == value)
+                .and_then(|class| i32::try_from(class).ok()),
         }
     }
 }

@@ -79,7 +79,8 @@ impl Windows {
 
     /// The oldest message timestamp that any open window can need.
     pub fn oldest_message(&self) -> Timestamp {
-        self.rules.oldest_message(self.rules.grid.span_of(self.oldest(self.next)))
+        self.rules
+            .oldest_message(self.rules.grid.span_of(self.oldest(self.next)))
     }
 
     /// The start of the first window that a release of `window` can be evaluated on.
@@ -97,7 +98,18 @@ impl Windows {
     /// Adds each row of `batch` to its window, or drops it; the counts say why.
     pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
         let oldest = self.oldest(self.next);
-        let Windows { rules, forms, keys, backfill_until, next, refilled, open, routed, records, .. } = self;
+        let Windows {
+            rules,
+            forms,
+            keys,
+            backfill_until,
+            next,
+            refilled,
+            open,
+            routed,
+            records,
+            ..
+        } = self;
         let router = RecordRouter {
             rules,
             keys: keys.as_ref(),
@@ -108,7 +120,9 @@ impl Windows {
             // Without message timestamps no event time is too far ahead.
             latest: batch
                 .message_time
-                .map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.max_future_skew)),
+                .map_or(Timestamp::from_micros(i64::MAX), |message| {
+                    message.plus(rules.max_future_skew)
+                }),
         };
         let mut counts = RecordCounts::default();
         let mut memory = router.memory();
@@ -121,11 +135,20 @@ impl Windows {
                 records.read(form, batch, &rows);
             }
             for together in routed.chunk_by(|one, other| one.window == other.window) {
-                let Some(start) = together.first().map(|routed| routed.window) else { continue };
-                let window = open.entry(start).or_insert_with(|| forms.iter().map(|_| None).collect());
+                let Some(start) = together.first().map(|routed| routed.window) else {
+                    continue;
+                };
+                let window = open
+                    .entry(start)
+                    .or_insert_with(|| forms.iter().map(|_| None).collect());
                 for ((form, open), records) in forms.iter().zip(window).zip(&*records) {
                     let open = open.get_or_insert_with(|| Open::new(rules, &form.accumulator));
-                    open.take((form, rules.cap.as_ref()), (batch, rows.start), together, records);
+                    open.take(
+                        (form, rules.cap.as_ref()),
+                        (batch, rows.start),
+                        together,
+                        records,
+                    );
                 }
             }
             count(routed, rows.start, records, &mut counts);
@@ -136,7 +159,9 @@ impl Windows {
     /// How many rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
     /// it would have taken them if they had turned up in time.
     pub fn behind(&self, batch: &Batch) -> u64 {
-        let Some(message) = batch.message_time else { return 0 };
+        let Some(message) = batch.message_time else {
+            return 0;
+        };
         let next = self.next.start;
         let router = RecordRouter {
             rules: &self.rules,
@@ -151,7 +176,13 @@ impl Windows {
         let mut routed = Vec::new();
         let mut behind = 0;
         for rows in chunks(batch) {
-            router.route(batch, &rows, &mut memory, &mut routed, &mut RecordCounts::default());
+            router.route(
+                batch,
+                &rows,
+                &mut memory,
+                &mut routed,
+                &mut RecordCounts::default(),
+            );
             behind += routed.iter().filter(|routed| routed.window < next).count() as u64;
         }
         behind
@@ -192,9 +223,15 @@ impl Windows {
     /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
     /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
     pub fn take(&mut self, window: Span, bytes: &[u8]) -> bool {
-        let Windows { rules, forms, open, .. } = self;
-        let Some(theirs) = encoding::decoded((rules, forms), window, bytes) else { return false };
-        let ours = open.entry(window.start).or_insert_with(|| forms.iter().map(|_| None).collect());
+        let Windows {
+            rules, forms, open, ..
+        } = self;
+        let Some(theirs) = encoding::decoded((rules, forms), window, bytes) else {
+            return false;
+        };
+        let ours = open
+            .entry(window.start)
+            .or_insert_with(|| forms.iter().map(|_| None).collect());
         for ((form, ours), theirs) in forms.iter().zip(ours).zip(theirs) {
             part::join(rules, form, ours, theirs);
         }
@@ -206,7 +243,11 @@ impl Windows {
         let span = self.next;
         let next = self.rules.grid.after(span);
         let oldest = self.oldest(next);
-        let mut closing = self.open.remove(&span.start).unwrap_or_default().into_iter();
+        let mut closing = self
+            .open
+            .remove(&span.start)
+            .unwrap_or_default()
+            .into_iter();
         let mut forms = Vec::with_capacity(self.forms.len());
         let mut kept = Vec::with_capacity(self.forms.len());
         for (at, form) in self.forms.iter().enumerate() {
@@ -214,7 +255,11 @@ impl Windows {
             let later = if form.panes > 1 { open.clone() } else { None };
             if form.panes > 1 {
                 let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
-                for pane in self.open.range(from..span.start).filter_map(|(_, window)| window.get(at)) {
+                for pane in self
+                    .open
+                    .range(from..span.start)
+                    .filter_map(|(_, window)| window.get(at))
+                {
                     // A unit's cap holds for all of them together: who may stay is decided later, not pane by pane.
                     part::join(&self.rules, form, &mut open, pane.clone());
                 }
@@ -228,14 +273,21 @@ impl Windows {
         }
         self.open = self.open.split_off(&oldest);
         self.next = next;
-        Part { rules: Arc::clone(&self.rules), all: Arc::clone(&self.forms), span, forms }
+        Part {
+            rules: Arc::clone(&self.rules),
+            all: Arc::clone(&self.forms),
+            span,
+            forms,
+        }
     }
 }
 
 /// The rows of a batch, those that are worked on together.
 fn chunks(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
     let rows = batch.times.len();
-    (0..rows).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK))
+    (0..rows)
+        .step_by(CHUNK)
+        .map(move |start| start..rows.min(start + CHUNK))
 }
 
 /// Counts the rows of a chunk that begins at `start`. Each form checks a row's values by itself: one may take what another drops.
@@ -245,7 +297,9 @@ fn count(routed: &[Routed], start: usize, records: &[Records], counts: &mut Reco
         return;
     }
     for row in routed {
-        let refusals = records.iter().map(|records| records.refusal(row.row - start));
+        let refusals = records
+            .iter()
+            .map(|records| records.refusal(row.row - start));
         match refusals.reduce(|before, next| before.and(next)) {
             Some(None) => counts.taken += 1,
             Some(Some(why)) => counts.add(why, 1),

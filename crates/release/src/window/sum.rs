@@ -32,8 +32,13 @@ pub(super) fn room(spec: &AccumulatorSpec, keys: usize) -> usize {
 
 /// About how much memory is held of the records of one window and key, where there are so many keys, in bytes.
 pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
-    let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) { 0 } else { room(spec, keys) };
-    spec.bytes().saturating_add((waiting * size_of::<Record>()) as u64)
+    let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) {
+        0
+    } else {
+        room(spec, keys)
+    };
+    spec.bytes()
+        .saturating_add((waiting * size_of::<Record>()) as u64)
 }
 
 impl Sum {
@@ -50,7 +55,13 @@ impl Sum {
     }
 
     /// Adds `rows` of a chunk, none of which is dropped.
-    pub fn add_all(&mut self, spec: &AccumulatorSpec, room: usize, records: &Records, rows: Range<usize>) {
+    pub fn add_all(
+        &mut self,
+        spec: &AccumulatorSpec,
+        room: usize,
+        records: &Records,
+        rows: Range<usize>,
+    ) {
         if room == 0 {
             return records.add_to(spec, self.total.get_or_insert_with(|| spec.empty()), rows);
         }
@@ -59,7 +70,9 @@ impl Sum {
 
     fn settle(&mut self, spec: &AccumulatorSpec) {
         let total = self.total.get_or_insert_with(|| spec.empty());
-        self.waiting.drain(..).for_each(|record| spec.add(total, record));
+        self.waiting
+            .drain(..)
+            .for_each(|record| spec.add(total, record));
     }
 
     /// Adds the records of another sum of the same kind.
@@ -87,7 +100,10 @@ impl Sum {
 
 impl From<Accumulator> for Sum {
     fn from(total: Accumulator) -> Self {
-        Sum { total: Some(total), waiting: Vec::new() }
+        Sum {
+            total: Some(total),
+            waiting: Vec::new(),
+        }
     }
 }
 
@@ -101,12 +117,20 @@ mod tests {
     }
 
     fn record(i: u32) -> Record {
-        spec().record(&[f64::from(i * 7919 % 1009) / 1009.0, f64::from(i * 104_729 % 997) / 997.0], 0.0)
+        spec().record(
+            &[
+                f64::from(i * 7919 % 1009) / 1009.0,
+                f64::from(i * 104_729 % 997) / 997.0,
+            ],
+            0.0,
+        )
     }
 
     fn sum(room: usize, records: impl IntoIterator<Item = u32>) -> Sum {
         let mut sum = Sum::default();
-        records.into_iter().for_each(|i| sum.add(&spec(), room, record(i)));
+        records
+            .into_iter()
+            .for_each(|i| sum.add(&spec(), room, record(i)));
         sum
     }
 
@@ -119,7 +143,10 @@ mod tests {
             for first in [0, 1, 70, 200] {
                 let mut joined = sum(room, 0..first);
                 joined.join(sum(room, first..200));
-                assert!(joined.total(&spec()) == direct, "{room}, {first} with one reader");
+                assert!(
+                    joined.total(&spec()) == direct,
+                    "{room}, {first} with one reader"
+                );
             }
         }
     }
@@ -128,8 +155,14 @@ mod tests {
     fn records_wait_where_the_sums_are_larger_than_a_cache_and_take_no_more_than_they_do() {
         let spec = AccumulatorSpec::Histogram(Nodes::new(&[80, 80]).expect("a grid"));
         // 83 x 83 cells of 8 bytes, records of 16.
-        assert_eq!([1, 76, 77, 1000].map(|keys| room(&spec, keys)), [0, 0, 2048, 2048]);
-        assert_eq!([76, 77].map(|keys| bytes_held(&spec, keys)), [55_112, 55_112 + 32_768]);
+        assert_eq!(
+            [1, 76, 77, 1000].map(|keys| room(&spec, keys)),
+            [0, 0, 2048, 2048]
+        );
+        assert_eq!(
+            [76, 77].map(|keys| bytes_held(&spec, keys)),
+            [55_112, 55_112 + 32_768]
+        );
         let mut sum = Sum::default();
         for i in 0..10_000 {
             sum.add(&spec, 2048, record(i));

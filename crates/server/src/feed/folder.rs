@@ -64,10 +64,15 @@ pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), 
 
 /// Every file, sorted by path.
 fn scan(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
-    let paths = files::synopses(&files::Params { path: folder.to_owned(), witness: None })?;
+    let paths = files::synopses(&files::Params {
+        path: folder.to_owned(),
+        witness: None,
+    })?;
     let stamp = |path: PathBuf| {
         // Regular files only: a link or a pipe was not written by a sink, and may never end.
-        let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let metadata = fs::symlink_metadata(&path)
+            .ok()
+            .filter(fs::Metadata::is_file)?;
         Some((path, (metadata.modified().ok(), metadata.len())))
     };
     Ok(paths.into_iter().filter_map(stamp).collect())
@@ -75,20 +80,36 @@ fn scan(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
 
 /// The new files, only the newest windows of each key; file names sort by window, oldest first.
 fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
-    let new: Vec<&Path> =
-        found.iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).map(|(path, _)| path.as_path()).collect();
+    let new: Vec<&Path> = found
+        .iter()
+        .filter(|(path, stamp)| seen.get(path) != Some(stamp))
+        .map(|(path, _)| path.as_path())
+        .collect();
     let of_each_key = new.chunk_by(|one, other| one.parent() == other.parent());
-    let mut newest: Vec<&Path> =
-        of_each_key.flat_map(|files| files.iter().skip(files.len().saturating_sub(PER_KEY)).copied()).collect();
+    let mut newest: Vec<&Path> = of_each_key
+        .flat_map(|files| {
+            files
+                .iter()
+                .skip(files.len().saturating_sub(PER_KEY))
+                .copied()
+        })
+        .collect();
     newest.sort_by_key(|path| path.file_name());
     newest
 }
 
 fn read(folder: &Path, path: &Path, feed: &Feed) {
-    let name = || path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let name = || {
+        path.strip_prefix(folder)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    };
     let bytes = fs::File::open(path).and_then(|file| {
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
+        file.take(MAX_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
     });
     match bytes {
         Ok(bytes) if bytes.len() as u64 > MAX_BYTES => {
@@ -111,8 +132,18 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::write(at("a.arrows"), "whole").unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("b.arrows")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at("c.arrows")).status().unwrap().success());
-        let found: Vec<PathBuf> = scan(folder.path()).unwrap().into_iter().map(|(path, _)| path).collect();
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("c.arrows"))
+                .status()
+                .unwrap()
+                .success()
+        );
+        let found: Vec<PathBuf> = scan(folder.path())
+            .unwrap()
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect();
         assert_eq!(found, [at("a.arrows")]);
     }
 
@@ -120,15 +151,27 @@ mod tests {
     fn only_new_files_are_read_and_of_many_the_newest_of_each_key() {
         let stamp = (None, 1);
         let file = |name: String| (PathBuf::from(name), stamp);
-        let mut found: Vec<_> = (0..100).map(|day| file(format!("out/r/JFK/{day:03}.arrows"))).collect();
+        let mut found: Vec<_> = (0..100)
+            .map(|day| file(format!("out/r/JFK/{day:03}.arrows")))
+            .collect();
         found.push(file("out/r/LGA/050.arrows".to_owned()));
         let read = newest(&found, &Seen::new());
         assert_eq!(read.len(), PER_KEY + 1);
         assert_eq!(read.first(), Some(&Path::new("out/r/JFK/040.arrows")));
-        assert_eq!(read[10..12], [Path::new("out/r/JFK/050.arrows"), Path::new("out/r/LGA/050.arrows")]);
+        assert_eq!(
+            read[10..12],
+            [
+                Path::new("out/r/JFK/050.arrows"),
+                Path::new("out/r/LGA/050.arrows")
+            ]
+        );
         let mut seen: Seen = found.iter().cloned().collect();
         assert!(newest(&found, &seen).is_empty());
         seen.insert("out/r/JFK/007.arrows".into(), (None, 2));
-        assert_eq!(newest(&found, &seen), [Path::new("out/r/JFK/007.arrows")], "it was written anew");
+        assert_eq!(
+            newest(&found, &seen),
+            [Path::new("out/r/JFK/007.arrows")],
+            "it was written anew"
+        );
     }
 }

@@ -70,12 +70,19 @@ impl Feed {
     /// Adds a message. One that is not a synopsis is reported with its place; a copy, and one older than everything cached for
     /// its key, are dropped.
     pub(super) fn put(&self, place: impl FnOnce() -> String, bytes: &[u8]) {
-        let read =
-            Synopsis::open(bytes).and_then(|synopsis| Ok(CachedSynopsis { json: synopsis.to_json()?, synopsis }));
+        let read = Synopsis::open(bytes).and_then(|synopsis| {
+            Ok(CachedSynopsis {
+                json: synopsis.to_json()?,
+                synopsis,
+            })
+        });
         match read {
             // It would stay the newest of its key until then.
             Ok(cached) if is_in_future(cached.synopsis.description()) => {
-                self.reject(place(), "its window or its time of publication lies in the future".to_owned());
+                self.reject(
+                    place(),
+                    "its window or its time of publication lies in the future".to_owned(),
+                );
             }
             Ok(cached) => self.change(|cache| cache.add(cached)),
             Err(error) => self.reject(place(), error.to_string()),
@@ -89,7 +96,10 @@ impl Feed {
 
     pub(super) fn connected(&self) {
         self.change(|cache| {
-            let is_new = cache.connect(Connection { connected: true, why: None });
+            let is_new = cache.connect(Connection {
+                connected: true,
+                why: None,
+            });
             if is_new {
                 info!("reading synopses from {}", self.origin);
             }
@@ -104,8 +114,14 @@ impl Feed {
             if is_first {
                 warn!("cannot read synopses: {why}; retrying");
             }
-            let public = format!("{} cannot be read; the log of this server has the reason", self.origin);
-            cache.connect(Connection { connected: false, why: Some(public) })
+            let public = format!(
+                "{} cannot be read; the log of this server has the reason",
+                self.origin
+            );
+            cache.connect(Connection {
+                connected: false,
+                why: Some(public),
+            })
         });
     }
 
@@ -134,12 +150,25 @@ mod tests {
         let now = Timestamp::now();
         let feed = Feed::new(&"a topic", now);
         for (seconds, kept) in [(0, 1), (30, 2), (120, 2), (3000, 2)] {
-            let mut about: Description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
+            let mut about: Description =
+                serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
             about.published = now.plus(Duration::from_secs(seconds));
-            let bytes = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap().encode().unwrap().bytes;
+            let bytes = Synopsis::new(about, vec![1.0, 2.0, 3.0])
+                .unwrap()
+                .encode()
+                .unwrap()
+                .bytes;
             feed.put(|| "here".to_owned(), &bytes);
             assert_eq!(feed.synopses().len(), kept, "{seconds} s ahead");
         }
-        assert_eq!(feed.synopses().last().unwrap().synopsis.description().published, now.plus(Duration::from_secs(30)));
+        assert_eq!(
+            feed.synopses()
+                .last()
+                .unwrap()
+                .synopsis
+                .description()
+                .published,
+            now.plus(Duration::from_secs(30))
+        );
     }
 }

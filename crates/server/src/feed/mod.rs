@@ -84,7 +84,10 @@ pub fn follow(origin: Origin, feed: Arc<Feed>) -> io::Result<FeedReader> {
         }
     };
     let thread = thread::Builder::new().name("feed".to_owned()).spawn(read)?;
-    Ok(FeedReader { stop, thread: Some(thread) })
+    Ok(FeedReader {
+        stop,
+        thread: Some(thread),
+    })
 }
 
 impl Drop for FeedReader {

@@ -62,7 +62,10 @@ pub struct Cursor {
 impl Cursor {
     /// After the event with this number.
     pub fn after(number: u64) -> Self {
-        Cursor { number, connections: None }
+        Cursor {
+            number,
+            connections: None,
+        }
     }
 }
 
@@ -105,7 +108,10 @@ impl SynopsisCache {
     pub fn add(&mut self, cached: CachedSynopsis) -> bool {
         let (name, age) = place(&cached.synopsis);
         let known = self.series.entry(name.clone()).or_default();
-        let is_too_old = known.len() >= PER_KEY && known.first_key_value().is_some_and(|(oldest, _)| age < *oldest);
+        let is_too_old = known.len() >= PER_KEY
+            && known
+                .first_key_value()
+                .is_some_and(|(oldest, _)| age < *oldest);
         if is_too_old || known.contains_key(&age) {
             return false;
         }
@@ -117,7 +123,11 @@ impl SynopsisCache {
         self.bytes += size(&cached);
         self.synopses.insert(self.newest, Arc::new(cached));
         while self.bytes > self.max_bytes {
-            let longest = self.series.iter().max_by_key(|(_, known)| known.len()).map(|(name, _)| name.clone());
+            let longest = self
+                .series
+                .iter()
+                .max_by_key(|(_, known)| known.len())
+                .map(|(name, _)| name.clone());
             let Some(name) = longest else { break };
             self.drop_oldest(&name);
         }
@@ -125,7 +135,9 @@ impl SynopsisCache {
     }
 
     fn drop_oldest(&mut self, name: &Series) {
-        let Some(known) = self.series.get_mut(name) else { return };
+        let Some(known) = self.series.get_mut(name) else {
+            return;
+        };
         if let Some((_, number)) = known.pop_first()
             && let Some(cached) = self.synopses.remove(&number)
         {
@@ -164,20 +176,32 @@ impl SynopsisCache {
     }
 
     pub fn synopses(&self) -> Vec<Arc<CachedSynopsis>> {
-        let mut all: Vec<(&Age, u64)> = self.series.values().flatten().map(|(age, number)| (age, *number)).collect();
+        let mut all: Vec<(&Age, u64)> = self
+            .series
+            .values()
+            .flatten()
+            .map(|(age, number)| (age, *number))
+            .collect();
         all.sort_unstable();
-        all.iter().filter_map(|(_, number)| self.synopses.get(number).cloned()).collect()
+        all.iter()
+            .filter_map(|(_, number)| self.synopses.get(number).cloned())
+            .collect()
     }
 
     pub fn remaining(&self, cursor: Cursor) -> usize {
-        self.synopses.range(cursor.number.saturating_add(1)..).count()
+        self.synopses
+            .range(cursor.number.saturating_add(1)..)
+            .count()
     }
 
     pub fn since(&self, cursor: Cursor) -> (Vec<Event>, Cursor) {
         let after = cursor.number.saturating_add(1);
         let mut events: Vec<(u64, Event)> = Vec::new();
         events.extend(
-            self.synopses.range(after..).take(BATCH).map(|(n, cached)| (*n, Event::Synopsis(*n, cached.clone()))),
+            self.synopses
+                .range(after..)
+                .take(BATCH)
+                .map(|(n, cached)| (*n, Event::Synopsis(*n, cached.clone()))),
         );
         let unreadable = self.unreadable.range(after..).take(BATCH);
         events.extend(unreadable.map(|(n, what)| (*n, Event::Unreadable(*n, what.clone()))));
@@ -188,14 +212,32 @@ impl SynopsisCache {
         if cursor.connections != Some(self.connections) {
             events.insert(0, Event::Source(self.connection.clone()));
         }
-        (events, Cursor { number, connections: Some(self.connections) })
+        (
+            events,
+            Cursor {
+                number,
+                connections: Some(self.connections),
+            },
+        )
     }
 }
 
 fn place(synopsis: &Synopsis) -> (Series, Age) {
     let about = synopsis.description();
-    let name = (about.pipeline.clone(), about.release.clone(), about.key.clone());
-    (name, (about.window.end, about.published, about.ledger.sequence, about.ledger.id.clone()))
+    let name = (
+        about.pipeline.clone(),
+        about.release.clone(),
+        about.key.clone(),
+    );
+    (
+        name,
+        (
+            about.window.end,
+            about.published,
+            about.ledger.sequence,
+            about.ledger.id.clone(),
+        ),
+    )
 }
 
 fn size(cached: &CachedSynopsis) -> usize {
@@ -216,11 +258,18 @@ mod tests {
         about.window.end = about.window.end.plus(Duration::from_secs(3600) * hour);
         about.ledger.sequence = sequence;
         let synopsis = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap();
-        CachedSynopsis { json: synopsis.to_json().unwrap(), synopsis }
+        CachedSynopsis {
+            json: synopsis.to_json().unwrap(),
+            synopsis,
+        }
     }
 
     fn sequences(cache: &SynopsisCache) -> Vec<u64> {
-        cache.synopses().iter().map(|cached| cached.synopsis.description().ledger.sequence).collect()
+        cache
+            .synopses()
+            .iter()
+            .map(|cached| cached.synopsis.description().ledger.sequence)
+            .collect()
     }
 
     fn seen(cache: &SynopsisCache, mut cursor: Cursor) -> Vec<u64> {
@@ -246,8 +295,14 @@ mod tests {
         }
         assert!(cache.add(cached("LGA", 0, 0)));
         assert!(!cache.add(cached("LGA", 0, 0)), "a copy");
-        assert!(!cache.add(cached("JFK", 7, 7)), "older than all that are kept");
-        assert_eq!(sequences(&cache), std::iter::once(0).chain(40..100).collect::<Vec<_>>());
+        assert!(
+            !cache.add(cached("JFK", 7, 7)),
+            "older than all that are kept"
+        );
+        assert_eq!(
+            sequences(&cache),
+            std::iter::once(0).chain(40..100).collect::<Vec<_>>()
+        );
         assert!(cache.add(cached("JFK", 100, 100)));
         assert_eq!(sequences(&cache)[1], 41);
     }
@@ -255,15 +310,28 @@ mod tests {
     #[test]
     fn all_together_never_take_more_than_their_bytes() {
         let one = size(&cached("JFK", 0, 0));
-        let mut cache = SynopsisCache { max_bytes: 10 * one + one / 2, ..SynopsisCache::default() };
+        let mut cache = SynopsisCache {
+            max_bytes: 10 * one + one / 2,
+            ..SynopsisCache::default()
+        };
         for hour in 0..20 {
             cache.add(cached("JFK", hour, u64::from(hour)));
             cache.add(cached(&format!("key {}", hour % 3), hour, u64::from(hour)));
         }
         assert_eq!(cache.synopses.len(), 10);
-        assert_eq!(cache.bytes, cache.synopses.values().map(|cached| size(cached)).sum::<usize>());
+        assert_eq!(
+            cache.bytes,
+            cache
+                .synopses
+                .values()
+                .map(|cached| size(cached))
+                .sum::<usize>()
+        );
         let lengths: Vec<usize> = cache.series.values().map(BTreeMap::len).collect();
-        assert!(lengths.iter().all(|length| (2..=3).contains(length)), "none is starved: {lengths:?}");
+        assert!(
+            lengths.iter().all(|length| (2..=3).contains(length)),
+            "none is starved: {lengths:?}"
+        );
         cache.max_bytes = 0;
         cache.add(cached("JFK", 99, 99));
         assert!(cache.synopses.is_empty() && cache.series.is_empty() && cache.bytes == 0);
@@ -273,18 +341,45 @@ mod tests {
     fn whoever_looks_sees_every_event_once_and_can_go_on_where_he_was() {
         let mut cache = SynopsisCache::default();
         let (events, start) = cache.since(Cursor::default());
-        assert!(matches!(&events[..], [Event::Source(Connection { connected: false, why: None })]));
+        assert!(matches!(
+            &events[..],
+            [Event::Source(Connection {
+                connected: false,
+                why: None
+            })]
+        ));
         for hour in 0..40 {
             cache.add(cached("JFK", hour, u64::from(hour)));
-            cache.reject(Unreadable { place: format!("offset {hour}"), why: "no".to_owned() });
-            cache.reject(Unreadable { place: format!("offset {hour}"), why: "no".to_owned() });
+            cache.reject(Unreadable {
+                place: format!("offset {hour}"),
+                why: "no".to_owned(),
+            });
+            cache.reject(Unreadable {
+                place: format!("offset {hour}"),
+                why: "no".to_owned(),
+            });
         }
         let numbers = seen(&cache, start);
-        assert!(numbers.is_sorted() && numbers.len() == 40 + MAX_UNREADABLE, "{numbers:?}");
-        assert_eq!(seen(&cache, Cursor::after(70)), (71..=80).collect::<Vec<_>>());
+        assert!(
+            numbers.is_sorted() && numbers.len() == 40 + MAX_UNREADABLE,
+            "{numbers:?}"
+        );
+        assert_eq!(
+            seen(&cache, Cursor::after(70)),
+            (71..=80).collect::<Vec<_>>()
+        );
         assert_eq!(cache.remaining(Cursor::after(70)), 5);
-        assert!(cache.connect(Connection { connected: true, why: None }));
-        assert!(matches!(&cache.since(Cursor::after(80)).0[..], [Event::Source(Connection { connected: true, .. })]));
+        assert!(cache.connect(Connection {
+            connected: true,
+            why: None
+        }));
+        assert!(matches!(
+            &cache.since(Cursor::after(80)).0[..],
+            [Event::Source(Connection {
+                connected: true,
+                ..
+            })]
+        ));
         assert!(cache.since(Cursor::after(u64::MAX)).0.len() == 1);
     }
 }

@@ -57,7 +57,8 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaErro
 ///
 /// If the topic does not exist or the cluster cannot be asked.
 pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
-    let consumer = consumer(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
+    let consumer =
+        consumer(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
     topic::partitions(&params.broker, &consumer, &params.topic).map(drop)
 }
 
@@ -72,7 +73,9 @@ pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<()
     let failed = |error| broker.failed(topic, &error);
     let consumer = consumer(broker).map_err(failed)?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
-    consumer.assign(&start(params, &consumer, &partitions).map_err(failed)?).map_err(failed)?;
+    consumer
+        .assign(&start(params, &consumer, &partitions).map_err(failed)?)
+        .map_err(failed)?;
     feed.connected();
     let mut checked = Instant::now();
     while !stop.is_set() {
@@ -81,11 +84,22 @@ pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<()
             let message = message.map_err(failed)?;
             // A message without a payload is a tombstone of its key.
             if let Some(bytes) = message.payload() {
-                feed.put(|| format!("partition {}, offset {}", message.partition(), message.offset()), bytes);
+                feed.put(
+                    || {
+                        format!(
+                            "partition {}, offset {}",
+                            message.partition(),
+                            message.offset()
+                        )
+                    },
+                    bytes,
+                );
             }
         }
         if checked.elapsed() > CHECK_INTERVAL {
-            if topic::partitions_while_reading(broker, &consumer, topic, ANSWER_TIMEOUT)? != partitions {
+            if topic::partitions_while_reading(broker, &consumer, topic, ANSWER_TIMEOUT)?
+                != partitions
+            {
                 break;
             }
             checked = Instant::now();
@@ -100,7 +114,11 @@ fn start(
     consumer: &BaseConsumer<ErrorContext>,
     partitions: &[i32],
 ) -> Result<TopicPartitionList, KafkaError> {
-    let Params { topic, history, broker } = params;
+    let Params {
+        topic,
+        history,
+        broker,
+    } = params;
     let since = match history {
         // The mock cluster finds no offsets by time.
         History::Last(span) if !broker.is_mock => {
@@ -116,7 +134,11 @@ fn start(
     let mut starts = TopicPartitionList::new();
     for partition in partitions {
         let (low, high) = consumer.fetch_watermarks(topic, *partition, ANSWER_TIMEOUT)?;
-        let first = match since.as_ref().map(|since| since.find_partition(topic, *partition).map(|at| at.offset())) {
+        let first = match since.as_ref().map(|since| {
+            since
+                .find_partition(topic, *partition)
+                .map(|at| at.offset())
+        }) {
             None => low,
             Some(Some(Offset::Offset(offset))) => offset,
             // No message is that new.

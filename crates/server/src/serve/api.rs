@@ -33,8 +33,10 @@ type Answer = Result<Response, ApiError>;
 pub async fn list(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = as_json(request)?;
     let synopses = state.feed.synopses();
-    let matching =
-        synopses.iter().map(|cached| cached.synopsis.description()).filter(|about| parameters.matches(about));
+    let matching = synopses
+        .iter()
+        .map(|cached| cached.synopsis.description())
+        .filter(|about| parameters.matches(about));
     serialized(&matching.map(Summary::of).collect::<Vec<_>>())
 }
 
@@ -66,9 +68,19 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
     let parameters = as_json(request)?;
     let cached = parameters.one(&state.feed)?;
     if parameters.range.is_some() || parameters.quantile.is_some() {
-        let range = parameters.range.as_deref().map(str::parse::<Sides>).transpose();
-        let ranges = range.map_err(|why| ApiError::bad_request(format!("range: {why}")))?.into_iter().collect();
-        let questions = Questions { ranges, quantiles: parameters.quantile.into_iter().collect() };
+        let range = parameters
+            .range
+            .as_deref()
+            .map(str::parse::<Sides>)
+            .transpose();
+        let ranges = range
+            .map_err(|why| ApiError::bad_request(format!("range: {why}")))?
+            .into_iter()
+            .collect();
+        let questions = Questions {
+            ranges,
+            quantiles: parameters.quantile.into_iter().collect(),
+        };
         let answers = compute(&state, move || {
             let answers = cached.synopsis.ask(&questions)?;
             Ok(in_context(&answers, cached.synopsis.description()))
@@ -77,7 +89,11 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
     }
     let function = match parameters.ask {
         Some(function) if function.len() <= MAX_EXPRESSION => function,
-        Some(_) => return Err(ApiError::bad_request(format!("an expression has at most {MAX_EXPRESSION} bytes"))),
+        Some(_) => {
+            return Err(ApiError::bad_request(format!(
+                "an expression has at most {MAX_EXPRESSION} bytes"
+            )));
+        }
         None => {
             return Err(ApiError::bad_request(
                 "a query of moments needs 'ask', for example ask=exp(-x^2), and one of cells 'range' or 'quantile', for example \
@@ -104,7 +120,9 @@ pub async fn spending(State(state): State<ServerState>, request: Request) -> Ans
 }
 
 fn parse(request: Request) -> Result<Parameters, ApiError> {
-    request.map(|Query(parameters)| parameters).map_err(|error| ApiError::bad_request(error.body_text()))
+    request
+        .map(|Query(parameters)| parameters)
+        .map_err(|error| ApiError::bad_request(error.body_text()))
 }
 
 /// The parameters of an answer that is no table.
@@ -125,7 +143,8 @@ fn json(text: String) -> Response {
 
 fn serialized(value: &impl Serialize) -> Answer {
     let text = serde_json::to_string(value);
-    text.map(json).map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+    text.map(json)
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 fn formatted(table: &Table, format: Option<Format>) -> Answer {
@@ -140,9 +159,15 @@ async fn compute<T: Send + 'static>(
     state: &ServerState,
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be computed; please report it");
+    let failed = |_| {
+        ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "this cannot be computed; please report it",
+        )
+    };
     let permit = state.computations.clone().acquire_owned().await;
-    let permit = permit.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
+    let permit = permit
+        .map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
     // The permit is held until the work is done, even if the client has disconnected.
     let work = move || {
         let done = work();
@@ -170,7 +195,11 @@ impl<'a> Summary<'a> {
         Summary {
             pipeline: &about.pipeline,
             release: &about.release,
-            title: about.names.as_ref().and_then(|names| names.title.as_deref()).unwrap_or(&about.release),
+            title: about
+                .names
+                .as_ref()
+                .and_then(|names| names.title.as_deref())
+                .unwrap_or(&about.release),
             key: about.key.as_deref(),
             window: about.window,
             published: about.published,
@@ -183,10 +212,13 @@ impl<'a> Summary<'a> {
 /// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
 fn axes(about: &Description) -> impl Iterator<Item = String> {
     let taken = |column: &str| VALUES.contains(&column);
-    about
-        .domain
-        .iter()
-        .map(move |axis| if taken(&axis.column) { format!("at.{}", axis.column) } else { axis.column.clone() })
+    about.domain.iter().map(move |axis| {
+        if taken(&axis.column) {
+            format!("at.{}", axis.column)
+        } else {
+            axis.column.clone()
+        }
+    })
 }
 
 const VALUES: [&str; 5] = ["value", "lower", "upper", "total_lower", "total_upper"];
@@ -199,17 +231,33 @@ fn at_point(
 ) -> Result<[Cell; VALUES.len()], bernstream_synopsis::Error> {
     let half = synopsis.half_width(point)?;
     let [lower, upper] = evaluator.interval(point, half)?.map(Cell::Number);
-    let total = synopsis.form_error().map(|form| evaluator.interval(point, half + form)).transpose()?;
-    let [total_lower, total_upper] = total.map_or([const { Cell::Unknown }; 2], |ends| ends.map(Cell::Number));
-    Ok([Cell::Number(evaluator.evaluate(point)?), lower, upper, total_lower, total_upper])
+    let total = synopsis
+        .form_error()
+        .map(|form| evaluator.interval(point, half + form))
+        .transpose()?;
+    let [total_lower, total_upper] =
+        total.map_or([const { Cell::Unknown }; 2], |ends| ends.map(Cell::Number));
+    Ok([
+        Cell::Number(evaluator.evaluate(point)?),
+        lower,
+        upper,
+        total_lower,
+        total_upper,
+    ])
 }
 
 fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> {
     let about = synopsis.description();
     let evaluator = synopsis.evaluator(about.order)?;
-    let points = points.or(DEFAULT_POINTS.get(about.domain.len() - 1).copied()).unwrap_or(2);
+    let points = points
+        .or(DEFAULT_POINTS.get(about.domain.len() - 1).copied())
+        .unwrap_or(2);
     let axes_in_all = u32::try_from(about.domain.len()).unwrap_or(u32::MAX);
-    if points < 2 || u64::from(points).checked_pow(axes_in_all).is_none_or(|rows| rows > MAX_ROWS) {
+    if points < 2
+        || u64::from(points)
+            .checked_pow(axes_in_all)
+            .is_none_or(|rows| rows > MAX_ROWS)
+    {
         return Err(ApiError::bad_request(format!(
             "points must be at least 2 for each axis, and give at most {MAX_ROWS} rows in all"
         )));
@@ -218,8 +266,15 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
         let values = at_point(synopsis, &evaluator, &point)?;
         Ok(point.into_iter().map(Cell::Number).chain(values).collect())
     };
-    let rows = about.even_points(points).into_iter().map(row).collect::<Result<_, bernstream_synopsis::Error>>()?;
-    Ok(Table { columns: axes(about).chain(VALUES.map(str::to_owned)).collect(), rows })
+    let rows = about
+        .even_points(points)
+        .into_iter()
+        .map(row)
+        .collect::<Result<_, bernstream_synopsis::Error>>()?;
+    Ok(Table {
+        columns: axes(about).chain(VALUES.map(str::to_owned)).collect(),
+        rows,
+    })
 }
 
 /// Fails only if the newest synopsis has no value there: older ones may have had another domain.
@@ -228,14 +283,24 @@ fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, A
         let about = synopsis.description();
         let values = at_point(synopsis, &synopsis.evaluator(about.order)?, point)?;
         // Windows that were published late, all at once, stand where they ended.
-        let times = [about.window.end, about.window.start, about.published].map(|time| Cell::Text(time.to_string()));
+        let times = [about.window.end, about.window.start, about.published]
+            .map(|time| Cell::Text(time.to_string()));
         Ok(times.into_iter().chain(values).collect())
     };
-    let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> =
-        synopses.iter().map(|cached| row(&cached.synopsis)).collect();
+    let mut rows: Vec<Result<Vec<Cell>, bernstream_synopsis::Error>> = synopses
+        .iter()
+        .map(|cached| row(&cached.synopsis))
+        .collect();
     if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
         return Err(error.into());
     }
-    let columns = ["time", "window_start", "published"].into_iter().chain(VALUES).map(str::to_owned).collect();
-    Ok(Table { columns, rows: rows.into_iter().flatten().collect() })
+    let columns = ["time", "window_start", "published"]
+        .into_iter()
+        .chain(VALUES)
+        .map(str::to_owned)
+        .collect();
+    Ok(Table {
+        columns,
+        rows: rows.into_iter().flatten().collect(),
+    })
 }

@@ -14,7 +14,10 @@ pub struct ApiError {
 
 impl ApiError {
     pub fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        ApiError { status, why: why.into() }
+        ApiError {
+            status,
+            why: why.into(),
+        }
     }
 
     pub fn bad_request(why: impl Into<String>) -> Self {
@@ -30,6 +33,11 @@ impl From<bernstream_synopsis::Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, [(CONTENT_TYPE, "application/json")], json!({ "error": self.why }).to_string()).into_response()
+        (
+            self.status,
+            [(CONTENT_TYPE, "application/json")],
+            json!({ "error": self.why }).to_string(),
+        )
+            .into_response()
     }
 }

@@ -40,7 +40,9 @@ pub struct Limits {
 impl Limits {
     /// The same within the limit on open files.
     pub fn here(self) -> Self {
-        let Some(files) = descriptors::limit() else { return self };
+        let Some(files) = descriptors::limit() else {
+            return self;
+        };
         let connections = self.connections.min(files * self.eighths / 8).max(1);
         if connections < self.connections {
             warn!(
@@ -49,7 +51,10 @@ impl Limits {
                 self.of, self.connections
             );
         }
-        Limits { connections, ..self }
+        Limits {
+            connections,
+            ..self
+        }
     }
 }
 
@@ -74,16 +79,26 @@ struct Place {
 impl ConnectionLimiter {
     pub fn new(listener: TcpListener, limits: Limits) -> Self {
         let permits = Arc::new(Semaphore::new(limits.connections));
-        ConnectionLimiter { listener, limits, permits, unanswered: Vec::new(), reminder: Reminder::default() }
+        ConnectionLimiter {
+            listener,
+            limits,
+            permits,
+            unanswered: Vec::new(),
+            reminder: Reminder::default(),
+        }
     }
 
     /// Closes the oldest connection without an answer, if there is one.
     fn evict(&mut self) {
-        let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) else { return };
+        let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) else {
+            return;
+        };
         oldest.is_evicted.store(true, Relaxed);
         oldest.waker.wake();
         if self.reminder.is_due(Instant::now().into_std()) {
-            let Limits { of, connections, .. } = self.limits;
+            let Limits {
+                of, connections, ..
+            } = self.limits;
             warn!(
                 "all {connections} connections of {of} are taken: those are closed that take longest to ask for something"
             );
@@ -100,18 +115,36 @@ impl Listener for ConnectionLimiter {
             let (stream, address) = Listener::accept(&mut self.listener).await;
             // Events are small and must not wait for more data; if this fails they are late, not lost.
             drop(stream.set_nodelay(true));
-            let is_waiting = |place: Arc<Place>| !place.is_answered.load(Relaxed) && !place.is_evicted.load(Relaxed);
-            self.unanswered.retain(|place| place.upgrade().is_some_and(is_waiting));
+            let is_waiting = |place: Arc<Place>| {
+                !place.is_answered.load(Relaxed) && !place.is_evicted.load(Relaxed)
+            };
+            self.unanswered
+                .retain(|place| place.upgrade().is_some_and(is_waiting));
             if self.permits.available_permits() == 0 {
                 self.evict();
             }
             // Event streams are not closed for others: whoever comes then waits until one ends. The semaphore is never closed.
-            let Ok(permit) = self.permits.clone().acquire_owned().await else { continue };
+            let Ok(permit) = self.permits.clone().acquire_owned().await else {
+                continue;
+            };
             let place = Arc::new(Place::default());
             self.unanswered.push(Arc::downgrade(&place));
-            let Limits { first_answer, next_answer, .. } = self.limits;
+            let Limits {
+                first_answer,
+                next_answer,
+                ..
+            } = self.limits;
             let deadline = Box::pin(sleep(first_answer));
-            return (TimedStream { stream, place, deadline, next_answer, _permit: permit }, address);
+            return (
+                TimedStream {
+                    stream,
+                    place,
+                    deadline,
+                    next_answer,
+                    _permit: permit,
+                },
+                address,
+            );
         }
     }
 
@@ -143,7 +176,11 @@ impl TimedStream {
 }
 
 impl AsyncRead for TimedStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         // Bytes that arrive do not extend the deadline: they may come one a second.
         self.poll_end(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, into)
@@ -151,7 +188,11 @@ impl AsyncRead for TimedStream {
 }
 
 impl AsyncWrite for TimedStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_end(cx)?;
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         if let Poll::Ready(Ok(_)) = written {
@@ -184,15 +225,20 @@ mod tests {
 
     /// A server whose answer to `/` comes at once, and to `/slow` after a second.
     fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let slow = async || {
             sleep(SECOND).await;
             "late"
         };
-        let routes =
-            Router::new().route("/", axum::routing::get(async || "here")).route("/slow", axum::routing::get(slow));
+        let routes = Router::new()
+            .route("/", axum::routing::get(async || "here"))
+            .route("/slow", axum::routing::get(slow));
         runtime.spawn(axum::serve(ConnectionLimiter::new(listener, limits), routes).into_future());
         (runtime, address)
     }
@@ -212,7 +258,10 @@ mod tests {
     }
 
     fn ask(address: SocketAddr, path: &str) -> TcpStream {
-        begin(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+        begin(
+            address,
+            &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+        )
     }
 
     #[test]
@@ -224,7 +273,9 @@ mod tests {
             first_answer: 600 * SECOND,
             next_answer: 600 * SECOND,
         });
-        let silent: Vec<TcpStream> = (0..40).map(|_| begin(address, "GET / HTTP/1.1\r\nHo")).collect();
+        let silent: Vec<TcpStream> = (0..40)
+            .map(|_| begin(address, "GET / HTTP/1.1\r\nHo"))
+            .collect();
         for _ in 0..10 {
             assert!(finish(ask(address, "/")).ends_with("here"));
         }
@@ -233,7 +284,13 @@ mod tests {
         let newest = silent.next_back().unwrap();
         newest.set_read_timeout(Some(SECOND / 10)).unwrap();
         let still_open = (&newest).read(&mut [0; 1]).unwrap_err().kind();
-        assert!(matches!(still_open, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{still_open}");
+        assert!(
+            matches!(
+                still_open,
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            ),
+            "{still_open}"
+        );
     }
 
     #[test]
@@ -254,22 +311,36 @@ mod tests {
             }
         };
         assert!((SECOND..3 * SECOND).contains(&closed), "{closed:?}");
-        assert!(finish(ask(address, "/slow")).ends_with("late"), "what is being computed is waited for");
+        assert!(
+            finish(ask(address, "/slow")).ends_with("late"),
+            "what is being computed is waited for"
+        );
         let kept = begin(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let started = std::time::Instant::now();
-        assert!(finish(kept).ends_with("here") && started.elapsed() < SECOND, "an idle connection ends");
+        assert!(
+            finish(kept).ends_with("here") && started.elapsed() < SECOND,
+            "an idle connection ends"
+        );
     }
 
     #[test]
     fn whoever_was_answered_keeps_the_place() {
-        let (_runtime, address) =
-            serve(Limits { of: "a test", eighths: 8, connections: 1, first_answer: 600 * SECOND, next_answer: SECOND });
+        let (_runtime, address) = serve(Limits {
+            of: "a test",
+            eighths: 8,
+            connections: 1,
+            first_answer: 600 * SECOND,
+            next_answer: SECOND,
+        });
         let mut answered = begin(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let mut first = [0; 4];
         answered.read_exact(&mut first).unwrap();
         let started = std::time::Instant::now();
         assert!(finish(ask(address, "/")).ends_with("here"));
-        assert!(started.elapsed() > SECOND / 2, "the second waits until the first is idle for too long");
+        assert!(
+            started.elapsed() > SECOND / 2,
+            "the second waits until the first is idle for too long"
+        );
         drop(answered);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Response};
@@ -48,7 +50,11 @@ const HEADERS: [(HeaderName, &str); 4] = [
 /// # Errors
 ///
 /// If the listener fails.
-pub async fn serve(listener: TcpListener, hosts: Arc<[String]>, feed: Arc<Feed>) -> Result<(), Error> {
+pub async fn serve(
+    listener: TcpListener,
+    hosts: Arc<[String]>,
+    feed: Arc<Feed>,
+) -> Result<(), Error> {
     let limits = LIMITS.here();
     // The others are for those who ask for something else.
     let streams = limits.connections * 2 / 3;
@@ -63,7 +69,10 @@ fn routes(feed: Arc<Feed>, streams: usize) -> Router {
     };
     let pages = page::FILES.iter().fold(Router::new(), |routes, file| {
         let prepared = file.prepare();
-        routes.route(file.path, get(async move |request: HeaderMap| prepared.clone().answer(&request)))
+        routes.route(
+            file.path,
+            get(async move |request: HeaderMap| prepared.clone().answer(&request)),
+        )
     });
     pages
         .route("/api/v1/events", get(events::stream))
@@ -74,7 +83,9 @@ fn routes(feed: Arc<Feed>, streams: usize) -> Router {
         .route("/api/v1/query", get(api::query))
         .route("/api/v1/spending", get(api::spending))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing here"))
-        .method_not_allowed_fallback(async || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered"))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered")
+        })
         .with_state(state)
         .layer(map_response(add_headers))
         .layer(from_fn(refuse_cross_site))
@@ -82,17 +93,25 @@ fn routes(feed: Arc<Feed>, streams: usize) -> Router {
 
 /// Other sites may link to the page, but scripts of other sites may not call the API.
 async fn refuse_cross_site(request: Request, next: Next) -> Response {
-    let is_cross_site = request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site");
+    let is_cross_site = request
+        .headers()
+        .get("sec-fetch-site")
+        .is_some_and(|site| site == "cross-site");
     if is_cross_site && request.uri().path().starts_with("/api/") {
-        return ApiError::new(StatusCode::FORBIDDEN, "requests from other sites are refused: open the page itself")
-            .into_response();
+        return ApiError::new(
+            StatusCode::FORBIDDEN,
+            "requests from other sites are refused: open the page itself",
+        )
+        .into_response();
     }
     next.run(request).await
 }
 
 async fn add_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }

@@ -9,7 +9,9 @@ pub(super) fn limit() -> Option<usize> {
 
 /// The same, in the text of `/proc/self/limits`.
 fn of_limits(limits: &str) -> Option<usize> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -24,6 +26,9 @@ mod tests {
         assert_eq!(of_limits(limits), Some(256));
         assert_eq!(of_limits(&limits.replace("256", "unlimited")), None);
         assert_eq!(of_limits(""), None);
-        assert!(limit().is_some_and(|limit| limit > 10), "this machine has one");
+        assert!(
+            limit().is_some_and(|limit| limit > 10),
+            "this machine has one"
+        );
     }
 }

@@ -27,7 +27,10 @@ const RETRY: Duration = Duration::from_secs(1);
 
 pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Response {
     let Ok(permit) = state.streams.clone().try_acquire_owned() else {
-        let why = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close some");
+        let why = ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many pages are open: close some",
+        );
         // Whoever is refused keeps no place.
         return ([(CONNECTION, "close")], why).into_response();
     };
@@ -41,16 +44,24 @@ pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Res
         _permit: permit,
     };
     let events = stream::unfold(events, async |events| {
-        events.next().await.map(|(event, rest)| (Ok::<_, Infallible>(event), rest))
+        events
+            .next()
+            .await
+            .map(|(event, rest)| (Ok::<_, Infallible>(event), rest))
     });
     // Asks proxies not to buffer the stream.
-    ([("x-accel-buffering", "no")], Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("beat")))
+    (
+        [("x-accel-buffering", "no")],
+        Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("beat")),
+    )
         .into_response()
 }
 
 /// Where a reconnecting browser resumes; at the beginning if its last event came from another feed.
 fn cursor(feed: &Feed, id: &str) -> Cursor {
-    let number = id.strip_prefix(feed.instance()).and_then(|rest| rest.strip_prefix('-')?.parse().ok());
+    let number = id
+        .strip_prefix(feed.instance())
+        .and_then(|rest| rest.strip_prefix('-')?.parse().ok());
     number.map_or_else(Cursor::default, Cursor::after)
 }
 
@@ -61,7 +72,10 @@ fn hello(feed: &Feed, cursor: Cursor) -> sse::Event {
         "source": feed.origin(),
         "history": feed.remaining(cursor),
     });
-    sse::Event::default().event("hello").retry(RETRY).data(hello.to_string())
+    sse::Event::default()
+        .event("hello")
+        .retry(RETRY)
+        .data(hello.to_string())
 }
 
 struct EventStream {
@@ -82,7 +96,8 @@ impl EventStream {
             self.changes.mark_unchanged();
             let (events, cursor) = self.feed.since(self.cursor);
             self.cursor = cursor;
-            self.waiting.extend(events.iter().map(|event| written(&self.feed, event)));
+            self.waiting
+                .extend(events.iter().map(|event| written(&self.feed, event)));
             if self.waiting.is_empty() {
                 self.changes.changed().await.ok()?;
             }
@@ -95,7 +110,9 @@ fn written(feed: &Feed, event: &Event) -> sse::Event {
     let new = |name| sse::Event::default().event(name);
     match event {
         Event::Synopsis(number, kept) => new("synopsis").id(id(number)).data(&kept.json),
-        Event::Unreadable(number, what) => new("unreadable").id(id(number)).data(json!(**what).to_string()),
+        Event::Unreadable(number, what) => new("unreadable")
+            .id(id(number))
+            .data(json!(**what).to_string()),
         Event::Source(connection) => new("source").data(json!(connection).to_string()),
     }
 }

@@ -31,7 +31,13 @@ impl Hosts {
     }
 
     fn have(&self, host: &HeaderValue) -> bool {
-        let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else { return false };
+        let Some(authority) = host
+            .to_str()
+            .ok()
+            .and_then(|host| host.parse::<Authority>().ok())
+        else {
+            return false;
+        };
         let name = authority.host().trim_end_matches('.');
         let address = name.trim_start_matches('[').trim_end_matches(']');
         address.parse::<IpAddr>().is_ok()
@@ -41,10 +47,19 @@ impl Hosts {
 }
 
 /// Answers only those who name this server.
-pub(super) async fn refuse_foreign(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+pub(super) async fn refuse_foreign(
+    State(hosts): State<Hosts>,
+    request: Request,
+    next: Next,
+) -> Response {
     match hosts.allow(request.headers()) {
         true => next.run(request).await,
-        false => (StatusCode::MISDIRECTED_REQUEST, [(CONNECTION, "close")], REFUSED).into_response(),
+        false => (
+            StatusCode::MISDIRECTED_REQUEST,
+            [(CONNECTION, "close")],
+            REFUSED,
+        )
+            .into_response(),
     }
 }
 
@@ -56,22 +71,42 @@ mod tests {
     fn only_names_of_the_server_are_its_own() {
         let hosts = Hosts(["page.example.org".to_owned()].into());
         let have = |host: &str| hosts.have(&HeaderValue::from_str(host).unwrap());
-        for own in ["localhost", "LocalHost:9465", "127.0.0.1:9465", "[::1]:9465", "10.1.2.3", "page.example.org:80"] {
+        for own in [
+            "localhost",
+            "LocalHost:9465",
+            "127.0.0.1:9465",
+            "[::1]:9465",
+            "10.1.2.3",
+            "page.example.org:80",
+        ] {
             assert!(have(own), "{own}");
         }
-        for foreign in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "page.example.org.evil", ""]
-        {
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "page.example.org.evil",
+            "",
+        ] {
             assert!(!have(foreign), "{foreign}");
         }
     }
 
     #[test]
     fn a_public_server_without_names_is_not_checked() {
-        let is_checked = |address: &str, names: &[String]| Hosts::checked(address.parse().unwrap(), names).is_some();
+        let is_checked = |address: &str, names: &[String]| {
+            Hosts::checked(address.parse().unwrap(), names).is_some()
+        };
         let names = ["page.example.org".to_owned()];
         assert!(
-            is_checked("127.0.0.1:1", &[]) && is_checked("[::1]:1", &[]) && is_checked("[::ffff:127.0.0.1]:1", &[])
+            is_checked("127.0.0.1:1", &[])
+                && is_checked("[::1]:1", &[])
+                && is_checked("[::ffff:127.0.0.1]:1", &[])
         );
-        assert!(!is_checked("0.0.0.0:1", &[]) && !is_checked("10.0.0.1:1", &[]) && is_checked("0.0.0.0:1", &names));
+        assert!(
+            !is_checked("0.0.0.0:1", &[])
+                && !is_checked("10.0.0.1:1", &[])
+                && is_checked("0.0.0.0:1", &names)
+        );
     }
 }

@@ -26,7 +26,11 @@ use self::hosts::{Hosts, refuse_foreign};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot listen on {address}: {source}; change {setting}")]
-    Listen { address: SocketAddr, setting: &'static str, source: std::io::Error },
+    Listen {
+        address: SocketAddr,
+        setting: &'static str,
+        source: std::io::Error,
+    },
     #[error("the HTTP server stopped: {0}")]
     Stopped(std::io::Error),
 }
@@ -42,15 +46,26 @@ pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener,
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
-    listen().map_err(|source| Error::Listen { address, setting, source })
+    listen().map_err(|source| Error::Listen {
+        address,
+        setting,
+        source,
+    })
 }
 
 /// Serves within `limits` those who ask by an address, as `localhost` or by one of the names `hosts`, until the process ends.
-async fn serve(listener: TcpListener, limits: Limits, hosts: &[String], routes: Router) -> Result<(), Error> {
+async fn serve(
+    listener: TcpListener,
+    limits: Limits,
+    hosts: &[String],
+    routes: Router,
+) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
     let routes = match Hosts::checked(listener.local_addr().map_err(Error::Stopped)?, hosts) {
         Some(hosts) => routes.layer(from_fn_with_state(hosts, refuse_foreign)),
         None => routes,
     };
-    axum::serve(ConnectionLimiter::new(listener, limits), routes).await.map_err(Error::Stopped)
+    axum::serve(ConnectionLimiter::new(listener, limits), routes)
+        .await
+        .map_err(Error::Stopped)
 }

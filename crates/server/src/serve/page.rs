@@ -77,7 +77,11 @@ pub struct Prepared {
 impl File {
     pub fn prepare(&'static self) -> Prepared {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let gzip = encoder.write_all(self.text.as_bytes()).and_then(|()| encoder.finish()).ok().map(Bytes::from);
+        let gzip = encoder
+            .write_all(self.text.as_bytes())
+            .and_then(|()| encoder.finish())
+            .ok()
+            .map(Bytes::from);
         Prepared { file: self, gzip }
     }
 }
@@ -88,18 +92,28 @@ impl Prepared {
             Some(gzip) => ([(CONTENT_ENCODING, "gzip")], gzip).into_response(),
             None => self.file.text.into_response(),
         };
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.file.kind));
-        response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(self.file.kind));
+        response
+            .headers_mut()
+            .insert(VARY, HeaderValue::from_static("accept-encoding"));
         response
     }
 }
 
 /// Only who asks for it by name gets it; a weight of zero is a refusal (RFC 9110, 12.5.3).
 fn takes_gzip(request: &HeaderMap) -> bool {
-    let lists = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    let lists = request
+        .get_all(ACCEPT_ENCODING)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse::<f64>);
+        let weight = weight
+            .trim()
+            .strip_prefix("q=")
+            .map_or(Ok(1.0), str::parse::<f64>);
         name.trim().eq_ignore_ascii_case("gzip") && weight.is_ok_and(|weight| weight > 0.0)
     })
 }
@@ -110,10 +124,15 @@ mod tests {
 
     #[test]
     fn every_file_of_the_page_is_served() {
-        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/page")).unwrap();
-        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
-        let mut there: Vec<String> =
-            folder.map(name).map(|name| format!("/{}", name.replace("index.html", ""))).collect();
+        let folder =
+            std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/page")).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        let mut there: Vec<String> = folder
+            .map(name)
+            .map(|name| format!("/{}", name.replace("index.html", "")))
+            .collect();
         there.push("/bernstream.js".to_owned());
         there.sort();
         let mut served: Vec<&str> = FILES.iter().map(|file| file.path).collect();

@@ -67,14 +67,23 @@ impl Parameters {
     pub fn all(&self, feed: &Feed) -> Result<Vec<Arc<CachedSynopsis>>, ApiError> {
         let mut synopses = feed.synopses();
         let series = |synopses: &[Arc<CachedSynopsis>]| {
-            synopses.iter().map(|cached| series_of(cached.synopsis.description())).collect()
+            synopses
+                .iter()
+                .map(|cached| series_of(cached.synopsis.description()))
+                .collect()
         };
         let known: BTreeSet<Series> = series(&synopses);
         synopses.retain(|cached| self.matches(cached.synopsis.description()));
         let found: BTreeSet<Series> = series(&synopses);
         match found.len() {
-            0 if known.is_empty() => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no synopsis yet")),
-            0 => Err(ApiError::new(StatusCode::NOT_FOUND, format!("no synopsis matches; there are {}", list(&known)))),
+            0 if known.is_empty() => Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                "there is no synopsis yet",
+            )),
+            0 => Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                format!("no synopsis matches; there are {}", list(&known)),
+            )),
             1 => Ok(synopses),
             _ => Err(ApiError::bad_request(format!(
                 "several releases or keys match; choose one with release= and key= (and pipeline=): {}",
@@ -95,13 +104,24 @@ impl Parameters {
                 .map_err(|why| ApiError::bad_request(format!("window: {why}")))?;
             // Overlapping windows are told apart by their newest pane.
             let newest_pane = |about: &Description| about.panes.map(|panes| panes.newest.start);
-            let is_pane = synopses.iter().any(|cached| newest_pane(cached.synopsis.description()) == Some(start));
+            let is_pane = synopses
+                .iter()
+                .any(|cached| newest_pane(cached.synopsis.description()) == Some(start));
             synopses.retain(|cached| {
                 let about = cached.synopsis.description();
-                if is_pane { newest_pane(about) == Some(start) } else { about.window.start == start }
+                if is_pane {
+                    newest_pane(about) == Some(start)
+                } else {
+                    about.window.start == start
+                }
             });
         }
-        let none = || ApiError::new(StatusCode::NOT_FOUND, "no cached window starts then; see /api/v1/synopses");
+        let none = || {
+            ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no cached window starts then; see /api/v1/synopses",
+            )
+        };
         synopses.pop().ok_or_else(none)
     }
 
@@ -109,7 +129,8 @@ impl Parameters {
     ///
     /// If `at` is missing or is not a list of numbers.
     pub fn point(&self) -> Result<Vec<f64>, ApiError> {
-        let missing = "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
+        let missing =
+            "the parameter 'at' is missing: one number for each axis, for example at=15 or at=15,3";
         let at = present(&self.at).ok_or_else(|| ApiError::bad_request(missing))?;
         let number = |part: &str| {
             let number = part.trim().parse::<f64>();
@@ -123,16 +144,28 @@ impl Parameters {
 type Series = (String, String, Option<String>);
 
 fn series_of(about: &Description) -> Series {
-    (about.pipeline.clone(), about.release.clone(), about.key.clone())
+    (
+        about.pipeline.clone(),
+        about.release.clone(),
+        about.key.clone(),
+    )
 }
 
 /// The first of them, in words.
 fn list(series: &BTreeSet<Series>) -> String {
     let name = |(pipeline, release, key): &Series| {
-        let key = key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
+        let key = key
+            .as_ref()
+            .map(|key| format!(", key '{key}'"))
+            .unwrap_or_default();
         format!("{release} of {pipeline}{key}")
     };
     let names: Vec<String> = series.iter().take(MAX_LISTED).map(name).collect();
     let more = series.len().saturating_sub(MAX_LISTED);
-    names.join("; ") + &if more > 0 { format!("; and {more} more") } else { String::new() }
+    names.join("; ")
+        + &if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        }
 }

@@ -59,28 +59,56 @@ pub async fn serve(
 /// # Errors
 ///
 /// If the listener fails.
-pub async fn serve_absorber(listener: TcpListener, hosts: Arc<[String]>, pulse: Arc<Pulse>) -> Result<(), Error> {
-    let answer = |works, yes, no| if works { (StatusCode::OK, yes) } else { (StatusCode::SERVICE_UNAVAILABLE, no) };
-    let live = async move |State(pulse): State<Arc<Pulse>>| answer(pulse.is_alive(), "alive\n", "the absorber hangs\n");
-    let ready = async move |State(pulse): State<Arc<Pulse>>| {
-        answer(pulse.is_ready(), "ready\n", "not ready: reading the input\n")
+pub async fn serve_absorber(
+    listener: TcpListener,
+    hosts: Arc<[String]>,
+    pulse: Arc<Pulse>,
+) -> Result<(), Error> {
+    let answer = |works, yes, no| {
+        if works {
+            (StatusCode::OK, yes)
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, no)
+        }
     };
-    let routes = Router::new().route("/healthz", get(live)).route("/readyz", get(ready));
+    let live = async move |State(pulse): State<Arc<Pulse>>| {
+        answer(pulse.is_alive(), "alive\n", "the absorber hangs\n")
+    };
+    let ready = async move |State(pulse): State<Arc<Pulse>>| {
+        answer(
+            pulse.is_ready(),
+            "ready\n",
+            "not ready: reading the input\n",
+        )
+    };
+    let routes = Router::new()
+        .route("/healthz", get(live))
+        .route("/readyz", get(ready));
     let routes = routes.with_state(pulse).layer(map_response(end_connection));
     super::serve(listener, LIMITS.here(), &hosts, routes).await
 }
 
 /// Whoever was answered keeps no place.
 async fn end_connection(mut response: Response) -> Response {
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 async fn scrape(State(state): State<WorkerState>) -> impl IntoResponse {
     state.health.show(&state.metrics);
     match state.metrics.render() {
-        Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [("content-type", "text/plain")], error.to_string()),
+        Ok(text) => (
+            StatusCode::OK,
+            [("content-type", "text/plain; version=0.0.4")],
+            text,
+        ),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            [("content-type", "text/plain")],
+            error.to_string(),
+        ),
     }
 }
 
@@ -89,7 +117,10 @@ async fn live(State(state): State<WorkerState>) -> impl IntoResponse {
     if state.health.is_alive() {
         (StatusCode::OK, "alive\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "a loop of the worker hangs\n")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "a loop of the worker hangs\n",
+        )
     }
 }
 
@@ -99,6 +130,9 @@ async fn ready(State(state): State<WorkerState>) -> impl IntoResponse {
     if missing.is_empty() {
         (StatusCode::OK, format!("ready{}\n", state.health.remark()))
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}\n", missing.join(", ")))
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {}\n", missing.join(", ")),
+        )
     }
 }

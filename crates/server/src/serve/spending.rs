@@ -99,7 +99,9 @@ struct Block<'a> {
 impl<'a> Spending<'a> {
     /// What the synopses with these descriptions were charged.
     pub fn of(descriptions: impl Iterator<Item = &'a Description>) -> Self {
-        let charges: BTreeMap<_, _> = descriptions.map(|about| (charge_of(about), about)).collect();
+        let charges: BTreeMap<_, _> = descriptions
+            .map(|about| (charge_of(about), about))
+            .collect();
         let days = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let mut by_release: BTreeMap<(Ledger, &str), (Windows, Span)> = BTreeMap::new();
         let mut by_day: BTreeMap<(Ledger, Timestamp, &str), Windows> = BTreeMap::new();
@@ -108,12 +110,21 @@ impl<'a> Spending<'a> {
             let price = about.privacy.price;
             // Of windows that overlap, each pays when its newest part is over.
             let window = about.panes.map_or(about.window, |panes| panes.newest);
-            let nothing = Windows { release, windows: 0, charged: price.zero() };
-            let (of, span) = by_release.entry((ledger, release)).or_insert((nothing, window));
+            let nothing = Windows {
+                release,
+                windows: 0,
+                charged: price.zero(),
+            };
+            let (of, span) = by_release
+                .entry((ledger, release))
+                .or_insert((nothing, window));
             of.add(price);
             span.end = window.end;
             let day = days.map_or(window.start, |days| days.span_of(window.start).start);
-            by_day.entry((ledger, day, release)).or_insert(nothing).add(price);
+            by_day
+                .entry((ledger, day, release))
+                .or_insert(nothing)
+                .add(price);
             for charged in &about.privacy.blocks {
                 let new = Block {
                     spent: charged.spent,
@@ -123,21 +134,45 @@ impl<'a> Spending<'a> {
                     price: price.zero(),
                     releases: BTreeMap::new(),
                 };
-                let block = by_block.entry((ledger, charged.start, charged.end)).or_insert(new);
-                let others = if block.row == row { block.price } else { price.zero() };
+                let block = by_block
+                    .entry((ledger, charged.start, charged.end))
+                    .or_insert(new);
+                let others = if block.row == row {
+                    block.price
+                } else {
+                    price.zero()
+                };
                 (block.newest, block.row, block.price) = (window, row, together(others, price));
                 (block.spent, block.total) = (charged.spent, charged.total);
-                let (of, newest, paid) = block.releases.entry(release).or_insert((nothing, row, price));
+                let (of, newest, paid) = block
+                    .releases
+                    .entry(release)
+                    .or_insert((nothing, row, price));
                 of.add(price);
                 (*newest, *paid) = (row, price);
             }
         }
-        let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease { pipeline, ledger, of, span };
-        let of_day = |(((pipeline, ledger), day, _), of)| OfDay { pipeline, ledger, day, of };
+        let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease {
+            pipeline,
+            ledger,
+            of,
+            span,
+        };
+        let of_day = |(((pipeline, ledger), day, _), of)| OfDay {
+            pipeline,
+            ledger,
+            day,
+            of,
+        };
         Spending {
             releases: Some(by_release.into_iter().map(of_release).collect()),
             days: Some(by_day.into_iter().map(of_day).collect()),
-            blocks: Some(by_block.into_iter().map(|(key, block)| OfBlock::of(key, block)).collect()),
+            blocks: Some(
+                by_block
+                    .into_iter()
+                    .map(|(key, block)| OfBlock::of(key, block))
+                    .collect(),
+            ),
         }
     }
 
@@ -160,12 +195,29 @@ impl Windows<'_> {
 }
 
 impl<'a> OfBlock<'a> {
-    fn of(((pipeline, ledger), start, end): (Ledger<'a>, Timestamp, Timestamp), block: Block<'a>) -> Self {
-        let Block { spent, total, newest, row, price, releases } = block;
+    fn of(
+        ((pipeline, ledger), start, end): (Ledger<'a>, Timestamp, Timestamp),
+        block: Block<'a>,
+    ) -> Self {
+        let Block {
+            spent,
+            total,
+            newest,
+            row,
+            price,
+            releases,
+        } = block;
         let left = total.checked_sub(spent).unwrap_or(total.zero());
         let parts = left.parts().into_iter().zip(price.parts());
-        let windows_left = parts.filter_map(|(left, price)| left.checked_div(price)).min().unwrap_or(0);
-        let paid = newest.end.micros().checked_add(micros_of(newest, windows_left)).map(Timestamp::from_micros);
+        let windows_left = parts
+            .filter_map(|(left, price)| left.checked_div(price))
+            .min()
+            .unwrap_or(0);
+        let paid = newest
+            .end
+            .micros()
+            .checked_add(micros_of(newest, windows_left))
+            .map(Timestamp::from_micros);
         let lasts_until = paid.filter(|until| *until < end);
         let in_block = |(of, last, price): (Windows<'a>, u64, Price)| InBlock {
             of,
@@ -173,7 +225,19 @@ impl<'a> OfBlock<'a> {
         };
         let releases = releases.into_values().map(in_block).collect();
         let block = Span { start, end };
-        OfBlock { pipeline, ledger, block, spent, total, left, newest, price, windows_left, lasts_until, releases }
+        OfBlock {
+            pipeline,
+            ledger,
+            block,
+            spent,
+            total,
+            left,
+            newest,
+            price,
+            windows_left,
+            lasts_until,
+            releases,
+        }
     }
 }
 
@@ -185,7 +249,11 @@ fn micros_of(window: Span, count: u64) -> i64 {
 
 /// Pipeline and ledger, row and release: synopses that share them are keys of one window, which were paid for once.
 fn charge_of(about: &Description) -> (Ledger<'_>, u64, &str) {
-    ((&about.pipeline, &about.ledger.id), about.ledger.sequence, &about.release)
+    (
+        (&about.pipeline, &about.ledger.id),
+        about.ledger.sequence,
+        &about.release,
+    )
 }
 
 /// A sum that is shown: over many blocks it can be larger than any price.
@@ -195,5 +263,9 @@ fn sum(a: Price, b: Price) -> Price {
 
 /// What releases of one window cost together: of a declared plan they take one of its windows.
 fn together(a: Price, b: Price) -> Price {
-    if let Price::Slots(_) = b { b } else { sum(a, b) }
+    if let Price::Slots(_) = b {
+        b
+    } else {
+        sum(a, b)
+    }
 }

@@ -42,7 +42,11 @@ impl Table {
         for row in &self.rows {
             text += &line(row.iter().map(Cell::to_csv).collect());
         }
-        ([(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")], text).into_response()
+        (
+            [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")],
+            text,
+        )
+            .into_response()
     }
 }
 

@@ -58,13 +58,20 @@ struct Row {
 impl Plan {
     pub fn new(basis: &CellBasis, law: NoiseDistribution) -> Self {
         let axes = basis.steps.len();
-        let mut a_width = [16.0, 10.0, 8.0].get(axes.saturating_sub(1)).copied().unwrap_or(8.0);
+        let mut a_width = [16.0, 10.0, 8.0]
+            .get(axes.saturating_sub(1))
+            .copied()
+            .unwrap_or(8.0);
         let mut lattice = Lattice::of(basis, a_width);
         while lattice.products(basis) > MOST_PRODUCTS && a_width > 1.0 {
             a_width *= 0.9;
             lattice = Lattice::of(basis, a_width);
         }
-        let half_steps = lattice.axes.iter().map(|axis| (axis.step() / 2.0).powi(2)).sum::<f64>();
+        let half_steps = lattice
+            .axes
+            .iter()
+            .map(|axis| (axis.step() / 2.0).powi(2))
+            .sum::<f64>();
         let mut plan = Plan {
             law,
             count: basis.count(),
@@ -79,7 +86,9 @@ impl Plan {
     }
 
     pub fn draws(&self) -> u32 {
-        u32::try_from(WORK / self.products().max(1)).unwrap_or(MAX_DRAWS).clamp(MIN_DRAWS, MAX_DRAWS)
+        u32::try_from(WORK / self.products().max(1))
+            .unwrap_or(MAX_DRAWS)
+            .clamp(MIN_DRAWS, MAX_DRAWS)
     }
 
     /// Of one draw.
@@ -88,7 +97,12 @@ impl Plan {
         let mut done = 1;
         let of_axis = |sum: &Sum| {
             left /= sum.nodes;
-            let weights: usize = sum.points.iter().flatten().map(|row| row.weights.len()).sum();
+            let weights: usize = sum
+                .points
+                .iter()
+                .flatten()
+                .map(|row| row.weights.len())
+                .sum();
             let products = weights * left / sum.points.len().max(1) * done;
             done *= sum.points.first().map_or(1, Vec::len);
             products
@@ -106,13 +120,22 @@ impl Plan {
         rng.set_stream(u64::from(draw));
         let z = unit_noise(self.law, self.count, &mut rng);
         let plain = self.largest(&z);
-        Sup { weighted: plain + self.rise * self.gram.square(&z).sqrt(), plain }
+        Sup {
+            weighted: plain + self.rise * self.gram.square(&z).sqrt(),
+            plain,
+        }
     }
 
     /// `max_u |sum_j z_j K(y - p_j)|` on the points.
     fn largest(&self, z: &[f64]) -> f64 {
-        let values = self.sums.iter().fold(z.to_vec(), |values, sum| sum.of_first(&values));
-        let inside = values.iter().zip(&self.inside).filter(|(_, inside)| **inside);
+        let values = self
+            .sums
+            .iter()
+            .fold(z.to_vec(), |values, sum| sum.of_first(&values));
+        let inside = values
+            .iter()
+            .zip(&self.inside)
+            .filter(|(_, inside)| **inside);
         inside.fold(0.0, |largest: f64, (value, _)| largest.max(value.abs()))
     }
 }
@@ -129,9 +152,15 @@ impl Sum {
             let start = block * width;
             for (point, row) in rows.iter().enumerate() {
                 sums.fill(0.0);
-                for (weight, values) in row.weights.iter().zip(values.chunks_exact(inner).skip(row.first)) {
+                for (weight, values) in row
+                    .weights
+                    .iter()
+                    .zip(values.chunks_exact(inner).skip(row.first))
+                {
                     let values = &values[start..start + width];
-                    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+                    sums.iter_mut()
+                        .zip(values)
+                        .for_each(|(sum, value)| *sum += weight * value);
                 }
                 let to = result.iter_mut().skip(start * along + point).step_by(along);
                 to.zip(&sums).for_each(|(to, sum)| *to = *sum);
@@ -161,24 +190,41 @@ impl Along {
     }
 
     fn points(&self) -> Vec<f64> {
-        (0..=self.steps).map(|j| self.first + self.length * f64::from(j) / f64::from(self.steps)).collect()
+        (0..=self.steps)
+            .map(|j| self.first + self.length * f64::from(j) / f64::from(self.steps))
+            .collect()
     }
 }
 
 impl Lattice {
     /// With so many points a width.
     fn of(basis: &CellBasis, a_width: f64) -> Self {
-        let lower = basis.precision.iter().enumerate().map(|(i, row)| row.iter().copied().take(i + 1).collect());
+        let lower = basis
+            .precision
+            .iter()
+            .enumerate()
+            .map(|(i, row)| row.iter().copied().take(i + 1).collect());
         let factor = factor(lower.collect(), 0.0);
         let along = |axis: usize| {
             let of_cube = || factor.iter().filter_map(|row| row.get(axis).copied());
             let first = of_cube().map(|l| l.min(0.0)).sum::<f64>();
             let length = of_cube().map(f64::abs).sum::<f64>();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 8 to 100000")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 8 to 100000"
+            )]
             let steps = (length * a_width).ceil().clamp(8.0, 1e5) as u32;
-            Along { first, length, steps }
+            Along {
+                first,
+                length,
+                steps,
+            }
         };
-        Lattice { axes: (0..factor.len()).map(along).collect(), factor }
+        Lattice {
+            axes: (0..factor.len()).map(along).collect(),
+            factor,
+        }
     }
 
     /// About how many products one draw takes.
@@ -204,13 +250,23 @@ impl Lattice {
 
     fn sum(&self, basis: &CellBasis, axis: usize) -> Sum {
         let nodes = basis.nodes();
-        let later: Vec<(f64, &Vec<f64>)> =
-            self.factor.iter().map(|row| row.get(axis).copied().unwrap_or(0.0)).zip(&nodes).skip(axis + 1).collect();
+        let later: Vec<(f64, &Vec<f64>)> = self
+            .factor
+            .iter()
+            .map(|row| row.get(axis).copied().unwrap_or(0.0))
+            .zip(&nodes)
+            .skip(axis + 1)
+            .collect();
         // Where a node of the later axes moves those of this one.
         let moves = match later.iter().any(|(slant, _)| *slant != 0.0) {
-            true => later.iter().fold(vec![0.0], |moves: Vec<f64>, (slant, along)| {
-                moves.iter().flat_map(|moved| along.iter().map(move |p| moved + slant * p)).collect()
-            }),
+            true => later
+                .iter()
+                .fold(vec![0.0], |moves: Vec<f64>, (slant, along)| {
+                    moves
+                        .iter()
+                        .flat_map(|moved| along.iter().map(move |p| moved + slant * p))
+                        .collect()
+                }),
             false => vec![0.0],
         };
         let own = self.factor[axis][axis];
@@ -218,11 +274,21 @@ impl Lattice {
         let row = |u: f64, moved: f64| {
             let away = |p: &f64| own * p + moved - u;
             let first = nodes[axis].partition_point(|p| away(p) < -REACH);
-            let near = nodes[axis].iter().skip(first).map(away).take_while(|away| *away <= REACH);
-            Row { first, weights: near.map(|away| (-away * away / 2.0).exp()).collect() }
+            let near = nodes[axis]
+                .iter()
+                .skip(first)
+                .map(away)
+                .take_while(|away| *away <= REACH);
+            Row {
+                first,
+                weights: near.map(|away| (-away * away / 2.0).exp()).collect(),
+            }
         };
         let rows = |moved: &f64| points.iter().map(|u| row(*u, *moved)).collect();
-        Sum { nodes: nodes[axis].len(), points: moves.iter().map(rows).collect() }
+        Sum {
+            nodes: nodes[axis].len(),
+            points: moves.iter().map(rows).collect(),
+        }
     }
 
     /// Which points may be corners of a cell that meets the cube: those that lie no further outside of it than a cell reaches.
@@ -231,14 +297,27 @@ impl Lattice {
         // What a step along each axis of `u` moves in the cube.
         let moves = |along: usize| {
             let step = self.axes[along].step();
-            backward(&self.factor, &(0..axes).map(|axis| if axis == along { step } else { 0.0 }).collect::<Vec<f64>>())
+            backward(
+                &self.factor,
+                &(0..axes)
+                    .map(|axis| if axis == along { step } else { 0.0 })
+                    .collect::<Vec<f64>>(),
+            )
         };
         let moves: Vec<Vec<f64>> = (0..axes).map(moves).collect();
-        let reach: Vec<f64> = (0..axes).map(|axis| moves.iter().map(|of| of[axis].abs()).sum()).collect();
-        let points = self.axes.iter().fold(vec![vec![]], |points: Vec<Vec<f64>>, along| {
-            let along = along.points();
-            points.iter().flat_map(|point| along.iter().map(|u| [&point[..], &[*u]].concat())).collect()
-        });
+        let reach: Vec<f64> = (0..axes)
+            .map(|axis| moves.iter().map(|of| of[axis].abs()).sum())
+            .collect();
+        let points = self
+            .axes
+            .iter()
+            .fold(vec![vec![]], |points: Vec<Vec<f64>>, along| {
+                let along = along.points();
+                points
+                    .iter()
+                    .flat_map(|point| along.iter().map(|u| [&point[..], &[*u]].concat()))
+                    .collect()
+            });
         let is_inside = |u: &Vec<f64>| {
             let mut place = backward(&self.factor, u).into_iter().zip(&reach);
             place.all(|(y, reach)| (-reach - 1e-9..=1.0 + reach + 1e-9).contains(&y))
@@ -261,18 +340,33 @@ impl Gram {
     fn of(basis: &CellBasis) -> Self {
         let absent = 3_usize.saturating_sub(basis.steps.len());
         let mut widths = [1; 3];
-        widths.iter_mut().skip(absent).zip(basis.nodes()).for_each(|(width, along)| *width = along.len());
+        widths
+            .iter_mut()
+            .skip(absent)
+            .zip(basis.nodes())
+            .for_each(|(width, along)| *width = along.len());
         let value = |apart: &[isize; 3]| {
-            let apart: Vec<f64> =
-                apart.iter().skip(absent).zip(&basis.steps).map(|(o, m)| *o as f64 / f64::from(*m)).collect();
+            let apart: Vec<f64> = apart
+                .iter()
+                .skip(absent)
+                .zip(&basis.steps)
+                .map(|(o, m)| *o as f64 / f64::from(*m))
+                .collect();
             let along = |row: &Vec<f64>| dot(row, &apart);
-            let form: f64 = basis.precision.iter().zip(&apart).map(|(row, d)| d * along(row)).sum();
+            let form: f64 = basis
+                .precision
+                .iter()
+                .zip(&apart)
+                .map(|(row, d)| d * along(row))
+                .sum();
             (-form.max(0.0) / 2.0).exp()
         };
         let [a, b, c] = widths.map(|width| width as isize - 1);
         let mut near = Vec::new();
         let mut far = 0.0;
-        for apart in (0..=a).flat_map(|i| (-b..=b).flat_map(move |j| (-c..=c).map(move |k| [i, j, k]))) {
+        for apart in
+            (0..=a).flat_map(|i| (-b..=b).flat_map(move |j| (-c..=c).map(move |k| [i, j, k])))
+        {
             if apart > [0, 0, 0] {
                 match value(&apart) {
                     value if value >= NEAR => near.push((apart, value)),
@@ -285,7 +379,11 @@ impl Gram {
 
     /// At least `z' K z`.
     fn square(&self, z: &[f64]) -> f64 {
-        let pairs: f64 = self.near.iter().map(|(apart, value)| value * self.products(z, *apart)).sum();
+        let pairs: f64 = self
+            .near
+            .iter()
+            .map(|(apart, value)| value * self.products(z, *apart))
+            .sum();
         ((1.0 + self.far) * dot(z, z) + 2.0 * pairs).max(0.0)
     }
 
@@ -297,11 +395,18 @@ impl Gram {
             let apart = apart[axis];
             apart.min(0).unsigned_abs()..width - apart.max(0).unsigned_abs()
         });
-        let starts = first.flat_map(|i| second.clone().map(move |j| (i * width + j) * depth + third.start));
+        let starts = first.flat_map(|i| {
+            second
+                .clone()
+                .map(move |j| (i * width + j) * depth + third.start)
+        });
         let further = (apart[0] * width as isize + apart[1]) * depth as isize + apart[2];
         let row = |start: usize| {
             let other = start.saturating_add_signed(further);
-            dot(&z[start..start + third.len()], &z[other..other + third.len()])
+            dot(
+                &z[start..start + third.len()],
+                &z[other..other + third.len()],
+            )
         };
         starts.map(row).sum()
     }
@@ -310,7 +415,9 @@ impl Gram {
 /// `q` such that noise of scale 1 stays within `q |a(y)|_2` with 95 % probability at any one point `y`, `a` the kernels of the
 /// nodes there: the largest at places that lie evenly within two steps of the middle and at the corner.
 pub(super) fn pointwise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
-    let within = |place: u32, m: &u32| (0.5 + 2.0 * f64::from(place) / f64::from(PLACES) / f64::from(*m)).min(1.0);
+    let within = |place: u32, m: &u32| {
+        (0.5 + 2.0 * f64::from(place) / f64::from(PLACES) / f64::from(*m)).min(1.0)
+    };
     let middle = (0..=PLACES).map(|place| basis.steps.iter().map(|m| within(place, m)).collect());
     let corner = std::iter::once(vec![0.0; basis.steps.len()]);
     let factor = |y: Vec<f64>| {

@@ -42,7 +42,10 @@ impl Plan {
         let (nodes, factor) = nodes(product_degree, NODE_DENSITY);
         let weights_at_nodes: Vec<f64> = nodes.iter().map(|y| weight(&weights, *y)).collect();
         let weights_at_others = (1..dimensions).fold(vec![1.0], |product, _| {
-            product.iter().flat_map(|p| weights_at_nodes.iter().map(move |w| p * w)).collect()
+            product
+                .iter()
+                .flat_map(|p| weights_at_nodes.iter().map(move |w| p * w))
+                .collect()
         });
         Plan {
             dimensions,
@@ -62,24 +65,33 @@ impl Plan {
     }
 
     fn points(&self) -> usize {
-        (0..self.dimensions).map(|_| self.degree as usize + 1).product()
+        (0..self.dimensions)
+            .map(|_| self.degree as usize + 1)
+            .product()
     }
 
     /// As many draws as [`WORK`] allows, a function of the plan alone.
     pub fn draws(&self) -> u32 {
         let side = self.degree as usize + 1;
         let nodes = self.weights_at_nodes.len();
-        let refine = (self.order.saturating_sub(1) as usize) * self.dimensions * self.points() * side;
+        let refine =
+            (self.order.saturating_sub(1) as usize) * self.dimensions * self.points() * side;
         let evaluate: usize = (1..=self.dimensions)
             .map(|axis| nodes.pow(axis as u32) * side.pow((self.dimensions - axis) as u32 + 1))
             .sum();
-        u32::try_from(WORK / (refine + evaluate)).unwrap_or(MAX_DRAWS).clamp(MIN_DRAWS, MAX_DRAWS)
+        u32::try_from(WORK / (refine + evaluate))
+            .unwrap_or(MAX_DRAWS)
+            .clamp(MIN_DRAWS, MAX_DRAWS)
     }
 
     /// An upper bound on the operator norm, or `2^h - 1` where that is harmless: it multiplies a step of the grid, 2^-32 of
     /// the noise or less.
     pub fn norm(&self) -> f64 {
-        if self.order <= 10 { f64::from((1_u32 << self.order) - 1) } else { self.operator.norm(self.order) }
+        if self.order <= 10 {
+            f64::from((1_u32 << self.order) - 1)
+        } else {
+            self.operator.norm(self.order)
+        }
     }
 
     pub fn sup(&self, seed: u64, draw: u32) -> Sup {
@@ -100,10 +112,17 @@ impl Plan {
                 self.largest(i, &few, &self.weights_at_few)
             })
             .collect();
-        let mut sup = seen.iter().fold(Sup { weighted: 0.0, plain: 0.0 }, |sup, row| sup.or(row));
+        let mut sup = seen.iter().fold(
+            Sup {
+                weighted: 0.0,
+                plain: 0.0,
+            },
+            |sup, row| sup.or(row),
+        );
         let mut all = vec![0.0; self.at_nodes.points()];
         for (i, row) in seen.iter().enumerate() {
-            if row.weighted * self.few_miss > sup.weighted || row.plain * self.few_miss > sup.plain {
+            if row.weighted * self.few_miss > sup.weighted || row.plain * self.few_miss > sup.plain
+            {
                 self.at_nodes.contract(&tensor, i, &mut all);
                 sup = sup.or(&self.largest(i, &all, &self.weights_at_nodes));
             }
@@ -120,7 +139,10 @@ impl Plan {
             weighted = weighted.max((value * weight).abs());
         }
         let others = self.weights_at_others.get(row).copied().unwrap_or(f64::NAN);
-        Sup { weighted: weighted * others * self.correction, plain }
+        Sup {
+            weighted: weighted * others * self.correction,
+            plain,
+        }
     }
 }
 
@@ -132,5 +154,7 @@ fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
     let weight_degree = degree.min(if dimensions < 3 { 24 } else { 12 });
     let operator = Operator::new(1, degree);
     let weight = |i| 1.0 / operator.spread(f64::from(i) / f64::from(weight_degree), order);
-    (0..=weight_degree).map(|i| (weight(i) * 1000.0).round() / 1000.0).collect()
+    (0..=weight_degree)
+        .map(|i| (weight(i) * 1000.0).round() / 1000.0)
+        .collect()
 }

@@ -64,30 +64,55 @@ impl Band {
         told: &(dyn Fn(u64, u64) + Sync),
     ) -> Band {
         let band = match &shape.basis {
-            Basis::Affine if law == NoiseDistribution::DiscreteLaplace => Band::affine(shape.dimensions),
+            Basis::Affine if law == NoiseDistribution::DiscreteLaplace => {
+                Band::affine(shape.dimensions)
+            }
             // Largest at a corner, where it is the sum of the absolute values.
-            Basis::Affine => Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum()),
+            Basis::Affine => {
+                Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum())
+            }
             Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
-                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm());
-                Band { weights: plan.weights, ..band }
+                let band = Band::of_sups(
+                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
+                    plan.norm(),
+                );
+                Band {
+                    weights: plan.weights,
+                    ..band
+                }
             }
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm())
+                Band::of_sups(
+                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
+                    plan.norm(),
+                )
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm());
-                return Band { pointwise: cells::pointwise(basis, law), ..band };
+                let band = Band::of_sups(
+                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
+                    plan.norm(),
+                );
+                return Band {
+                    pointwise: cells::pointwise(basis, law),
+                    ..band
+                };
             }
             Basis::Tables(basis) => {
                 let plan = tables::Plan::new(basis, law);
-                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told), plan.norm())
+                Band::of_sups(
+                    sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw), told),
+                    plan.norm(),
+                )
             }
         };
-        Band { pointwise: pointwise(law, shape.values()), ..band }
+        Band {
+            pointwise: pointwise(law, shape.values()),
+            ..band
+        }
     }
 
     /// For the sum of several independent draws of `law`, this being the band of one draw of `values` values, and `normal` that
@@ -111,11 +136,17 @@ impl Band {
         match &shape.basis {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
-                (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
+                (0..draws)
+                    .map(|draw| plan.sup(SEED, draw).plain)
+                    .sum::<f64>()
+                    / f64::from(draws)
             }
             Basis::Cells(basis) => {
                 let plan = cells::Plan::new(basis, law);
-                (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
+                (0..draws)
+                    .map(|draw| plan.sup(SEED, draw).plain)
+                    .sum::<f64>()
+                    / f64::from(draws)
             }
             _ => Band::simulate(shape, law, 1).expected_sup,
         }
@@ -124,27 +155,50 @@ impl Band {
     /// The band of `count` released values themselves, all at once.
     pub fn of_each(law: NoiseDistribution, count: usize) -> Band {
         let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
-        Band { norm: 1.0, pointwise: pointwise(law, count), ..Band::of_values(law, count, largest) }
+        Band {
+            norm: 1.0,
+            pointwise: pointwise(law, count),
+            ..Band::of_values(law, count, largest)
+        }
     }
 
     /// Where the sup is a function of the noisy values themselves.
     fn of_values(law: NoiseDistribution, count: usize, sup: impl Fn(&[f64]) -> f64) -> Band {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
-        let draws = u32::try_from(WORK / 64 / count.max(1)).unwrap_or(MAX_DRAWS).clamp(MIN_DRAWS, MAX_DRAWS);
+        let draws = u32::try_from(WORK / 64 / count.max(1))
+            .unwrap_or(MAX_DRAWS)
+            .clamp(MIN_DRAWS, MAX_DRAWS);
         let draw = |_| {
             let plain = sup(&unit_noise(law, count, &mut rng));
-            Sup { weighted: plain, plain }
+            Sup {
+                weighted: plain,
+                plain,
+            }
         };
         Band::of_sups((0..draws).map(draw).collect(), count as f64)
     }
 
     fn of_sups(mut sups: Vec<Sup>, norm: f64) -> Band {
         // Sorted before anything is summed, so that the threads cannot decide the result.
-        sups.sort_by(|a, b| a.weighted.total_cmp(&b.weighted).then(a.plain.total_cmp(&b.plain)));
+        sups.sort_by(|a, b| {
+            a.weighted
+                .total_cmp(&b.weighted)
+                .then(a.plain.total_cmp(&b.plain))
+        });
         let draws = u32::try_from(sups.len()).unwrap_or(u32::MAX);
-        let half_width = sups.get(rank(draws) - 1).map_or(f64::INFINITY, |sup| sup.weighted);
+        let half_width = sups
+            .get(rank(draws) - 1)
+            .map_or(f64::INFINITY, |sup| sup.weighted);
         let expected_sup = sups.iter().map(|sup| sup.plain).sum::<f64>() / f64::from(draws);
-        Band { level: LEVEL, half_width, weights: vec![1.0], pointwise: f64::NAN, draws, expected_sup, norm }
+        Band {
+            level: LEVEL,
+            half_width,
+            weights: vec![1.0],
+            pointwise: f64::NAN,
+            draws,
+            expected_sup,
+            norm,
+        }
     }
 
     /// The band of an affine function under Laplace noise: the sum of `l + 1` absolute values is a Gamma variable, whose
@@ -163,7 +217,11 @@ impl Band {
         let mut high = 100.0;
         while high - low > 1e-9 {
             let middle = (low + high) / 2.0;
-            if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
+            if exceeds(middle) > 1.0 - LEVEL {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         let weights = vec![1.0];
         Band {
@@ -184,8 +242,13 @@ impl Band {
     /// point that is at most `1.25 sqrt(N) |a|_2` steps, each 2^-32 of the noise or less: a millionth.
     pub fn scaled(&self, noise: &Noise) -> NoiseBand {
         let dimensions_at_most = 3;
-        let largest_weight = self.weights.iter().fold(1.0_f64, |a, b| a.max(*b)).powi(dimensions_at_most);
-        let half_width = noise.scale * self.half_width + 1.25 * noise.grid * self.norm * largest_weight;
+        let largest_weight = self
+            .weights
+            .iter()
+            .fold(1.0_f64, |a, b| a.max(*b))
+            .powi(dimensions_at_most);
+        let half_width =
+            noise.scale * self.half_width + 1.25 * noise.grid * self.norm * largest_weight;
         NoiseBand {
             covers: Covers::Noise,
             level: self.level,
@@ -200,15 +263,25 @@ impl Band {
 impl NoiseBand {
     /// Half the width of the band at a point of the unit cube.
     pub(super) fn half_width_at(&self, point: &[f64]) -> f64 {
-        self.half_width / point.iter().map(|x| weight(&self.weights, *x)).product::<f64>()
+        self.half_width
+            / point
+                .iter()
+                .map(|x| weight(&self.weights, *x))
+                .product::<f64>()
     }
 }
 
 /// The order statistic, from 1, that exceeds the quantile at [`LEVEL`] with confidence 99.9 %.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of draws")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and the number of draws"
+)]
 fn rank(draws: u32) -> usize {
     let expected = f64::from(draws) * LEVEL;
-    (expected + 3.09 * (expected * (1.0 - LEVEL)).sqrt()).ceil().min(f64::from(draws)) as usize
+    (expected + 3.09 * (expected * (1.0 - LEVEL)).sqrt())
+        .ceil()
+        .min(f64::from(draws)) as usize
 }
 
 #[cfg(test)]

@@ -22,7 +22,10 @@ pub(super) struct Sup {
 
 impl Sup {
     pub fn or(self, other: &Sup) -> Sup {
-        Sup { weighted: self.weighted.max(other.weighted), plain: self.plain.max(other.plain) }
+        Sup {
+            weighted: self.weighted.max(other.weighted),
+            plain: self.plain.max(other.plain),
+        }
     }
 }
 
@@ -44,15 +47,31 @@ pub(super) fn sups(
         sup
     };
     thread::scope(|scope| {
-        let every = |first: u32| move || (first..draws).step_by(threads).map(sup).collect::<Vec<Sup>>();
-        let workers: Vec<thread::ScopedJoinHandle<Vec<Sup>>> =
-            (0..draws).take(threads).map(|first| scope.spawn(every(first))).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        let every = |first: u32| {
+            move || {
+                (first..draws)
+                    .step_by(threads)
+                    .map(sup)
+                    .collect::<Vec<Sup>>()
+            }
+        };
+        let workers: Vec<thread::ScopedJoinHandle<Vec<Sup>>> = (0..draws)
+            .take(threads)
+            .map(|first| scope.spawn(every(first)))
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }
 
 /// `s(x)`.
 pub(super) fn weight(weights: &[f64], x: f64) -> f64 {
     let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    basis(degree, x).iter().zip(weights).map(|(b, w)| b * w).sum()
+    basis(degree, x)
+        .iter()
+        .zip(weights)
+        .map(|(b, w)| b * w)
+        .sum()
 }

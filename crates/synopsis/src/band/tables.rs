@@ -39,15 +39,23 @@ impl Plan {
                 fields.push((0..bandwidths.len()).map(rows).collect());
             }
             if bandwidths.iter().all(|b| *b >= 0.5) {
-                return Plan { law, count: basis.count(), fields };
+                return Plan {
+                    law,
+                    count: basis.count(),
+                    fields,
+                };
             }
-            bandwidths.iter_mut().for_each(|b| *b = (*b * WIDER).min(1.0));
+            bandwidths
+                .iter_mut()
+                .for_each(|b| *b = (*b * WIDER).min(1.0));
         }
     }
 
     pub fn draws(&self) -> u32 {
         let products: usize = self.fields.iter().map(|axes| self.products(axes)).sum();
-        u32::try_from(WORK / products.max(1)).unwrap_or(MAX_DRAWS).clamp(MIN_DRAWS, MAX_DRAWS)
+        u32::try_from(WORK / products.max(1))
+            .unwrap_or(MAX_DRAWS)
+            .clamp(MIN_DRAWS, MAX_DRAWS)
     }
 
     fn products(&self, axes: &[Rows]) -> usize {
@@ -70,11 +78,17 @@ impl Plan {
         rng.set_stream(u64::from(draw));
         let z = unit_noise(self.law, self.count, &mut rng);
         let largest = |axes: &Vec<Rows>| {
-            let sums = axes.iter().fold(z.clone(), |values, rows| of_first(&values, rows));
-            sums.iter().fold(0.0_f64, |largest, sum| largest.max(sum.abs()))
+            let sums = axes
+                .iter()
+                .fold(z.clone(), |values, rows| of_first(&values, rows));
+            sums.iter()
+                .fold(0.0_f64, |largest, sum| largest.max(sum.abs()))
         };
         let plain = self.fields.iter().map(largest).fold(0.0, f64::max);
-        Sup { weighted: plain, plain }
+        Sup {
+            weighted: plain,
+            plain,
+        }
     }
 }
 
@@ -85,7 +99,10 @@ fn of_first(values: &[f64], rows: &Rows) -> Vec<f64> {
     let mut result = vec![0.0; inner * rows.len()];
     let mut along = vec![0.0; nodes];
     for at in 0..inner {
-        along.iter_mut().zip(values.iter().skip(at).step_by(inner)).for_each(|(to, from)| *to = *from);
+        along
+            .iter_mut()
+            .zip(values.iter().skip(at).step_by(inner))
+            .for_each(|(to, from)| *to = *from);
         let to = result.iter_mut().skip(at * rows.len());
         to.zip(rows).for_each(|(to, row)| *to = dot(row, &along));
     }
@@ -97,11 +114,18 @@ fn rows(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> R
     let step = 1.0 / f64::from(basis.steps[axis]);
     let variance = bandwidths[axis].powi(2) - basis.spline.variance() * step * step;
     let a_width = A_WIDTH.get(bandwidths.len() - 1).copied().unwrap_or(3.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from a float saturates"
+    )]
     let points = (a_width / bandwidths[axis]).ceil().clamp(4.0, 4e3) as u32;
     let row = |point: u32| {
         let y = f64::from(point) / f64::from(points);
-        let mut weights: Vec<f64> = nodes.iter().map(|p| (-(p - y).powi(2) / (2.0 * variance)).exp()).collect();
+        let mut weights: Vec<f64> = nodes
+            .iter()
+            .map(|p| (-(p - y).powi(2) / (2.0 * variance)).exp())
+            .collect();
         if is_line {
             let inside = |p: &f64| (0.0..=1.0).contains(p);
             let moment = |power: i32| -> f64 {
@@ -109,7 +133,10 @@ fn rows(basis: &TableBasis, bandwidths: &[f64], axis: usize, is_line: bool) -> R
                 of.map(|(weight, p)| weight * (p - y).powi(power)).sum()
             };
             let slope = moment(1) / moment(2).max(f64::MIN_POSITIVE);
-            weights.iter_mut().zip(&nodes).for_each(|(weight, p)| *weight *= 1.0 - slope * (p - y));
+            weights
+                .iter_mut()
+                .zip(&nodes)
+                .for_each(|(weight, p)| *weight *= 1.0 - slope * (p - y));
         }
         let length = dot(&weights, &weights).sqrt().max(f64::MIN_POSITIVE);
         weights.iter_mut().for_each(|weight| *weight /= length);

@@ -75,7 +75,10 @@ impl<K: Kind> Amount<K> {
     pub const ZERO: Self = Self::from_units(0);
 
     const fn from_units(count: u64) -> Self {
-        Amount { count, kind: PhantomData }
+        Amount {
+            count,
+            kind: PhantomData,
+        }
     }
 
     /// `self + other`, `None` where it does not fit.
@@ -212,10 +215,22 @@ mod tests {
     #[test]
     fn amounts_are_read_and_written_in_their_own_units() {
         assert_eq!("0.000000000001".parse(), Ok(Rho::from_trillionths(1)));
-        assert_eq!("0.000000000000000001".parse(), Ok(Delta::from_quintillionths(1)));
-        assert_eq!(Rho::from_trillionths(12_500_000_000_000).to_string(), "12.5");
-        assert_eq!(Delta::from_quintillionths(1_000_000_000_000).to_string(), "0.000001");
-        assert_eq!(Delta::from_quintillionths(u64::MAX).to_string(), "18.446744073709551615");
+        assert_eq!(
+            "0.000000000000000001".parse(),
+            Ok(Delta::from_quintillionths(1))
+        );
+        assert_eq!(
+            Rho::from_trillionths(12_500_000_000_000).to_string(),
+            "12.5"
+        );
+        assert_eq!(
+            Delta::from_quintillionths(1_000_000_000_000).to_string(),
+            "0.000001"
+        );
+        assert_eq!(
+            Delta::from_quintillionths(u64::MAX).to_string(),
+            "18.446744073709551615"
+        );
         assert_eq!(Delta::ZERO.to_string(), "0");
         for wrong in ["", ".5", "5.", "-1", "1e-6", "0.0000000000000", "19000000"] {
             assert!(wrong.parse::<Rho>().is_err(), "{wrong}");

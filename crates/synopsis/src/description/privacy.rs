@@ -37,8 +37,15 @@ pub struct Implied {
 impl Privacy {
     /// Says what is wrong, if anything is.
     pub(super) fn check(&self) -> Result<(), String> {
-        let Privacy { definition, implies, price, blocks, .. } = self;
-        let mut prices = std::iter::once(price).chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
+        let Privacy {
+            definition,
+            implies,
+            price,
+            blocks,
+            ..
+        } = self;
+        let mut prices = std::iter::once(price)
+            .chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
         if !prices.all(|price| definition.is_paid_by(*price)) {
             return Err("its prices are not those of its definition of privacy".to_owned());
         }
@@ -118,11 +125,17 @@ impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Definition::PureEpsilon => f.write_str("pure differential privacy"),
-            Definition::Approximate => f.write_str("approximate, (epsilon, delta)-differential privacy"),
+            Definition::Approximate => {
+                f.write_str("approximate, (epsilon, delta)-differential privacy")
+            }
             Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
             Definition::Gaussian => f.write_str("Gaussian differential privacy"),
-            Definition::Planned => f.write_str("(epsilon, delta)-differential privacy of a declared plan"),
-            Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
+            Definition::Planned => {
+                f.write_str("(epsilon, delta)-differential privacy of a declared plan")
+            }
+            Definition::Random(Random { gamma, .. }) => {
+                write!(f, "RANDOM differential privacy, gamma = {gamma}")
+            }
         }
     }
 }
@@ -158,7 +171,11 @@ pub struct PriorColumn {
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     Record,
-    User { column: String, per: String, max_records_per_window: u32 },
+    User {
+        column: String,
+        per: String,
+        max_records_per_window: u32,
+    },
 }
 
 /// One block of time, and what of its budget is gone.

@@ -26,7 +26,9 @@ impl Recommended {
     /// For a window of so many records, and noise that has a simultaneous band of so much; `None` where the published reading
     /// is the best.
     pub fn of(target: &Target, basis: &Basis, half_width: f64, records: u64) -> Option<Self> {
-        let (Basis::Cells(basis), Target::Density(density)) = (basis, target) else { return None };
+        let (Basis::Cells(basis), Target::Density(density)) = (basis, target) else {
+            return None;
+        };
         let axes = basis.steps.len();
         let determinant = match &density.kernel {
             Smoothing::Bandwidths(widths) => widths.iter().product::<f64>().powi(2),
@@ -39,9 +41,17 @@ impl Recommended {
 
 /// Of a positive definite matrix.
 fn determinant(rows: &[Vec<f64>]) -> Option<f64> {
-    let lower: Option<Vec<Vec<f64>>> = (0..rows.len()).map(|i| Some(rows.get(i)?.get(..=i)?.to_vec())).collect();
+    let lower: Option<Vec<Vec<f64>>> = (0..rows.len())
+        .map(|i| Some(rows.get(i)?.get(..=i)?.to_vec()))
+        .collect();
     let factor = cholesky::factor(lower?, f64::EPSILON);
-    Some(factor.iter().filter_map(|row| row.last()).product::<f64>().powi(2))
+    Some(
+        factor
+            .iter()
+            .filter_map(|row| row.last())
+            .product::<f64>()
+            .powi(2),
+    )
 }
 
 impl From<Recommended> for By {
@@ -73,12 +83,21 @@ mod tests {
         let diagonal = Smoothing::Bandwidths(vec![20.0, 3.0]);
         let slanted = Smoothing::Covariance(vec![vec![400.0, 30.0], vec![30.0, 11.25]]);
         let precision = vec![vec![90.0, 0.0], vec![0.0, 90.0]];
-        let cells = Basis::Cells(CellBasis { precision, spline: Spline::Box, steps: vec![9, 9] });
+        let cells = Basis::Cells(CellBasis {
+            precision,
+            spline: Spline::Box,
+            steps: vec![9, 9],
+        });
         // A thousand records in one place, over 2 pi and the root of the determinant.
         let peak = 1000.0 / (2.0 * PI * 60.0);
         for kernel in [diagonal, slanted] {
-            let target = Target::Density(Density { kernel, divide_by: None });
-            let of = |half_width: f64, records: u64| Recommended::of(&target, &cells, half_width * peak, records);
+            let target = Target::Density(Density {
+                kernel,
+                divide_by: None,
+            });
+            let of = |half_width: f64, records: u64| {
+                Recommended::of(&target, &cells, half_width * peak, records)
+            };
             assert_eq!(of(0.0051, 1000), Some(Recommended::Nonnegative));
             assert_eq!(of(0.0051, 1100), None);
             assert_eq!(of(0.0049, 1000), None);

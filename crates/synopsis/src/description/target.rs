@@ -78,13 +78,23 @@ pub struct Classifier {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Gap-clipped Priestley-Chao, Gaussian kernel.
-    PriestleyChao { bandwidth: f64, gap: f64, max_records: u32 },
+    PriestleyChao {
+        bandwidth: f64,
+        gap: f64,
+        max_records: u32,
+    },
     /// Naive Bayes, each likelihood a kernel density.
     KernelBayes { bandwidths: Vec<f64> },
     /// Naive Bayes, each likelihood a Gaussian whose variance is never less than the square of the deviation.
     GaussianBayes { min_deviations: Vec<f64> },
     /// Regularised empirical risk. The kernel's bandwidth is a part of the width of every axis.
-    KernelMachine { loss: Loss, kernel: Kernel, c: f64, max_records: u32, landmarks: Option<u32> },
+    KernelMachine {
+        loss: Loss,
+        kernel: Kernel,
+        c: f64,
+        max_records: u32,
+        landmarks: Option<u32>,
+    },
     /// Regularised logistic regression.
     Logistic { c: f64, max_records: u32 },
 }
@@ -127,8 +137,9 @@ impl CellLabel {
     }
 
     pub fn column(&self) -> &str {
-        let (CellLabel::Number { column, .. } | CellLabel::Above { column, .. } | CellLabel::Classes { column, .. }) =
-            self;
+        let (CellLabel::Number { column, .. }
+        | CellLabel::Above { column, .. }
+        | CellLabel::Classes { column, .. }) = self;
         column
     }
 }

@@ -7,7 +7,9 @@ pub enum Error {
     Syntax { column: usize, what: String },
     #[error("two variables of the expression are called '{0}': rename a column")]
     Twice(String),
-    #[error("the domain of '{name}' in the expression runs from {min} to {max}: its max must be above its min")]
+    #[error(
+        "the domain of '{name}' in the expression runs from {min} to {max}: its max must be above its min"
+    )]
     Domain { name: String, min: f64, max: f64 },
     #[error("the expression is 0 for every record of the domain")]
     Zero,
@@ -27,9 +29,13 @@ pub enum Unbounded {
     Division,
     #[error("it takes the logarithm of a value that can be 0 or less")]
     Logarithm,
-    #[error("it takes the square root of a value that can be negative (write a square as x^2, not x*x)")]
+    #[error(
+        "it takes the square root of a value that can be negative (write a square as x^2, not x*x)"
+    )]
     Root,
-    #[error("it raises a value that can be 0 or less to a power that is not a whole number up to 64")]
+    #[error(
+        "it raises a value that can be 0 or less to a power that is not a whole number up to 64"
+    )]
     Power,
     #[error("it can be too large or too small for a number")]
     TooLarge,

@@ -18,11 +18,23 @@ pub struct Interval {
 }
 
 impl Interval {
-    pub const ZERO: Interval = Interval { lo: 0.0, hi: 0.0, fault: None };
-    const UNIT: Interval = Interval { lo: -1.0, hi: 1.0, fault: None };
+    pub const ZERO: Interval = Interval {
+        lo: 0.0,
+        hi: 0.0,
+        fault: None,
+    };
+    const UNIT: Interval = Interval {
+        lo: -1.0,
+        hi: 1.0,
+        fault: None,
+    };
 
     pub fn new(lo: f64, hi: f64) -> Self {
-        Interval { lo, hi, fault: (!(lo.is_finite() && hi.is_finite())).then_some(Unbounded::TooLarge) }
+        Interval {
+            lo,
+            hi,
+            fault: (!(lo.is_finite() && hi.is_finite())).then_some(Unbounded::TooLarge),
+        }
     }
 
     pub fn point(value: f64) -> Self {
@@ -32,18 +44,29 @@ impl Interval {
     /// Ends that are off by less than `ulps` units in the last place.
     fn around(lo: f64, hi: f64, ulps: u32) -> Self {
         let part = f64::from(ulps) * f64::EPSILON;
-        Interval::new((lo - lo.abs() * part).next_down(), (hi + hi.abs() * part).next_up())
+        Interval::new(
+            (lo - lo.abs() * part).next_down(),
+            (hi + hi.abs() * part).next_up(),
+        )
     }
 
     fn faulty(fault: Unbounded) -> Self {
-        Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY, fault: Some(fault) }
+        Interval {
+            lo: f64::NEG_INFINITY,
+            hi: f64::INFINITY,
+            fault: Some(fault),
+        }
     }
 
     /// With the fault of what it came from; rounding does not carry it over a bound that holds.
     fn within(self, lo: f64, hi: f64, from: [&Interval; 2]) -> Self {
         match from[0].fault.or(from[1].fault) {
             Some(fault) => Interval::faulty(fault),
-            None => Interval { lo: self.lo.max(lo), hi: self.hi.min(hi), ..self },
+            None => Interval {
+                lo: self.lo.max(lo),
+                hi: self.hi.min(hi),
+                ..self
+            },
         }
     }
 
@@ -70,25 +93,46 @@ impl Interval {
         let down = |sum: f64| if sum == 0.0 { sum } else { sum.next_down() };
         let up = |sum: f64| if sum == 0.0 { sum } else { sum.next_up() };
         let all = (f64::NEG_INFINITY, f64::INFINITY);
-        Interval::new(down(self.lo + other.lo), up(self.hi + other.hi)).within(all.0, all.1, [&self, &other])
+        Interval::new(down(self.lo + other.lo), up(self.hi + other.hi)).within(
+            all.0,
+            all.1,
+            [&self, &other],
+        )
     }
 
     pub fn minus(self) -> Self {
-        Interval { lo: -self.hi, hi: -self.lo, ..self }
+        Interval {
+            lo: -self.hi,
+            hi: -self.lo,
+            ..self
+        }
     }
 
     pub fn times(self, other: Self) -> Self {
-        let corners = [(self.lo, other.lo), (self.lo, other.hi), (self.hi, other.lo), (self.hi, other.hi)];
+        let corners = [
+            (self.lo, other.lo),
+            (self.lo, other.hi),
+            (self.hi, other.lo),
+            (self.hi, other.hi),
+        ];
         let mut lo = f64::INFINITY;
         let mut hi = f64::NEG_INFINITY;
         for (a, b) in corners {
             let product = a * b;
             let is_exact = a == 0.0 || b == 0.0;
-            lo = lo.min(if is_exact { product } else { product.next_down() });
+            lo = lo.min(if is_exact {
+                product
+            } else {
+                product.next_down()
+            });
             hi = hi.max(if is_exact { product } else { product.next_up() });
         }
         // Two of one sign have no negative product, though rounding might say so.
-        let floor = if self.lo >= 0.0 && other.lo >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
+        let floor = if self.lo >= 0.0 && other.lo >= 0.0 {
+            0.0
+        } else {
+            f64::NEG_INFINITY
+        };
         Interval::new(lo, hi).within(floor, f64::INFINITY, [&self, &other])
     }
 
@@ -97,7 +141,11 @@ impl Interval {
         if self.fault.is_none() && self.lo <= 0.0 && self.hi >= 0.0 {
             return Interval::faulty(Unbounded::Division);
         }
-        let (lo, hi) = if self.lo > 0.0 { (0.0, f64::INFINITY) } else { (f64::NEG_INFINITY, 0.0) };
+        let (lo, hi) = if self.lo > 0.0 {
+            (0.0, f64::INFINITY)
+        } else {
+            (f64::NEG_INFINITY, 0.0)
+        };
         Interval::around(1.0 / self.hi, 1.0 / self.lo, 1).within(lo, hi, [&self, &self])
     }
 
@@ -109,14 +157,22 @@ impl Interval {
         if self.fault.is_none() && self.lo <= 0.0 {
             return Interval::faulty(Unbounded::Logarithm);
         }
-        Interval::around(self.lo.ln(), self.hi.ln(), 8).within(f64::NEG_INFINITY, f64::INFINITY, [&self, &self])
+        Interval::around(self.lo.ln(), self.hi.ln(), 8).within(
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            [&self, &self],
+        )
     }
 
     fn sqrt(self) -> Self {
         if self.fault.is_none() && self.lo < 0.0 {
             return Interval::faulty(Unbounded::Root);
         }
-        Interval::around(self.lo.sqrt(), self.hi.sqrt(), 1).within(0.0, f64::INFINITY, [&self, &self])
+        Interval::around(self.lo.sqrt(), self.hi.sqrt(), 1).within(
+            0.0,
+            f64::INFINITY,
+            [&self, &self],
+        )
     }
 
     fn tanh(self) -> Self {
@@ -126,8 +182,16 @@ impl Interval {
     pub fn abs(self) -> Self {
         let lo = self.lo;
         let hi = self.hi;
-        let least = if lo <= 0.0 && hi >= 0.0 { 0.0 } else { lo.abs().min(hi.abs()) };
-        Interval { lo: least, hi: self.magnitude(), ..self }
+        let least = if lo <= 0.0 && hi >= 0.0 {
+            0.0
+        } else {
+            lo.abs().min(hi.abs())
+        };
+        Interval {
+            lo: least,
+            hi: self.magnitude(),
+            ..self
+        }
     }
 
     /// The sine of `self + shift`, `shift` a quarter turn (the cosine) or nothing.
@@ -142,8 +206,16 @@ impl Interval {
         }
         let one = of(self.lo);
         let other = of(self.hi);
-        let lo = if crest(-FRAC_PI_2) { -1.0 } else { one.min(other) };
-        let hi = if crest(FRAC_PI_2) { 1.0 } else { one.max(other) };
+        let lo = if crest(-FRAC_PI_2) {
+            -1.0
+        } else {
+            one.min(other)
+        };
+        let hi = if crest(FRAC_PI_2) {
+            1.0
+        } else {
+            one.max(other)
+        };
         Interval::around(lo, hi, 8).within(-1.0, 1.0, [&self, &self])
     }
 
@@ -160,7 +232,11 @@ impl Interval {
             return self.whole_power(-exponent).inverse();
         }
         let ulps = 4 * exponent.unsigned_abs();
-        let (base, floor) = if exponent % 2 == 0 { (self.abs(), 0.0) } else { (self, f64::NEG_INFINITY) };
+        let (base, floor) = if exponent % 2 == 0 {
+            (self.abs(), 0.0)
+        } else {
+            (self, f64::NEG_INFINITY)
+        };
         let floor = if base.lo >= 0.0 { 0.0 } else { floor };
         let ends = match exponent {
             0 => Interval::point(1.0),
@@ -175,8 +251,24 @@ impl Interval {
         let is_known = self.fault.or(exponent.fault).is_none();
         if is_known && self.lo == 0.0 && exponent.lo > 0.0 {
             // Below 1 a power is at most 1, and it grows with its base.
-            let top = if self.hi == 0.0 { self } else { Interval { lo: self.hi, ..self }.real_power(exponent) };
-            return Interval { lo: 0.0, hi: if self.hi > 1.0 { top.hi.max(1.0) } else { top.hi }, ..top };
+            let top = if self.hi == 0.0 {
+                self
+            } else {
+                Interval {
+                    lo: self.hi,
+                    ..self
+                }
+                .real_power(exponent)
+            };
+            return Interval {
+                lo: 0.0,
+                hi: if self.hi > 1.0 {
+                    top.hi.max(1.0)
+                } else {
+                    top.hi
+                },
+                ..top
+            };
         }
         if is_known && self.lo <= 0.0 {
             return Interval::faulty(Unbounded::Power);
@@ -206,7 +298,10 @@ pub struct Slope {
 
 impl Slope {
     pub fn fixed(value: Interval) -> Self {
-        Slope { value, slopes: [Interval::ZERO; SIDES] }
+        Slope {
+            value,
+            slopes: [Interval::ZERO; SIDES],
+        }
     }
 
     pub fn variable(value: Interval, side: usize) -> Self {
@@ -219,7 +314,10 @@ impl Slope {
 
     /// A function of one variable: its value here, and its derivative.
     fn chain(self, value: Interval, derivative: Interval) -> Self {
-        Slope { value, slopes: self.slopes.map(|slope| scaled(slope, derivative)) }
+        Slope {
+            value,
+            slopes: self.slopes.map(|slope| scaled(slope, derivative)),
+        }
     }
 
     /// A function of two variables: its value here, and its derivatives after both.
@@ -234,7 +332,11 @@ impl Slope {
 
 /// What does not depend on a variable has no derivative after it, whatever becomes of the rest.
 fn scaled(slope: Interval, factor: Interval) -> Interval {
-    if slope == Interval::ZERO { slope } else { slope.times(factor) }
+    if slope == Interval::ZERO {
+        slope
+    } else {
+        slope.times(factor)
+    }
 }
 
 impl Number for Slope {
@@ -276,22 +378,44 @@ impl Number for Slope {
             Binary::Times => self.join(other, x.times(y), [y, x]),
             Binary::Over => {
                 let part = y.inverse();
-                self.join(other, x.times(part), [part, x.times(part.whole_power(2)).minus()])
+                self.join(
+                    other,
+                    x.times(part),
+                    [part, x.times(part.whole_power(2)).minus()],
+                )
             }
             Binary::Max | Binary::Min => {
-                let larger = if operation == Binary::Max { x.larger(y) } else { x.minus().larger(y.minus()).minus() };
-                let (one_wins, other_wins) =
-                    if operation == Binary::Max { (x.lo >= y.hi, y.lo >= x.hi) } else { (x.hi <= y.lo, y.hi <= x.lo) };
+                let larger = if operation == Binary::Max {
+                    x.larger(y)
+                } else {
+                    x.minus().larger(y.minus()).minus()
+                };
+                let (one_wins, other_wins) = if operation == Binary::Max {
+                    (x.lo >= y.hi, y.lo >= x.hi)
+                } else {
+                    (x.hi <= y.lo, y.hi <= x.lo)
+                };
                 let share = |wins: bool, loses: bool| match (wins, loses) {
                     (true, false) => one,
                     (false, true) => Interval::ZERO,
                     _ => Interval::new(0.0, 1.0),
                 };
-                self.join(other, larger, [share(one_wins, other_wins), share(other_wins, one_wins)])
+                self.join(
+                    other,
+                    larger,
+                    [share(one_wins, other_wins), share(other_wins, one_wins)],
+                )
             }
             Binary::Power => {
                 let value = x.real_power(y);
-                self.join(other, value, [y.times(x.real_power(y.plus(one.minus()))), value.times(x.ln())])
+                self.join(
+                    other,
+                    value,
+                    [
+                        y.times(x.real_power(y.plus(one.minus()))),
+                        value.times(x.ln()),
+                    ],
+                )
             }
         }
     }
@@ -346,7 +470,11 @@ mod tests {
             let width = 10_f64.powf(-4.0 * rng.random::<f64>());
             let lo = 6.0 * rng.random::<f64>() - 3.0;
             // Whole numbers too, and 0, where signs and powers change.
-            let lo = if rng.random::<f64>() < 0.3 { lo.round() } else { lo };
+            let lo = if rng.random::<f64>() < 0.3 {
+                lo.round()
+            } else {
+                lo
+            };
             Interval::new(lo, (lo + width).min(3.0).max(lo))
         })
     }
@@ -384,9 +512,12 @@ mod tests {
                     }
                     // The mean value theorem, between two places.
                     if bound.slopes.iter().all(|slope| slope.fault.is_none()) {
-                        let reach = |side: usize| bound.slopes[side].times(Interval::point(other[side] - one[side]));
+                        let reach = |side: usize| {
+                            bound.slopes[side].times(Interval::point(other[side] - one[side]))
+                        };
                         let change = reach(0).plus(reach(1));
-                        let slack = 1e-12 * (1.0 + values[0].abs() + values[1].abs() + change.magnitude());
+                        let slack =
+                            1e-12 * (1.0 + values[0].abs() + values[1].abs() + change.magnitude());
                         let found = values[1] - values[0];
                         assert!(
                             found >= change.lo - slack && found <= change.hi + slack,
@@ -419,7 +550,10 @@ mod tests {
         ] {
             let found = slope(&Tree::parse(text, &names).unwrap(), &cell).value;
             let near = |one: f64, other: f64| (one - other).abs() <= 1e-13;
-            assert!(near(found.lo, lo) && near(found.hi, hi) && found.fault.is_none(), "{text}: {found:?}");
+            assert!(
+                near(found.lo, lo) && near(found.hi, hi) && found.fault.is_none(),
+                "{text}: {found:?}"
+            );
         }
     }
 

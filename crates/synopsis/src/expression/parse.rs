@@ -80,7 +80,12 @@ impl Tree {
     ///
     /// If the text is not an expression of these variables.
     pub fn parse(text: &str, names: &[String]) -> Result<Tree, Error> {
-        let mut parser = Parser { text, names, rest: text.char_indices().peekable(), nested: 0 };
+        let mut parser = Parser {
+            text,
+            names,
+            rest: text.char_indices().peekable(),
+            nested: 0,
+        };
         if text.len() > LONGEST {
             return Err(parser.wrong(LONGEST, format!("it is longer than {LONGEST} bytes")));
         }
@@ -94,11 +99,14 @@ impl Tree {
     pub fn evaluate<T: Number>(&self, variables: &[T]) -> T {
         match self {
             Tree::Constant(value) => T::constant(*value),
-            Tree::Variable(place) => variables.get(*place).cloned().unwrap_or_else(|| T::constant(0.0)),
+            Tree::Variable(place) => variables
+                .get(*place)
+                .cloned()
+                .unwrap_or_else(|| T::constant(0.0)),
             Tree::Unary(operation, tree) => tree.evaluate(variables).unary(*operation),
-            Tree::Binary(operation, one, other) => {
-                one.evaluate(variables).binary(*operation, other.evaluate(variables))
-            }
+            Tree::Binary(operation, one, other) => one
+                .evaluate(variables)
+                .binary(*operation, other.evaluate(variables)),
             Tree::Power(tree, exponent) => tree.evaluate(variables).power(*exponent),
         }
     }
@@ -145,7 +153,10 @@ impl Parser<'_> {
     fn signed(&mut self) -> Result<Tree, Error> {
         self.nested += 1;
         if self.nested > DEEPEST {
-            return Err(self.wrong(0, format!("more than {DEEPEST} operations inside one another")));
+            return Err(self.wrong(
+                0,
+                format!("more than {DEEPEST} operations inside one another"),
+            ));
         }
         let tree = match self.operator(&[('+', Binary::Plus), ('-', Binary::Minus)]) {
             Some(Binary::Minus) => self.signed().map(Tree::minus),
@@ -195,7 +206,10 @@ impl Parser<'_> {
         let written = self.since(at).to_string();
         match written.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Tree::Constant(value)),
-            _ => Err(self.wrong(at, format!("'{written}' is not a number; products are written with *"))),
+            _ => Err(self.wrong(
+                at,
+                format!("'{written}' is not a number; products are written with *"),
+            )),
         }
     }
 
@@ -210,7 +224,9 @@ impl Parser<'_> {
                 self.expect('"')?;
             } else {
                 name.push(first);
-                while let Some((_, c)) = self.rest.next_if(|(_, c)| c.is_alphanumeric() || *c == '_') {
+                while let Some((_, c)) =
+                    self.rest.next_if(|(_, c)| c.is_alphanumeric() || *c == '_')
+                {
                     name.push(c);
                 }
             }
@@ -245,7 +261,10 @@ impl Parser<'_> {
             None => {
                 let functions = FUNCTIONS.map(|(name, _)| name).join(", ");
                 let variables = self.names.join(", ");
-                Err(self.wrong(at, format!("'{name}' is unknown: there are {variables}, pi, and {functions}")))
+                Err(self.wrong(
+                    at,
+                    format!("'{name}' is unknown: there are {variables}, pi, and {functions}"),
+                ))
             }
         }
     }
@@ -261,7 +280,9 @@ impl Parser<'_> {
     fn expect(&mut self, wanted: char) -> Result<(), Error> {
         match self.next() {
             Some((_, found)) if found == wanted => Ok(()),
-            Some((at, found)) => Err(self.wrong(at, format!("'{wanted}' was expected, not '{found}'"))),
+            Some((at, found)) => {
+                Err(self.wrong(at, format!("'{wanted}' was expected, not '{found}'")))
+            }
             None => Err(self.wrong(self.text.len(), format!("'{wanted}' is missing"))),
         }
     }
@@ -281,7 +302,10 @@ impl Parser<'_> {
     }
 
     fn wrong(&self, at: usize, what: String) -> Error {
-        Error::Syntax { column: self.text.get(..at).unwrap_or_default().chars().count() + 1, what }
+        Error::Syntax {
+            column: self.text.get(..at).unwrap_or_default().chars().count() + 1,
+            what,
+        }
     }
 }
 
@@ -360,12 +384,19 @@ mod tests {
             ("max_x", 11.0),
             ("max(min(x, at.x), x - 5)", 2.0),
             ("max(1, 2) + min(3, (4 - 5)*2)", 0.0),
-            ("sin(pi/2) + cos(0) + tanh(0) + abs(-1) + sqrt(4) + ln(exp(1))", 6.0),
+            (
+                "sin(pi/2) + cos(0) + tanh(0) + abs(-1) + sqrt(4) + ln(exp(1))",
+                6.0,
+            ),
             ("x^0.5", 3.0_f64.sqrt()),
             ("x^at.x", 9.0),
             ("\tx\n", 3.0),
         ] {
-            assert!((value(text) - meant).abs() < 1e-12, "{text}: {} and not {meant}", value(text));
+            assert!(
+                (value(text) - meant).abs() < 1e-12,
+                "{text}: {} and not {meant}",
+                value(text)
+            );
         }
     }
 
@@ -389,10 +420,17 @@ mod tests {
             ("1e999", 1, "is not a number"),
             ("x ; y", 3, "';' does not belong here"),
         ] {
-            let Err(Error::Syntax { column: found, what }) = Tree::parse(text, &names) else {
+            let Err(Error::Syntax {
+                column: found,
+                what,
+            }) = Tree::parse(text, &names)
+            else {
                 panic!("{text} was read")
             };
-            assert!(found == column && what.contains(words), "{text}: {found} {what}");
+            assert!(
+                found == column && what.contains(words),
+                "{text}: {found} {what}"
+            );
         }
     }
 
@@ -403,10 +441,18 @@ mod tests {
             Err(Error::Syntax { what, .. }) => what,
             read => panic!("{read:?}"),
         };
-        for text in ["(".repeat(900), "-".repeat(900), vec!["x"; 490].join("^"), "exp(".repeat(200)] {
+        for text in [
+            "(".repeat(900),
+            "-".repeat(900),
+            vec!["x"; 490].join("^"),
+            "exp(".repeat(200),
+        ] {
             assert_eq!(words(&text), "more than 100 operations inside one another");
         }
-        assert_eq!(words(&vec!["x"; 501].join("+")), "it is longer than 1000 bytes");
+        assert_eq!(
+            words(&vec!["x"; 501].join("+")),
+            "it is longer than 1000 bytes"
+        );
         let longest = Tree::parse(&vec!["x"; 500].join("+"), &names).unwrap();
         assert_eq!(longest.evaluate(&[2.0]), 1000.0);
     }

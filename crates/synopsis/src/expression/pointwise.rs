@@ -25,11 +25,13 @@ impl Pointwise {
     /// The least and the most of the derivative along each axis, anywhere in the box of these sides; `None` where interval
     /// arithmetic proves nothing.
     pub fn slopes(&self, sides: &[[f64; 2]]) -> Option<Vec<[f64; 2]>> {
-        let variable = |(axis, [lo, hi]): (usize, &[f64; 2])| Slope::variable(Interval::new(*lo, *hi), axis);
+        let variable =
+            |(axis, [lo, hi]): (usize, &[f64; 2])| Slope::variable(Interval::new(*lo, *hi), axis);
         let variables: Vec<Slope> = sides.iter().take(SIDES).enumerate().map(variable).collect();
         let slope: Slope = self.0.evaluate(&variables);
         let found = slope.slopes.iter().take(sides.len());
-        let is_proved = slope.value.fault.is_none() && found.clone().all(|side| side.fault.is_none());
+        let is_proved =
+            slope.value.fault.is_none() && found.clone().all(|side| side.fault.is_none());
         is_proved.then(|| found.map(|side| [side.lo, side.hi]).collect())
     }
 }
@@ -50,6 +52,11 @@ mod tests {
                 assert!((*lo..=*hi).contains(&derivative), "{x} {y}: {derivative}");
             }
         }
-        assert!(Pointwise::parse("ln(x)", &names).unwrap().slopes(&[[0.0, 1.0], [0.0, 1.0]]).is_none());
+        assert!(
+            Pointwise::parse("ln(x)", &names)
+                .unwrap()
+                .slopes(&[[0.0, 1.0], [0.0, 1.0]])
+                .is_none()
+        );
     }
 }

@@ -38,11 +38,22 @@ impl Kernel {
         match self {
             Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
                 let possible = (0.001..=10.0).contains(&bandwidth);
-                if possible { Ok(self) } else { Err(ShapeError::KernelBandwidth { bandwidth }) }
+                if possible {
+                    Ok(self)
+                } else {
+                    Err(ShapeError::KernelBandwidth { bandwidth })
+                }
             }
             Kernel::Polynomial { power } => {
                 let possible = (1..=HIGHEST_POWER).contains(&power);
-                if possible { Ok(self) } else { Err(ShapeError::Power { power, most: HIGHEST_POWER }) }
+                if possible {
+                    Ok(self)
+                } else {
+                    Err(ShapeError::Power {
+                        power,
+                        most: HIGHEST_POWER,
+                    })
+                }
             }
             Kernel::Linear => Ok(self),
         }
@@ -68,7 +79,10 @@ impl Kernel {
     /// `K(x, y)` of several `y`, each as [`Kernel::value`] computes it to the last bit. Axes that are not there are 0.
     pub fn values(self, axes: usize, x: &[f64; 3], y: &[[f64; 3]], values: &mut [f64]) {
         let Kernel::Gaussian { bandwidth } = self else {
-            return values.iter_mut().zip(y).for_each(|(value, y)| *value = self.value(&x[..axes], &y[..axes]));
+            return values
+                .iter_mut()
+                .zip(y)
+                .for_each(|(value, y)| *value = self.value(&x[..axes], &y[..axes]));
         };
         // In two loops, of which the compiler makes vector instructions of the first one; an axis that is not there adds 0.
         for (value, y) in values.iter_mut().zip(y) {
@@ -93,7 +107,10 @@ impl Kernel {
         row.push(1.0);
         for x in x {
             let axis: Vec<f64> = lattice.axis().map(|p| self.value(&[*x], &[p])).collect();
-            *row = row.iter().flat_map(|outer| axis.iter().map(move |inner| outer * inner)).collect();
+            *row = row
+                .iter()
+                .flat_map(|outer| axis.iter().map(move |inner| outer * inner))
+                .collect();
         }
     }
 
@@ -101,12 +118,18 @@ impl Kernel {
     pub fn pair_sum(self, lattice: &Lattice) -> f64 {
         let sum = if self.is_product() {
             let axis: Vec<f64> = lattice.axis().collect();
-            let sum: f64 = axis.iter().flat_map(|p| axis.iter().map(|q| self.value(&[*p], &[*q]))).sum();
+            let sum: f64 = axis
+                .iter()
+                .flat_map(|p| axis.iter().map(|q| self.value(&[*p], &[*q])))
+                .sum();
             sum.powi(lattice.axes as i32)
         } else {
             let points: Vec<[f64; 3]> = lattice.points().collect();
             let row = |p: &[f64; 3]| -> f64 {
-                points.iter().map(|q| self.value(&p[..lattice.axes], &q[..lattice.axes]).abs()).sum()
+                points
+                    .iter()
+                    .map(|q| self.value(&p[..lattice.axes], &q[..lattice.axes]).abs())
+                    .sum()
             };
             points.iter().map(row).sum()
         };
@@ -128,14 +151,27 @@ impl Kernel {
         let sum = match self {
             Kernel::Gaussian { bandwidth } => {
                 let step = 0.5 / f64::from(STEPS);
-                let found = (0..=STEPS).map(|i| along(f64::from(i) * step)).fold(0.0, f64::max);
-                let curve = (2.43 * f64::from(lattice.degree) * bandwidth + 3.8) / (bandwidth * bandwidth);
-                (found + curve * step * step / 8.0).min(f64::from(lattice.degree) + 1.0).powi(lattice.axes as i32)
+                let found = (0..=STEPS)
+                    .map(|i| along(f64::from(i) * step))
+                    .fold(0.0, f64::max);
+                let curve =
+                    (2.43 * f64::from(lattice.degree) * bandwidth + 3.8) / (bandwidth * bandwidth);
+                (found + curve * step * step / 8.0)
+                    .min(f64::from(lattice.degree) + 1.0)
+                    .powi(lattice.axes as i32)
             }
-            Kernel::Laplacian { .. } => lattice.axis().map(along).fold(0.0, f64::max).powi(lattice.axes as i32),
-            Kernel::Polynomial { .. } | Kernel::Linear => {
-                lattice.points().map(|p| self.value(&[1.0; 3][..lattice.axes], &p[..lattice.axes]).abs()).sum()
-            }
+            Kernel::Laplacian { .. } => lattice
+                .axis()
+                .map(along)
+                .fold(0.0, f64::max)
+                .powi(lattice.axes as i32),
+            Kernel::Polynomial { .. } | Kernel::Linear => lattice
+                .points()
+                .map(|p| {
+                    self.value(&[1.0; 3][..lattice.axes], &p[..lattice.axes])
+                        .abs()
+                })
+                .sum(),
         };
         up(sum)
     }
@@ -143,10 +179,12 @@ impl Kernel {
     /// At least `sum_p K(x, p)^2` over the lattice, for every `x` in the cube: a square is a kernel of its kind.
     pub fn square_sum(self, lattice: &Lattice) -> f64 {
         let squared = match self {
-            Kernel::Gaussian { bandwidth } => {
-                Kernel::Gaussian { bandwidth: bandwidth * std::f64::consts::FRAC_1_SQRT_2 }
-            }
-            Kernel::Laplacian { bandwidth } => Kernel::Laplacian { bandwidth: bandwidth / 2.0 },
+            Kernel::Gaussian { bandwidth } => Kernel::Gaussian {
+                bandwidth: bandwidth * std::f64::consts::FRAC_1_SQRT_2,
+            },
+            Kernel::Laplacian { bandwidth } => Kernel::Laplacian {
+                bandwidth: bandwidth / 2.0,
+            },
             Kernel::Polynomial { power } => Kernel::Polynomial { power: 2 * power },
             Kernel::Linear => Kernel::Polynomial { power: 2 },
         };
@@ -156,7 +194,11 @@ impl Kernel {
 
 /// `(1 + <t, u>) / (1 + l)`.
 fn affine(x: &[f64], y: &[f64]) -> f64 {
-    let product: f64 = x.iter().zip(y).map(|(x, y)| (2.0 * x - 1.0) * (2.0 * y - 1.0)).sum();
+    let product: f64 = x
+        .iter()
+        .zip(y)
+        .map(|(x, y)| (2.0 * x - 1.0) * (2.0 * y - 1.0))
+        .sum();
     (1.0 + product) / (1.0 + x.len() as f64)
 }
 
@@ -213,22 +255,48 @@ mod tests {
     #[test]
     fn sums_over_the_lattice_are_bounds_and_tight() {
         for kernel in KERNELS {
-            for lattice in [Lattice { axes: 1, degree: 9 }, Lattice { axes: 2, degree: 4 }] {
+            for lattice in [
+                Lattice { axes: 1, degree: 9 },
+                Lattice { axes: 2, degree: 4 },
+            ] {
                 let points: Vec<[f64; 3]> = lattice.points().collect();
-                let column =
-                    |x: &[f64]| -> f64 { points.iter().map(|p| kernel.value(x, &p[..lattice.axes]).abs()).sum() };
+                let column = |x: &[f64]| -> f64 {
+                    points
+                        .iter()
+                        .map(|p| kernel.value(x, &p[..lattice.axes]).abs())
+                        .sum()
+                };
                 let pairs: f64 = points.iter().map(|p| column(&p[..lattice.axes])).sum();
                 let ratio = kernel.pair_sum(&lattice) / pairs;
                 assert!((1.0..1.000_001).contains(&ratio), "{kernel:?} {ratio}");
-                let fine = Lattice { axes: lattice.axes, degree: 180 };
-                let largest = fine.points().map(|x| column(&x[..lattice.axes])).fold(0.0, f64::max);
+                let fine = Lattice {
+                    axes: lattice.axes,
+                    degree: 180,
+                };
+                let largest = fine
+                    .points()
+                    .map(|x| column(&x[..lattice.axes]))
+                    .fold(0.0, f64::max);
                 let ratio = kernel.column_sum(&lattice) / largest;
-                assert!((1.0..1.001).contains(&ratio), "{kernel:?} {lattice:?} {ratio}");
-                let square =
-                    |x: &[f64]| -> f64 { points.iter().map(|p| kernel.value(x, &p[..lattice.axes]).powi(2)).sum() };
-                let largest = fine.points().map(|x| square(&x[..lattice.axes])).fold(0.0, f64::max);
+                assert!(
+                    (1.0..1.001).contains(&ratio),
+                    "{kernel:?} {lattice:?} {ratio}"
+                );
+                let square = |x: &[f64]| -> f64 {
+                    points
+                        .iter()
+                        .map(|p| kernel.value(x, &p[..lattice.axes]).powi(2))
+                        .sum()
+                };
+                let largest = fine
+                    .points()
+                    .map(|x| square(&x[..lattice.axes]))
+                    .fold(0.0, f64::max);
                 let ratio = kernel.square_sum(&lattice) / largest;
-                assert!((1.0..1.002).contains(&ratio), "{kernel:?} {lattice:?} squared: {ratio}");
+                assert!(
+                    (1.0..1.002).contains(&ratio),
+                    "{kernel:?} {lattice:?} squared: {ratio}"
+                );
             }
         }
     }
@@ -236,14 +304,25 @@ mod tests {
     #[test]
     fn many_values_are_those_of_each_place_to_the_last_bit() {
         for axes in 1..=3 {
-            let there = |x: [f64; 3]| [x[0], if axes > 1 { x[1] } else { 0.0 }, if axes > 2 { x[2] } else { 0.0 }];
-            let places: Vec<[f64; 3]> = Lattice { axes: 3, degree: 7 }.points().map(there).collect();
+            let there = |x: [f64; 3]| {
+                [
+                    x[0],
+                    if axes > 1 { x[1] } else { 0.0 },
+                    if axes > 2 { x[2] } else { 0.0 },
+                ]
+            };
+            let places: Vec<[f64; 3]> =
+                Lattice { axes: 3, degree: 7 }.points().map(there).collect();
             let x = there([0.123, 0.987, 0.351]);
             for kernel in KERNELS {
                 let mut values = vec![0.0; places.len()];
                 kernel.values(axes, &x, &places, &mut values);
                 for (value, y) in values.iter().zip(&places) {
-                    assert_eq!(value.to_bits(), kernel.value(&x[..axes], &y[..axes]).to_bits(), "{kernel:?} {axes}");
+                    assert_eq!(
+                        value.to_bits(),
+                        kernel.value(&x[..axes], &y[..axes]).to_bits(),
+                        "{kernel:?} {axes}"
+                    );
                 }
             }
         }
@@ -258,9 +337,16 @@ mod tests {
             kernel.row(&x, &lattice, &mut row);
             assert_eq!(row.len(), lattice.count());
             for (value, p) in row.iter().zip(lattice.points()) {
-                assert!((value - kernel.value(&x, &p)).abs() < ERROR && value.abs() <= 1.0, "{kernel:?}");
+                assert!(
+                    (value - kernel.value(&x, &p)).abs() < ERROR && value.abs() <= 1.0,
+                    "{kernel:?}"
+                );
             }
-            assert!(lattice.points().all(|p| kernel.value(&p, &p) <= 1.0 + ERROR));
+            assert!(
+                lattice
+                    .points()
+                    .all(|p| kernel.value(&p, &p) <= 1.0 + ERROR)
+            );
         }
     }
 }

@@ -99,8 +99,9 @@ impl Loss {
 
     /// The `b` with `b = c pull(label, rest + diagonal b)`: the best coefficient of one record, all others held.
     pub fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
-        let bounded =
-            |most: f64, pull: f64, curvature: f64| (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most);
+        let bounded = |most: f64, pull: f64, curvature: f64| {
+            (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most)
+        };
         match self {
             Loss::Hinge => label * bounded(c, (1.0 - label * rest).max(0.0), 1.0 / CORNER),
             Loss::Squared => bounded(f64::INFINITY, label - rest, 1.0),
@@ -119,7 +120,11 @@ impl Loss {
                     }
                     let step = excess / (1.0 + c * diagonal * pull * (1.0 - pull));
                     let next = b - step;
-                    b = if next >= low && next <= high { next } else { (low + high) / 2.0 };
+                    b = if next >= low && next <= high {
+                        next
+                    } else {
+                        (low + high) / 2.0
+                    };
                     if step.abs() <= 1e-12 * c {
                         break;
                     }
@@ -183,15 +188,24 @@ impl Loss {
             return worst;
         }
         let reach = self.reach(c);
-        let cosine: Vec<f64> = (0..ANGLES).map(|i| (2.0 * PI * i as f64 / ANGLES as f64).cos()).collect();
-        let pulls: Vec<f64> = cosine.iter().map(|cosine| self.shortened(reach * cosine)).collect();
+        let cosine: Vec<f64> = (0..ANGLES)
+            .map(|i| (2.0 * PI * i as f64 / ANGLES as f64).cos())
+            .collect();
+        let pulls: Vec<f64> = cosine
+            .iter()
+            .map(|cosine| self.shortened(reach * cosine))
+            .collect();
         let along = |psi: usize| {
             let seen = |(phi, cosine): (usize, &f64)| pulls[(ANGLES + phi - psi) % ANGLES] * cosine;
             cosine.iter().enumerate().map(seen).fold(0.0, f64::max)
         };
         let half = ANGLES / 2;
         let sides: Vec<f64> = (0..=half).map(along).collect();
-        let found = sides.iter().zip(sides.iter().rev()).map(|(a, b)| a + b).fold(0.0, f64::max);
+        let found = sides
+            .iter()
+            .zip(sides.iter().rev())
+            .map(|(a, b)| a + b)
+            .fold(0.0, f64::max);
         let second = 16.0 * reach * reach + 6.0 * reach + 1.0;
         let missed = second / 2.0 * 3.0 * (PI / ANGLES as f64).powi(2);
         (found + missed + 1e-9).min(worst)
@@ -200,8 +214,16 @@ impl Loss {
     /// `b(t) = max_{0 <= a <= 1} a s(a t)`; of the squared loss only where the pull is with `z`, which is where it is
     /// strongest: the opposite `z` is pulled harder than this one is pushed.
     fn shortened(self, margin: f64) -> f64 {
-        let (at, peak) = if self == Loss::Logistic { LOGISTIC_PEAK } else { (0.5, 0.25) };
-        if margin > at { peak / margin } else { self.pull(1.0, margin) }
+        let (at, peak) = if self == Loss::Logistic {
+            LOGISTIC_PEAK
+        } else {
+            (0.5, 0.25)
+        };
+        if margin > at {
+            peak / margin
+        } else {
+            self.pull(1.0, margin)
+        }
     }
 }
 
@@ -228,23 +250,41 @@ mod tests {
                     let slope = (loss.value(label, f + h) - loss.value(label, f - h)) / (2.0 * h);
                     assert!((loss.pull(label, f) + slope).abs() < 1e-4, "{loss:?} {f}");
                     let bend = (loss.pull(label, f + h) - loss.pull(label, f)).abs() / h;
-                    assert!(bend <= loss.curvature() * (1.0 + 1e-6) + 1e-6, "{loss:?} {f}: {bend}");
+                    assert!(
+                        bend <= loss.curvature() * (1.0 + 1e-6) + 1e-6,
+                        "{loss:?} {f}: {bend}"
+                    );
                     let second = loss.second_derivative(label, f);
-                    assert!((bend - second).abs() < 1e-3 * loss.curvature(), "{loss:?} {f}: {bend} {second}");
+                    assert!(
+                        (bend - second).abs() < 1e-3 * loss.curvature(),
+                        "{loss:?} {f}: {bend} {second}"
+                    );
                 }
             }
-            assert!([1.0, -1.0, 0.3].iter().all(|label| loss.value(*label, 0.0) <= 1.0));
+            assert!(
+                [1.0, -1.0, 0.3]
+                    .iter()
+                    .all(|label| loss.value(*label, 0.0) <= 1.0)
+            );
         }
     }
 
     #[test]
     fn a_settled_coefficient_is_what_its_record_pulls() {
         for loss in LOSSES {
-            for (rest, diagonal, c) in [(0.0, 1.0, 0.01), (0.995, 0.5, 2.0), (-3.0, 1.0, 7.0), (4.0, 0.0, 1.0)] {
+            for (rest, diagonal, c) in [
+                (0.0, 1.0, 0.01),
+                (0.995, 0.5, 2.0),
+                (-3.0, 1.0, 7.0),
+                (4.0, 0.0, 1.0),
+            ] {
                 for label in [1.0, -1.0] {
                     let b = loss.settle(label, rest, diagonal, c);
                     let pull = c * loss.pull(label, rest + diagonal * b);
-                    assert!((b - pull).abs() < 1e-9 * loss.curvature() * (1.0 + c), "{loss:?} {rest} {c}: {b} {pull}");
+                    assert!(
+                        (b - pull).abs() < 1e-9 * loss.curvature() * (1.0 + c),
+                        "{loss:?} {rest} {c}: {b} {pull}"
+                    );
                 }
             }
         }
@@ -258,15 +298,21 @@ mod tests {
             for c in [0.1, 1.0, 10.0, 1000.0] {
                 let reach = loss.reach(c);
                 let mut vector = || [(); 3].map(|()| rng.random_range(-1.0..=1.0_f64));
-                let dot = |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-                let within = |v: &[f64; 3], most: f64| v.map(|x| x * most / dot(v, v).sqrt().max(1.0));
+                let dot =
+                    |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+                let within =
+                    |v: &[f64; 3], most: f64| v.map(|x| x * most / dot(v, v).sqrt().max(1.0));
                 let seen = |[z, other, f]: &[[f64; 3]; 3]| {
                     let z = within(z, 1.0);
                     let other = within(other, 1.0);
                     let f = within(f, reach);
                     let here = loss.pull(1.0, dot(&f, &z));
                     let there = loss.pull(1.0, dot(&f, &other));
-                    z.iter().zip(other).map(|(z, other)| (here * z - there * other).powi(2)).sum::<f64>().sqrt()
+                    z.iter()
+                        .zip(other)
+                        .map(|(z, other)| (here * z - there * other).powi(2))
+                        .sum::<f64>()
+                        .sqrt()
                 };
                 let mut best = [[1.0, 0.0, 0.0], [-1.0, 0.1, 0.0], [0.0, 1.0, 0.0]];
                 for round in 0..20_000 {
@@ -281,8 +327,14 @@ mod tests {
                 }
                 let found = seen(&best);
                 let claimed = loss.exchange(c);
-                println!("{loss:?} C = {c}: {found:.4} of {claimed:.4}, 2 M is {:.4}", 2.0 * loss.steepest(c));
-                assert!(found <= claimed && found > 0.99 * claimed, "{loss:?} {c}: {found} {claimed}");
+                println!(
+                    "{loss:?} C = {c}: {found:.4} of {claimed:.4}, 2 M is {:.4}",
+                    2.0 * loss.steepest(c)
+                );
+                assert!(
+                    found <= claimed && found > 0.99 * claimed,
+                    "{loss:?} {c}: {found} {claimed}"
+                );
             }
         }
     }

@@ -11,11 +11,17 @@ const CELLS: usize = 1_100_000;
 /// The grid of so many frequencies, `None` where there is none.
 pub fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
     let with = |cells: u32| Nodes::of_angles(&vec![cells * frequencies; dimensions]);
-    let fine = FINENESS.into_iter().filter_map(with).find(|nodes| nodes.cells() <= CELLS);
+    let fine = FINENESS
+        .into_iter()
+        .filter_map(with)
+        .find(|nodes| nodes.cells() <= CELLS);
     fine.or_else(|| with(FINENESS[FINENESS.len() - 1]))
 }
 
 /// The most frequencies that there can be on so many axes.
 pub fn most_frequencies(dimensions: usize) -> u32 {
-    (1..=MOST_FREQUENCIES).rev().find(|t| nodes(dimensions, *t).is_some()).unwrap_or(0)
+    (1..=MOST_FREQUENCIES)
+        .rev()
+        .find(|t| nodes(dimensions, *t).is_some())
+        .unwrap_or(0)
 }

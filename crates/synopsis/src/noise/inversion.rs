@@ -20,7 +20,11 @@ pub(super) fn quantile(exceeds: impl Fn(f64) -> f64) -> f64 {
     let mut high = DEVIATIONS;
     while high - low > 1e-5 {
         let middle = (low + high) / 2.0;
-        if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
+        if exceeds(middle) > 1.0 - LEVEL {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     high
 }
@@ -33,7 +37,12 @@ impl Symmetric {
 
     pub fn new(law: impl Fn(f64) -> f64, envelope: impl Fn(f64) -> f64) -> Self {
         let midpoints = (0..MOST_STEPS).map(|k| (k as f64 + 0.5) * Self::STEP);
-        Symmetric(midpoints.take_while(|u| envelope(*u) > NEGLIGIBLE).map(|u| law(u) / u).collect())
+        Symmetric(
+            midpoints
+                .take_while(|u| envelope(*u) > NEGLIGIBLE)
+                .map(|u| law(u) / u)
+                .collect(),
+        )
     }
 
     /// `P[|X| > x] = 1 - (2 / pi) integral_0^inf phi(u) sin(u x) / u du`. Even steps of `h` fold the law into

@@ -31,7 +31,9 @@ pub fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -
         // Uniform in a cube whose radius has the Gamma law of N + 1 (`DiscreteCube`).
         NoiseDistribution::DiscreteCube => {
             let radius = gamma(count as f64 + 1.0, rng);
-            (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
+            (0..count)
+                .map(|_| radius * rng.random_range(-1.0..1.0))
+                .collect()
         }
         // On a sphere whose radius has the Gamma law of N.
         NoiseDistribution::Ball => {
@@ -41,7 +43,9 @@ pub fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -
             noise.iter_mut().for_each(|z| *z *= radius / length);
             noise
         }
-        NoiseDistribution::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
+        NoiseDistribution::DiscreteGaussian => {
+            (0..count).map(|_| rng.sample(StandardNormal)).collect()
+        }
     }
 }
 
@@ -66,13 +70,17 @@ pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
     match law {
         NoiseDistribution::DiscreteLaplace => 20.0_f64.ln(),
         NoiseDistribution::DiscreteGaussian => 1.959_963_985,
-        NoiseDistribution::DiscreteCube => {
-            quantile(|rng| gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt())
-        }
+        NoiseDistribution::DiscreteCube => quantile(|rng| {
+            gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt()
+        }),
         NoiseDistribution::Ball => quantile(|rng| {
             let along: f64 = rng.sample(StandardNormal);
             // The squared length of the other coordinates is chi squared.
-            let across = if count > 1 { 2.0 * gamma((n - 1.0) / 2.0, rng) } else { 0.0 };
+            let across = if count > 1 {
+                2.0 * gamma((n - 1.0) / 2.0, rng)
+            } else {
+                0.0
+            };
             gamma(n, rng) * along / (along * along + across).sqrt()
         }),
     }
@@ -85,16 +93,28 @@ pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
 pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
     let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
     if length == 0.0 {
-        return NoiseError { deviation: 0.0, level: LEVEL, half_width: 0.0 };
+        return NoiseError {
+            deviation: 0.0,
+            level: LEVEL,
+            half_width: 0.0,
+        };
     }
     let largest = weights.iter().fold(0.0_f64, |most, w| most.max(w.abs()));
-    let few: Vec<f64> = weights.iter().map(|w| w.abs()).filter(|w| *w >= SMALLEST * largest).collect();
+    let few: Vec<f64> = weights
+        .iter()
+        .map(|w| w.abs())
+        .filter(|w| *w >= SMALLEST * largest)
+        .collect();
     let count = weights.len() as f64;
     let (deviation, quantile) = match law {
         // `1 / (1 + w^2 u^2)` is the characteristic function of one value, and its own envelope.
         NoiseDistribution::DiscreteLaplace => {
             let deviation = 2.0_f64.sqrt() * length;
-            let log = |u: f64| few.iter().map(|w| (w * u / deviation).powi(2).ln_1p()).sum::<f64>();
+            let log = |u: f64| {
+                few.iter()
+                    .map(|w| (w * u / deviation).powi(2).ln_1p())
+                    .sum::<f64>()
+            };
             let sum = Symmetric::new(|u| (-log(u)).exp(), |u| (-log(u)).exp());
             (deviation, inversion::quantile(|x| sum.exceeds(x)))
         }
@@ -102,11 +122,20 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
         NoiseDistribution::DiscreteCube => {
             let uniform = length / 3.0_f64.sqrt();
             let law = |u: f64| few.iter().map(|w| sinc(w * u / uniform)).product::<f64>();
-            let envelope = |u: f64| few.iter().map(|w| (uniform / (w * u)).min(1.0)).product::<f64>();
+            let envelope = |u: f64| {
+                few.iter()
+                    .map(|w| (uniform / (w * u)).min(1.0))
+                    .product::<f64>()
+            };
             let sum = Symmetric::new(law, envelope);
             let radius = ((count + 1.0) * (count + 2.0)).sqrt();
             let radii = gamma_law(count + 1.0);
-            let exceeds = |x: f64| radii.iter().map(|(r, p)| p * sum.exceeds(x * radius / r)).sum();
+            let exceeds = |x: f64| {
+                radii
+                    .iter()
+                    .map(|(r, p)| p * sum.exceeds(x * radius / r))
+                    .sum()
+            };
             (uniform * radius, inversion::quantile(exceeds))
         }
         NoiseDistribution::DiscreteGaussian => {
@@ -122,7 +151,11 @@ pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> N
             (deviation, inversion::quantile(|x| sum.exceeds(x)))
         }
     };
-    NoiseError { deviation: scale * deviation, level: LEVEL, half_width: scale * deviation * quantile * 1.001 }
+    NoiseError {
+        deviation: scale * deviation,
+        level: LEVEL,
+        half_width: scale * deviation * quantile * 1.001,
+    }
 }
 
 /// The 95 % quantile of the size of what is drawn.
@@ -131,7 +164,10 @@ fn quantile(draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
     let mut sizes: Vec<f64> = (0..DRAWS).map(|_| draw(&mut rng).abs()).collect();
     sizes.sort_by(f64::total_cmp);
     // Three deviations of the count above the quantile.
-    sizes.get(DRAWS * 95 / 100 + 207).copied().unwrap_or(f64::INFINITY)
+    sizes
+        .get(DRAWS * 95 / 100 + 207)
+        .copied()
+        .unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]
@@ -153,7 +189,13 @@ mod tests {
         let mut sample: Vec<f64> = (0..20_000).map(|_| laplace(&mut rng)).collect();
         sample.sort_by(f64::total_cmp);
         let distance = |sample: &[f64]| {
-            let law = |z: f64| if z < 0.0 { z.exp() / 2.0 } else { 1.0 - (-z).exp() / 2.0 };
+            let law = |z: f64| {
+                if z < 0.0 {
+                    z.exp() / 2.0
+                } else {
+                    1.0 - (-z).exp() / 2.0
+                }
+            };
             let apart = |(i, z): (usize, &f64)| (law(*z) - (i as f64 + 0.5) / 20_000.0).abs();
             sample.iter().enumerate().map(apart).fold(0.0, f64::max)
         };
@@ -168,10 +210,19 @@ mod tests {
         for law in LAWS {
             for count in [1, 5, 40] {
                 let mut rng = ChaCha12Rng::seed_from_u64(8);
-                let square = |_| unit_noise(law, count, &mut rng).iter().map(|z| z * z).sum::<f64>() / count as f64;
+                let square = |_| {
+                    unit_noise(law, count, &mut rng)
+                        .iter()
+                        .map(|z| z * z)
+                        .sum::<f64>()
+                        / count as f64
+                };
                 let found = (0..20_000).map(square).sum::<f64>() / 20_000.0;
                 // The worst is the ball of one value, whose squares deviate by sqrt(5) of their mean: 1.6 % a deviation.
-                assert!((found / law.variance(count) - 1.0).abs() < 0.065, "{law:?} {count}: {found}");
+                assert!(
+                    (found / law.variance(count) - 1.0).abs() < 0.065,
+                    "{law:?} {count}: {found}"
+                );
             }
         }
     }
@@ -196,7 +247,13 @@ mod tests {
                 let width = pointwise(law, count) * length;
                 let mut rng = ChaCha12Rng::seed_from_u64(31);
                 let mut noises: Vec<f64> = (0..20_000)
-                    .map(|_| unit_noise(law, count, &mut rng).iter().zip(&influences).map(|(z, a)| z * a).sum())
+                    .map(|_| {
+                        unit_noise(law, count, &mut rng)
+                            .iter()
+                            .zip(&influences)
+                            .map(|(z, a)| z * a)
+                            .sum()
+                    })
                     .map(f64::abs)
                     .collect();
                 noises.sort_by(f64::total_cmp);
@@ -218,7 +275,13 @@ mod tests {
     /// Weights of one value, of a few that fall off, and of many alike.
     fn cases() -> Vec<Vec<f64>> {
         let falling = (0..8).map(|m| 0.5_f64.powi(m)).collect();
-        vec![vec![1.0], vec![1.0, 1e-9, 0.0], falling, vec![1.0, -1.0, 1.0], vec![0.1; 60]]
+        vec![
+            vec![1.0],
+            vec![1.0, 1e-9, 0.0],
+            falling,
+            vec![1.0, -1.0, 1.0],
+            vec![0.1; 60],
+        ]
     }
 
     /// How often drawn noise is larger than the half-width times `factor`, and its variance over what is claimed.
@@ -228,12 +291,22 @@ mod tests {
         let mut rng = ChaCha12Rng::seed_from_u64(3);
         let draws: Vec<f64> = (0..DRAWS)
             .map(|_| {
-                3.0 * unit_noise(law, weights.len(), &mut rng).iter().zip(weights).map(|(z, w)| z * w).sum::<f64>()
+                3.0 * unit_noise(law, weights.len(), &mut rng)
+                    .iter()
+                    .zip(weights)
+                    .map(|(z, w)| z * w)
+                    .sum::<f64>()
             })
             .collect();
-        let above = draws.iter().filter(|x| x.abs() > factor * claimed.half_width).count();
+        let above = draws
+            .iter()
+            .filter(|x| x.abs() > factor * claimed.half_width)
+            .count();
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / DRAWS as f64;
-        [above as f64 / DRAWS as f64, variance / claimed.deviation.powi(2)]
+        [
+            above as f64 / DRAWS as f64,
+            variance / claimed.deviation.powi(2),
+        ]
     }
 
     #[test]
@@ -242,8 +315,14 @@ mod tests {
             for weights in cases() {
                 let [above, variance] = drawn(law, &weights, 1.0);
                 // Four deviations of a count of 2,000, and of a variance with heavy tails.
-                assert!((above - 0.05).abs() < 0.0044, "{law:?} {weights:?}: {above}");
-                assert!((variance - 1.0).abs() < 0.08, "{law:?} {weights:?}: {variance}");
+                assert!(
+                    (above - 0.05).abs() < 0.0044,
+                    "{law:?} {weights:?}: {above}"
+                );
+                assert!(
+                    (variance - 1.0).abs() < 0.08,
+                    "{law:?} {weights:?}: {variance}"
+                );
             }
         }
     }
@@ -251,14 +330,24 @@ mod tests {
     #[test]
     fn a_half_width_30_percent_too_small_is_noticed() {
         for law in LAWS {
-            assert!(cases().iter().all(|weights| drawn(law, weights, 0.7)[0] > 0.08));
+            assert!(
+                cases()
+                    .iter()
+                    .all(|weights| drawn(law, weights, 0.7)[0] > 0.08)
+            );
         }
     }
 
     #[test]
     fn one_value_has_the_quantile_of_its_law() {
         let laplace = weighted(NoiseDistribution::DiscreteLaplace, 2.0, &[0.0, -1.5]);
-        assert!((laplace.half_width / (3.0 * 20.0_f64.ln()) - 1.001).abs() < 1e-4, "{laplace:?}");
-        assert_eq!(weighted(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width, 0.0);
+        assert!(
+            (laplace.half_width / (3.0 * 20.0_f64.ln()) - 1.001).abs() < 1e-4,
+            "{laplace:?}"
+        );
+        assert_eq!(
+            weighted(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width,
+            0.0
+        );
     }
 }

@@ -15,14 +15,20 @@ pub(super) struct Tensor {
 impl Tensor {
     /// Of `f`, which takes a point of `[-1, 1]^d`, at these angles of each axis.
     pub fn sample(angles: &[Vec<f64>], f: impl Fn(&[f64]) -> f64) -> Tensor {
-        let cosines: Vec<Vec<f64>> = angles.iter().map(|axis| axis.iter().map(|a| a.cos()).collect()).collect();
+        let cosines: Vec<Vec<f64>> = angles
+            .iter()
+            .map(|axis| axis.iter().map(|a| a.cos()).collect())
+            .collect();
         let widths: Vec<usize> = angles.iter().map(Vec::len).collect();
         let mut point = vec![0.0; angles.len()];
         let values = (0..widths.iter().product()).map(|index| {
             place(index, &widths, |axis, at| point[axis] = cosines[axis][at]);
             f(&point)
         });
-        Tensor { values: values.collect(), widths }
+        Tensor {
+            values: values.collect(),
+            widths,
+        }
     }
 
     /// One matrix applied along each axis in turn; entry `(row, column)` of that of axis `i` is `entry(i, row, column)`.
@@ -35,10 +41,16 @@ impl Tensor {
                 .map(|(r, c)| entry(axis, r, c))
                 .collect();
             let mut turned = vec![0.0; self.values.len() / width * rows];
-            for (from, to) in self.values.chunks_exact(width * inner).zip(turned.chunks_exact_mut(rows * inner)) {
+            for (from, to) in self
+                .values
+                .chunks_exact(width * inner)
+                .zip(turned.chunks_exact_mut(rows * inner))
+            {
                 for (to, weights) in to.chunks_exact_mut(inner).zip(matrix.chunks_exact(width)) {
                     for (from, weight) in from.chunks_exact(inner).zip(weights) {
-                        to.iter_mut().zip(from).for_each(|(to, from)| *to += weight * from);
+                        to.iter_mut()
+                            .zip(from)
+                            .for_each(|(to, from)| *to += weight * from);
                     }
                 }
             }
@@ -51,7 +63,10 @@ impl Tensor {
     /// The value at a place; 0 outside.
     fn at(&self, index: &[usize]) -> f64 {
         let inside = index.iter().zip(&self.widths).all(|(i, width)| i < width);
-        let flat = index.iter().zip(&self.widths).fold(0, |flat, (i, width)| flat * width + i);
+        let flat = index
+            .iter()
+            .zip(&self.widths)
+            .fold(0, |flat, (i, width)| flat * width + i);
         if inside { self.values[flat] } else { 0.0 }
     }
 }
@@ -66,7 +81,9 @@ pub(super) fn place(mut index: usize, widths: &[usize], mut on: impl FnMut(usize
 
 /// Angles of the nodes of Chebyshev, inside the interval.
 fn inner_angles(count: usize) -> Vec<f64> {
-    (0..count).map(|j| PI * (j as f64 + 0.5) / count as f64).collect()
+    (0..count)
+        .map(|j| PI * (j as f64 + 0.5) / count as f64)
+        .collect()
 }
 
 /// `n + 1` even angles from end to end: the nodes of Clenshaw and Curtis.
@@ -86,7 +103,12 @@ pub enum Grid {
 }
 
 /// The coefficients below `t` on each axis.
-pub(super) fn coefficients(dimensions: usize, t: usize, grid: Grid, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+pub(super) fn coefficients(
+    dimensions: usize,
+    t: usize,
+    grid: Grid,
+    f: impl Fn(&[f64]) -> f64,
+) -> Vec<f64> {
     match grid {
         Grid::Full => full(dimensions, t, f),
         Grid::Sparse { level } => sparse(dimensions, t, level, f),
@@ -106,9 +128,12 @@ pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
 fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let count = resolution(dimensions, t);
     let angles = inner_angles(count);
-    let cosine =
-        |_: usize, m: usize, j: usize| (if m == 0 { 1.0 } else { 2.0 }) / count as f64 * (m as f64 * angles[j]).cos();
-    Tensor::sample(&vec![angles.clone(); dimensions], f).turned(&vec![t; dimensions], cosine).values
+    let cosine = |_: usize, m: usize, j: usize| {
+        (if m == 0 { 1.0 } else { 2.0 }) / count as f64 * (m as f64 * angles[j]).cos()
+    };
+    Tensor::sample(&vec![angles.clone(); dimensions], f)
+        .turned(&vec![t; dimensions], cosine)
+        .values
 }
 
 /// The coefficients of the sparse-grid interpolant, by the combination of small full grids (`[GG98]`, after
@@ -119,8 +144,12 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
     let levels = level as usize + 1;
     for index in 0..levels.pow(dimensions as u32) {
         let mut level_of = vec![0; dimensions];
-        place(index, &vec![levels; dimensions], |axis, k| level_of[axis] = k);
-        let Some(below) = (level as usize).checked_sub(level_of.iter().sum()).filter(|below| *below < dimensions)
+        place(index, &vec![levels; dimensions], |axis, k| {
+            level_of[axis] = k
+        });
+        let Some(below) = (level as usize)
+            .checked_sub(level_of.iter().sum())
+            .filter(|below| *below < dimensions)
         else {
             continue;
         };
@@ -138,8 +167,16 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
 
 /// The coefficients of the interpolant at `2^k + 1` even angles an axis.
 fn on_even_angles(levels: &[usize], t: usize, f: impl Fn(&[f64]) -> f64) -> Tensor {
-    let angles: Vec<Vec<f64>> =
-        levels.iter().map(|k| if *k == 0 { vec![PI / 2.0] } else { even_angles(1 << k) }).collect();
+    let angles: Vec<Vec<f64>> = levels
+        .iter()
+        .map(|k| {
+            if *k == 0 {
+                vec![PI / 2.0]
+            } else {
+                even_angles(1 << k)
+            }
+        })
+        .collect();
     let rows: Vec<usize> = angles.iter().map(|axis| axis.len().min(t)).collect();
     let entry = |axis: usize, m: usize, j: usize| {
         let n = angles[axis].len() - 1;
@@ -168,7 +205,10 @@ fn choose(n: u64, k: u64) -> f64 {
 pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
     let r = (smoothness as usize + 3).div_ceil(2);
     let side = (t - 1) / r + 1;
-    let triangle: Vec<f64> = (1..=side).chain((1..side).rev()).map(|j| j as f64).collect();
+    let triangle: Vec<f64> = (1..=side)
+        .chain((1..side).rev())
+        .map(|j| j as f64)
+        .collect();
     let power = (1..r).fold(triangle.clone(), |power, _| {
         let mut longer = vec![0.0; power.len() + triangle.len() - 1];
         for (i, a) in power.iter().enumerate() {
@@ -182,7 +222,9 @@ pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
     let rho = |l: usize| power.get(middle + l).copied().unwrap_or(0.0) / power[middle];
     let terms = u64::from(smoothness) + 1;
     let multiplier = |n: usize| -> f64 {
-        let term = |k: u64| (if k.is_multiple_of(2) { -1.0 } else { 1.0 }) * choose(terms, k) * rho(k as usize * n);
+        let term = |k: u64| {
+            (if k.is_multiple_of(2) { -1.0 } else { 1.0 }) * choose(terms, k) * rho(k as usize * n)
+        };
         (1..=terms).map(term).sum()
     };
     (0..t).map(multiplier).collect()
@@ -199,7 +241,9 @@ mod tests {
     #[test]
     fn products_of_cosines_have_one_coefficient() {
         for grid in [Grid::Full, Grid::Sparse { level: 9 }] {
-            let f = |x: &[f64]| 3.0 * chebyshev(2, x[0]) * chebyshev(1, x[1]) * chebyshev(3, x[2]) - 0.5;
+            let f = |x: &[f64]| {
+                3.0 * chebyshev(2, x[0]) * chebyshev(1, x[1]) * chebyshev(3, x[2]) - 0.5
+            };
             let found = coefficients(3, 4, grid, f);
             for (flat, c) in found.iter().enumerate() {
                 let expected = match flat {
@@ -215,9 +259,18 @@ mod tests {
     /// `exp(x) = I_0(1) + 2 sum I_m(1) T_m(x)`.
     #[test]
     fn an_exponential_has_the_coefficients_of_bessel() {
-        let bessel = [1.266_065_877_752_008, 0.565_159_103_992_485, 0.135_747_669_767_038_3, 0.022_168_424_924_331_9];
+        let bessel = [
+            1.266_065_877_752_008,
+            0.565_159_103_992_485,
+            0.135_747_669_767_038_3,
+            0.022_168_424_924_331_9,
+        ];
         for grid in [Grid::Full, Grid::Sparse { level: 5 }] {
-            for (m, (c, i)) in coefficients(1, 4, grid, |x| x[0].exp()).iter().zip(bessel).enumerate() {
+            for (m, (c, i)) in coefficients(1, 4, grid, |x| x[0].exp())
+                .iter()
+                .zip(bessel)
+                .enumerate()
+            {
                 let expected = if m == 0 { i } else { 2.0 * i };
                 assert!((c - expected).abs() < 1e-12, "{m}: {c} {expected}");
             }
@@ -235,7 +288,11 @@ mod tests {
         let exact = coefficients(3, 8, Grid::Full, f);
         let points = count.replace(0);
         let sparse = coefficients(3, 8, Grid::Sparse { level: 7 }, f);
-        let apart = exact.iter().zip(&sparse).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let apart = exact
+            .iter()
+            .zip(&sparse)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
         assert!(apart < 1e-5, "{apart}");
         assert!(count.get() * 2 < points, "{} of {points}", count.get());
     }
@@ -249,7 +306,9 @@ mod tests {
             let side = ((t - 1) / r as usize + 1) as f64;
             let kernel = |s: f64| ((side * s / 2.0).sin() / (s / 2.0).sin()).powi(2 * r);
             // Even steps are exact for trigonometric polynomials.
-            let steps: Vec<f64> = (0..400).map(|j| PI * (2.0 * f64::from(j) + 1.0) / 400.0).collect();
+            let steps: Vec<f64> = (0..400)
+                .map(|j| PI * (2.0 * f64::from(j) + 1.0) / 400.0)
+                .collect();
             let mass: f64 = steps.iter().map(|s| kernel(*s)).sum();
             for (n, multiplier) in found.iter().enumerate() {
                 let inside = |s: f64| -> f64 {
@@ -261,7 +320,10 @@ mod tests {
                     (1..=smoothness + 1).map(term).sum()
                 };
                 let expected = -steps.iter().map(|s| kernel(*s) * inside(*s)).sum::<f64>() / mass;
-                assert!((multiplier - expected).abs() < 1e-9, "{t} {smoothness} {n}: {multiplier} {expected}");
+                assert!(
+                    (multiplier - expected).abs() < 1e-9,
+                    "{t} {smoothness} {n}: {multiplier} {expected}"
+                );
             }
             assert!((found[0] - 1.0).abs() < 1e-9);
         }

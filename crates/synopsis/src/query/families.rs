@@ -3,13 +3,28 @@
 /// `sum_j c_j prod_i x_i^(e_ji)`. One of a degree below the number of frequencies on every axis is answered without
 /// truncation.
 pub fn polynomial(terms: Vec<(f64, Vec<i32>)>) -> impl Fn(&[f64]) -> f64 {
-    move |x| terms.iter().map(|(c, powers)| c * x.iter().zip(powers).map(|(x, e)| x.powi(*e)).product::<f64>()).sum()
+    move |x| {
+        terms
+            .iter()
+            .map(|(c, powers)| {
+                c * x
+                    .iter()
+                    .zip(powers)
+                    .map(|(x, e)| x.powi(*e))
+                    .product::<f64>()
+            })
+            .sum()
+    }
 }
 
 /// `exp(-sum_i (x_i - c_i)^2 / 2 w_i^2)`: about how many records lie near `center`.
 pub fn gaussian_bump(center: Vec<f64>, widths: Vec<f64>) -> impl Fn(&[f64]) -> f64 {
     move |x| {
-        let squares = x.iter().zip(&center).zip(&widths).map(|((x, c), w)| ((x - c) / w).powi(2));
+        let squares = x
+            .iter()
+            .zip(&center)
+            .zip(&widths)
+            .map(|((x, c), w)| ((x - c) / w).powi(2));
         (-squares.sum::<f64>() / 2.0).exp()
     }
 }

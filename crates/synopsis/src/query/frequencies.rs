@@ -12,9 +12,17 @@ use std::f64::consts::{PI, SQRT_2};
 /// A departure from `[WFZW13]`, which takes `t = n^(1/(2d+K))`: its proof adds up the noise of `t^d` moments as if they had
 /// one sign, while they are independent and a query's coefficients have a bounded 2-norm. So the noise of an answer is that of
 /// one moment, and more frequencies pay: about `(epsilon n)^(1/(d+K))`, with an error of about `(epsilon n)^(-K/(d+K))`.
-pub fn frequencies(dimensions: usize, smoothness: u32, records: u64, epsilon: f64, most: u32) -> u32 {
+pub fn frequencies(
+    dimensions: usize,
+    smoothness: u32,
+    records: u64,
+    epsilon: f64,
+    most: u32,
+) -> u32 {
     let error = |t: u32| predicted(dimensions, smoothness, records, epsilon, t);
-    (1..=most).min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(1)
+    (1..=most)
+        .min_by(|a, b| error(*a).total_cmp(&error(*b)))
+        .unwrap_or(1)
 }
 
 /// What the paper takes: `n^(1/(2d+K))`, rounded.
@@ -39,10 +47,19 @@ mod tests {
     #[test]
     fn smoother_queries_need_fewer_frequencies_and_more_records_allow_more() {
         let t = |smoothness, records| frequencies(1, smoothness, records, 1.0, 1024);
-        assert_eq!([1, 2, 4, 8].map(|smoothness| t(smoothness, 10_000)), [47, 13, 6, 6]);
-        assert_eq!([1_000, 10_000, 100_000].map(|records| t(2, records)), [6, 13, 28]);
+        assert_eq!(
+            [1, 2, 4, 8].map(|smoothness| t(smoothness, 10_000)),
+            [47, 13, 6, 6]
+        );
+        assert_eq!(
+            [1_000, 10_000, 100_000].map(|records| t(2, records)),
+            [6, 13, 28]
+        );
         assert_eq!(frequencies(3, 1, 1 << 40, 1.0, 19), 19);
-        assert_eq!([1, 2, 20].map(|smoothness| papers_frequencies(1, smoothness, 10_000)), [22, 10, 2]);
+        assert_eq!(
+            [1, 2, 20].map(|smoothness| papers_frequencies(1, smoothness, 10_000)),
+            [22, 10, 2]
+        );
     }
 
     #[test]

@@ -51,17 +51,31 @@ impl<'a> Query<'a> {
     ///
     /// If the text is not an expression of the synopsis's columns.
     pub fn expression(text: &str, of: &Synopsis) -> Result<Self, Error> {
-        let names: Vec<String> = of.description().domain.iter().map(|axis| axis.column.clone()).collect();
-        Ok(Query::new(Function::Expression(Pointwise::parse(text, &names)?)))
+        let names: Vec<String> = of
+            .description()
+            .domain
+            .iter()
+            .map(|axis| axis.column.clone())
+            .collect();
+        Ok(Query::new(Function::Expression(Pointwise::parse(
+            text, &names,
+        )?)))
     }
 
     fn new(function: Function<'a>) -> Self {
-        Query { function, approximation: Approximation::default(), grid: Grid::default() }
+        Query {
+            function,
+            approximation: Approximation::default(),
+            grid: Grid::default(),
+        }
     }
 
     #[must_use]
     pub fn by(self, approximation: Approximation) -> Self {
-        Query { approximation, ..self }
+        Query {
+            approximation,
+            ..self
+        }
     }
 
     #[must_use]
@@ -86,7 +100,11 @@ impl<'a> Query<'a> {
 
     pub(super) fn coefficients(&self, domain: &[Axis], t: usize) -> Vec<f64> {
         let at = |cosines: &[f64]| -> f64 {
-            let natural: Vec<f64> = domain.iter().zip(cosines).map(|(axis, cosine)| place(axis, *cosine)).collect();
+            let natural: Vec<f64> = domain
+                .iter()
+                .zip(cosines)
+                .map(|(axis, cosine)| place(axis, *cosine))
+                .collect();
             self.value(&natural)
         };
         let mut found = coefficients::coefficients(domain.len(), t, self.grid, at);

@@ -81,7 +81,9 @@ impl Synopsis {
     /// If the synopsis holds no cosine moments.
     pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, Error> {
         match self.description().basis {
-            Basis::Cosine { frequencies } => Ok(query.coefficients(&self.description().domain, frequencies as usize)),
+            Basis::Cosine { frequencies } => {
+                Ok(query.coefficients(&self.description().domain, frequencies as usize))
+            }
             _ => Err(Error::NoMoments),
         }
     }
@@ -103,12 +105,25 @@ impl Synopsis {
     pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
         let about = self.description();
         let moments = self.values();
-        let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };
+        let Basis::Cosine { frequencies } = about.basis else {
+            return Err(Error::NoMoments);
+        };
         let weights = self.weights(query)?;
-        let noise_of = |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);
-        let sum: f64 = weights.iter().zip(moments).map(|(c, moment)| c * moment).sum();
+        let noise_of =
+            |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);
+        let sum: f64 = weights
+            .iter()
+            .zip(moments)
+            .map(|(c, moment)| c * moment)
+            .sum();
         let records = moments.first().copied().unwrap_or(0.0);
-        let truncation = Truncation::of(query, &about.domain, frequencies as usize, &weights, records.max(0.0))?;
+        let truncation = Truncation::of(
+            query,
+            &about.domain,
+            frequencies as usize,
+            &weights,
+            records.max(0.0),
+        )?;
         let noise = noise_of(&weights);
         let mut alone = vec![0.0; weights.len()];
         alone[0] = 1.0;
@@ -117,18 +132,33 @@ impl Synopsis {
             let mut of_mean = weights.clone();
             of_mean[0] -= value;
             of_mean.iter_mut().for_each(|c| *c /= records);
-            Mean { value, noise: noise_of(&of_mean) }
+            Mean {
+                value,
+                noise: noise_of(&of_mean),
+            }
         });
-        Ok((Answer { sum, noise, truncation, mean }, weights))
+        Ok((
+            Answer {
+                sum,
+                noise,
+                truncation,
+                mean,
+            },
+            weights,
+        ))
     }
 }
 
 /// A synopsis with the moments of 1,000 records in the middle of the domain, for the example above.
 #[doc(hidden)]
-#[expect(clippy::expect_used, reason = "of a file of this crate; a test calls it")]
+#[expect(
+    clippy::expect_used,
+    reason = "of a file of this crate; a test calls it"
+)]
 pub fn example() -> Synopsis {
     let mut description: crate::description::Description =
         serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
-    (description.basis, description.degree, description.order) = (Basis::Cosine { frequencies: 4 }, 1, 1);
+    (description.basis, description.degree, description.order) =
+        (Basis::Cosine { frequencies: 4 }, 1, 1);
     Synopsis::new(description, vec![1000.0, 0.0, -1000.0, 0.0]).expect("it fits")
 }

@@ -38,11 +38,18 @@ impl Truncation {
         let angles = even_angles(steps);
         let half = FRAC_PI_2 / steps as f64;
         let polynomial = |derived: Option<usize>| {
-            let tensor = Tensor { values: coefficients.to_vec(), widths: vec![t; axes] };
+            let tensor = Tensor {
+                values: coefficients.to_vec(),
+                widths: vec![t; axes],
+            };
             let entry = |axis: usize, j: usize, m: usize| {
                 let m = m as f64;
                 let angle = angles[j];
-                if derived == Some(axis) { -m * (m * angle).sin() } else { (m * angle).cos() }
+                if derived == Some(axis) {
+                    -m * (m * angle).sin()
+                } else {
+                    (m * angle).cos()
+                }
             };
             tensor.turned(&vec![steps + 1; axes], entry).values
         };
@@ -58,7 +65,8 @@ impl Truncation {
         for (flat, value) in values.iter().enumerate() {
             place_of(flat, &widths, |axis, j| at[axis] = j);
             for (axis, j) in at.iter().enumerate() {
-                let around = |angle: f64| place(&domain[axis], angle.clamp(0.0, 2.0 * FRAC_PI_2).cos());
+                let around =
+                    |angle: f64| place(&domain[axis], angle.clamp(0.0, 2.0 * FRAC_PI_2).cos());
                 middle[axis] = around(angles[*j]);
                 sides[axis] = [around(angles[*j] + half), around(angles[*j] - half)];
             }
@@ -75,18 +83,30 @@ impl Truncation {
                     let angle = angles[at[axis]];
                     // The derivative of the cosine, minus the sine, over the cell.
                     let ends = [angle - half, angle + half].map(|a| a.clamp(0.0, 2.0 * FRAC_PI_2));
-                    let top =
-                        if (ends[0]..=ends[1]).contains(&FRAC_PI_2) { 1.0 } else { ends[0].sin().max(ends[1].sin()) };
+                    let top = if (ends[0]..=ends[1]).contains(&FRAC_PI_2) {
+                        1.0
+                    } else {
+                        ends[0].sin().max(ends[1].sin())
+                    };
                     let sines = [ends[0].sin().min(ends[1].sin()).max(0.0), top];
-                    let products = of_query[axis].iter().flat_map(|slope| sines.map(|sine| -slope * width * sine));
-                    let away = products.map(|slope| (slope - slopes[axis][flat]).abs()).fold(0.0, f64::max);
+                    let products = of_query[axis]
+                        .iter()
+                        .flat_map(|slope| sines.map(|sine| -slope * width * sine));
+                    let away = products
+                        .map(|slope| (slope - slopes[axis][flat]).abs())
+                        .fold(0.0, f64::max);
                     half * (away + half * bend[axis])
                 };
                 Some(bound.max(apart + (0..axes).map(moved).sum::<f64>()))
             });
         }
         let (per_record, is_proved) = bound.map_or((seen, false), |bound| (bound, true));
-        Ok(Truncation { per_record, is_proved, records, error: per_record * records })
+        Ok(Truncation {
+            per_record,
+            is_proved,
+            records,
+            error: per_record * records,
+        })
     }
 }
 
@@ -97,7 +117,10 @@ fn bends(coefficients: &[f64], t: usize, axes: usize) -> Vec<f64> {
     for (flat, c) in coefficients.iter().enumerate() {
         place_of(flat, &vec![t; axes], |axis, at| m[axis] = at);
         let sum: usize = m.iter().sum();
-        bends.iter_mut().zip(&m).for_each(|(bend, m)| *bend += (m * sum) as f64 * c.abs());
+        bends
+            .iter_mut()
+            .zip(&m)
+            .for_each(|(bend, m)| *bend += (m * sum) as f64 * c.abs());
     }
     bends
 }

@@ -35,7 +35,9 @@ impl PriorDistribution {
             PriorDistribution::Normal { mean, deviation } => {
                 mean.is_finite() && *deviation >= 0.0 && deviation.is_finite()
             }
-            PriorDistribution::Exponential { min, mean } => min.is_finite() && *mean > 0.0 && mean.is_finite(),
+            PriorDistribution::Exponential { min, mean } => {
+                min.is_finite() && *mean > 0.0 && mean.is_finite()
+            }
             PriorDistribution::Points { values, weights } => {
                 let fits = |weights: &Vec<f64>| {
                     let total: f64 = weights.iter().sum();
@@ -44,7 +46,9 @@ impl PriorDistribution {
                         && total > 0.0
                         && total.is_finite()
                 };
-                !values.is_empty() && values.iter().all(|value| value.is_finite()) && weights.as_ref().is_none_or(fits)
+                !values.is_empty()
+                    && values.iter().all(|value| value.is_finite())
+                    && weights.as_ref().is_none_or(fits)
             }
         }
     }

@@ -31,14 +31,30 @@ impl Kernel<'_> {
         let [a, b] = [here[of], here[over]];
         let [n, m] = [all[of], all[over]];
         // `a m - r b n` is moved by `m K - r b` in the first table and by `a - r n K` in the second.
-        let variances = [m * m * square + a * a * nodes, (m * b + a * n) * once, b * b * nodes + n * n * square];
+        let variances = [
+            m * m * square + a * a * nodes,
+            (m * b + a * n) * once,
+            b * b * nodes + n * n * square,
+        ];
         let within = |q: f64| {
             let is_known = b > q * square.sqrt() && n.min(m) > q * nodes.sqrt();
-            let found = if is_known { fieller(a * m, b * n, q, variances) } else { None };
+            let found = if is_known {
+                fieller(a * m, b * n, q, variances)
+            } else {
+                None
+            };
             found.map(|interval: Interval| interval.map(|ratio| ratio.max(0.0)))
         };
-        let value = if b > 0.0 && n > 0.0 && m > 0.0 { (a * m / (b * n)).max(0.0) } else { f64::NAN };
+        let value = if b > 0.0 && n > 0.0 && m > 0.0 {
+            (a * m / (b * n)).max(0.0)
+        } else {
+            f64::NAN
+        };
         let q = tables.within;
-        Ok(Reading { value, pointwise: within(q.pointwise), simultaneous: within(q.simultaneous) })
+        Ok(Reading {
+            value,
+            pointwise: within(q.pointwise),
+            simultaneous: within(q.simultaneous),
+        })
     }
 }

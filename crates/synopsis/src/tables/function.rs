@@ -48,7 +48,10 @@ impl Tables {
             Some(CellLabel::Above { .. }) => Kind::Probability { table: 1, fit },
             Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0, fit },
         };
-        Function { tables: self.clone(), is }
+        Function {
+            tables: self.clone(),
+            is,
+        }
     }
 }
 
@@ -74,13 +77,19 @@ impl Function {
 
     /// Half the width of a band around the value at all points of the cube at once.
     pub(crate) fn simultaneous(&self, y: &[f64]) -> f64 {
-        let Reading { value, simultaneous, .. } = self.at(y);
+        let Reading {
+            value,
+            simultaneous,
+            ..
+        } = self.at(y);
         self.further_end(value, simultaneous)
     }
 
     /// The same at one point.
     pub(crate) fn pointwise(&self, y: &[f64]) -> f64 {
-        let Reading { value, pointwise, .. } = self.at(y);
+        let Reading {
+            value, pointwise, ..
+        } = self.at(y);
         self.further_end(value, pointwise)
     }
 
@@ -90,7 +99,8 @@ impl Function {
         match self.is {
             Kind::Density => kernel.density_length(y),
             Kind::Expected { fit } => {
-                kernel.probability_length(y, 1, fit) * (self.tables.natural(1.0) - self.tables.natural(0.0))
+                kernel.probability_length(y, 1, fit)
+                    * (self.tables.natural(1.0) - self.tables.natural(0.0))
             }
             Kind::Probability { table, fit } => kernel.probability_length(y, table, fit),
         }

@@ -52,10 +52,16 @@ impl Tables {
     /// If there is not one for each axis, or one is smaller than the smallest, or larger than the domain.
     pub fn kernel(&self, bandwidths: Option<&[f64]>) -> Result<Kernel<'_>, Error> {
         let widths: Vec<f64> = self.axes.iter().map(|axis| axis.max - axis.min).collect();
-        let wrong = || Error::Bandwidths { least: self.bandwidths() };
+        let wrong = || Error::Bandwidths {
+            least: self.bandwidths(),
+        };
         let in_cube: Vec<f64> = match bandwidths {
             None => self.basis.bandwidths.clone(),
-            Some(bandwidths) => bandwidths.iter().zip(&widths).map(|(b, width)| b / width).collect(),
+            Some(bandwidths) => bandwidths
+                .iter()
+                .zip(&widths)
+                .map(|(b, width)| b / width)
+                .collect(),
         };
         // A part in 10^9: what a conversion of units leaves.
         let fits = |(b, least): (&f64, &f64)| *b >= least * (1.0 - 1e-9) && *b <= 1.0 + 1e-9;
@@ -76,8 +82,17 @@ impl Tables {
             let largest = row.iter().fold(0.0_f64, |a, b| a.max(*b));
             (TAU / largest).sqrt() * (axis.max - axis.min)
         };
-        let integral = self.axes.iter().zip(&basis.precision).map(deviation).product();
-        Kernel { tables: self, basis, integral }
+        let integral = self
+            .axes
+            .iter()
+            .zip(&basis.precision)
+            .map(deviation)
+            .product();
+        Kernel {
+            tables: self,
+            basis,
+            integral,
+        }
     }
 }
 
@@ -126,10 +141,23 @@ impl Kernel<'_> {
         let parts = self.parts(&point, fit);
         let probabilities = tables.probabilities(&parts);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
-        order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]).then(a.cmp(b)));
-        let [first, second, ..] = order[..] else { return Err(Error::NoSuchTable { table: 1, tables: 1 }) };
+        order.sort_by(|a, b| {
+            probabilities[*b]
+                .total_cmp(&probabilities[*a])
+                .then(a.cmp(b))
+        });
+        let [first, second, ..] = order[..] else {
+            return Err(Error::NoSuchTable {
+                table: 1,
+                tables: 1,
+            });
+        };
         let is_too_close = parts.is_too_close(first, second, tables.within.pointwise);
-        Ok(Class { table: first, probability: probabilities[first], is_too_close })
+        Ok(Class {
+            table: first,
+            probability: probabilities[first],
+            is_too_close,
+        })
     }
 
     pub(super) fn density_at(&self, y: &[f64]) -> Reading {
@@ -137,7 +165,11 @@ impl Kernel<'_> {
         let length = self.density_length(y);
         let within = |q: f64| Some(Interval::around(value, q * length));
         let tables = self.tables.within;
-        Reading { value, pointwise: within(tables.pointwise), simultaneous: within(tables.simultaneous) }
+        Reading {
+            value,
+            pointwise: within(tables.pointwise),
+            simultaneous: within(tables.simultaneous),
+        }
     }
 
     /// The standard deviation of a density's noise, in units of that of one value.
@@ -162,10 +194,18 @@ impl Kernel<'_> {
     }
 
     pub(super) fn expected_at(&self, y: &[f64], fit: Fit) -> Reading {
-        let Reading { value, pointwise, simultaneous } = self.probability_at(y, 1, fit);
+        let Reading {
+            value,
+            pointwise,
+            simultaneous,
+        } = self.probability_at(y, 1, fit);
         let natural = |p| self.tables.natural(p);
         let of = |interval: Option<Interval>| interval.map(|interval| interval.map(natural));
-        Reading { value: natural(value), pointwise: of(pointwise), simultaneous: of(simultaneous) }
+        Reading {
+            value: natural(value),
+            pointwise: of(pointwise),
+            simultaneous: of(simultaneous),
+        }
     }
 
     /// What is counted of each table at a point.
@@ -174,7 +214,10 @@ impl Kernel<'_> {
         let constant = || Parts::of_weights(self.tables.sums(&kernels), dot(&kernels, &kernels));
         match fit {
             Fit::Constant => constant(),
-            Fit::Linear => self.tables.line(&kernels, &self.away(y)).unwrap_or_else(constant),
+            Fit::Linear => self
+                .tables
+                .line(&kernels, &self.away(y))
+                .unwrap_or_else(constant),
             Fit::Naive => self.tables.naive(&self.along(y)),
         }
     }
@@ -184,16 +227,30 @@ impl Kernel<'_> {
         let away = self.away(y);
         let of_axis = |(axis, row): (usize, &Vec<f64>)| {
             let precision = row.get(axis).copied().unwrap_or(0.0);
-            away.iter().map(|d| (-precision * d[axis] * d[axis] / 2.0).exp()).collect()
+            away.iter()
+                .map(|d| (-precision * d[axis] * d[axis] / 2.0).exp())
+                .collect()
         };
-        self.basis.precision.iter().enumerate().map(of_axis).collect()
+        self.basis
+            .precision
+            .iter()
+            .enumerate()
+            .map(of_axis)
+            .collect()
     }
 
     /// How far each node is from a point.
     fn away(&self, y: &[f64]) -> Vec<Vec<f64>> {
-        self.basis.nodes().iter().zip(y).fold(vec![vec![]], |places: Vec<Vec<f64>>, (nodes, y)| {
-            places.iter().flat_map(|place| nodes.iter().map(move |p| [&place[..], &[p - y]].concat())).collect()
-        })
+        self.basis
+            .nodes()
+            .iter()
+            .zip(y)
+            .fold(vec![vec![]], |places: Vec<Vec<f64>>, (nodes, y)| {
+                places
+                    .iter()
+                    .flat_map(|place| nodes.iter().map(move |p| [&place[..], &[p - y]].concat()))
+                    .collect()
+            })
     }
 }
 

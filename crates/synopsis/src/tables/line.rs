@@ -12,15 +12,25 @@ impl Tables {
     /// `-w (g_t . d)`, `g_t` what the slope would be were that table's records the only ones.
     pub(super) fn line(&self, kernels: &[f64], away: &[Vec<f64>]) -> Option<Parts> {
         let tables = self.count() as f64;
-        let firsts: Vec<Vec<f64>> =
-            self.values.chunks(kernels.len().max(1)).map(|table| first_moments(table, kernels, away)).collect();
+        let firsts: Vec<Vec<f64>> = self
+            .values
+            .chunks(kernels.len().max(1))
+            .map(|table| first_moments(table, kernels, away))
+            .collect();
         let lower = factor(self.second_moments(kernels, away), 0.0);
-        if !lower.iter().all(|row| row.last().is_some_and(|pivot| *pivot > 0.0)) {
+        if !lower
+            .iter()
+            .all(|row| row.last().is_some_and(|pivot| *pivot > 0.0))
+        {
             return None;
         }
         let solved = |right: &[f64]| backward(&lower, &forward(&lower, right));
         let slope = solved(&first_moments(&self.counts, kernels, away));
-        let weights: Vec<f64> = kernels.iter().zip(away).map(|(kernel, d)| kernel * (1.0 - dot(&slope, d))).collect();
+        let weights: Vec<f64> = kernels
+            .iter()
+            .zip(away)
+            .map(|(kernel, d)| kernel * (1.0 - dot(&slope, d)))
+            .collect();
         let slopes: Vec<Vec<f64>> = firsts.iter().map(|first| solved(first)).collect();
         let squares: Vec<f64> = weights.iter().map(|weight| weight * weight).collect();
         let square = squares.iter().sum::<f64>();
@@ -31,19 +41,36 @@ impl Tables {
             let own = if s == t { square } else { 0.0 };
             own - dot(&along, one) - dot(&along, other) + tables * dot(one, &turned)
         };
-        let row = |one| slopes.iter().enumerate().map(|other| of_pair(one, other)).collect();
+        let row = |one| {
+            slopes
+                .iter()
+                .enumerate()
+                .map(|other| of_pair(one, other))
+                .collect()
+        };
         let moves = slopes.iter().enumerate().map(row).collect();
-        Some(Parts { moves, ..Parts::of_weights(self.sums(&weights), square) })
+        Some(Parts {
+            moves,
+            ..Parts::of_weights(self.sums(&weights), square)
+        })
     }
 
     /// The lower triangle of `sum_j c_j K_j d_j d_j'`, and on its diagonal twice the deviation of its noise.
     fn second_moments(&self, kernels: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let error = self.deviation * (self.count() as f64).sqrt();
-        let counted: Vec<f64> = kernels.iter().zip(&self.counts).map(|(kernel, count)| kernel * count).collect();
+        let counted: Vec<f64> = kernels
+            .iter()
+            .zip(&self.counts)
+            .map(|(kernel, count)| kernel * count)
+            .collect();
         let mut matrix = products(&counted, away);
         for (i, row) in matrix.iter_mut().enumerate() {
             row.truncate(i + 1);
-            let fourth: f64 = kernels.iter().zip(away).map(|(kernel, d)| (kernel * d[i] * d[i]).powi(2)).sum();
+            let fourth: f64 = kernels
+                .iter()
+                .zip(away)
+                .map(|(kernel, d)| (kernel * d[i] * d[i]).powi(2))
+                .sum();
             row[i] += 2.0 * error * fourth.sqrt();
         }
         matrix
@@ -54,7 +81,10 @@ impl Tables {
 fn first_moments(values: &[f64], kernels: &[f64], away: &[Vec<f64>]) -> Vec<f64> {
     let mut first = vec![0.0; away.first().map_or(0, Vec::len)];
     for ((value, kernel), d) in values.iter().zip(kernels).zip(away) {
-        first.iter_mut().zip(d).for_each(|(sum, d)| *sum += value * kernel * d);
+        first
+            .iter_mut()
+            .zip(d)
+            .for_each(|(sum, d)| *sum += value * kernel * d);
     }
     first
 }
@@ -65,7 +95,9 @@ fn products(weights: &[f64], away: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut matrix = vec![vec![0.0; axes]; axes];
     for (weight, d) in weights.iter().zip(away) {
         for (row, along) in matrix.iter_mut().zip(d) {
-            row.iter_mut().zip(d).for_each(|(entry, other)| *entry += weight * along * other);
+            row.iter_mut()
+                .zip(d)
+                .for_each(|(entry, other)| *entry += weight * along * other);
         }
     }
     matrix

@@ -70,11 +70,17 @@ pub struct Interval {
 
 impl Interval {
     fn around(value: f64, half_width: f64) -> Self {
-        Interval { lower: value - half_width, upper: value + half_width }
+        Interval {
+            lower: value - half_width,
+            upper: value + half_width,
+        }
     }
 
     fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        Interval { lower: f(self.lower), upper: f(self.upper) }
+        Interval {
+            lower: f(self.lower),
+            upper: f(self.upper),
+        }
     }
 }
 
@@ -116,7 +122,10 @@ impl Synopsis {
         let narrowest = basis.at(&basis.bandwidths).ok_or(Error::NoTables)?;
         let mut counts = vec![0.0; basis.count()];
         for table in self.values.chunks(counts.len().max(1)) {
-            counts.iter_mut().zip(table).for_each(|(count, value)| *count += value);
+            counts
+                .iter_mut()
+                .zip(table)
+                .for_each(|(count, value)| *count += value);
         }
         let deviation = about.noise.scale * about.noise.law.variance(self.values.len()).sqrt();
         let simultaneous = about.band.half_width;
@@ -128,7 +137,10 @@ impl Synopsis {
             values: self.values.clone(),
             counts,
             deviation,
-            within: Within { pointwise: about.band.pointwise.unwrap_or(simultaneous), simultaneous },
+            within: Within {
+                pointwise: about.band.pointwise.unwrap_or(simultaneous),
+                simultaneous,
+            },
         })
     }
 }
@@ -145,7 +157,12 @@ impl Tables {
 
     /// The smallest bandwidths, in natural units.
     pub fn bandwidths(&self) -> Vec<f64> {
-        self.basis.bandwidths.iter().zip(&self.axes).map(|(b, axis)| b * (axis.max - axis.min)).collect()
+        self.basis
+            .bandwidths
+            .iter()
+            .zip(&self.axes)
+            .map(|(b, axis)| b * (axis.max - axis.min))
+            .collect()
     }
 
     /// The noisy number of all records.
@@ -155,16 +172,28 @@ impl Tables {
 
     /// The sums of each table with these weights on its nodes.
     fn sums(&self, weights: &[f64]) -> Vec<f64> {
-        let sum = |table: &[f64]| table.iter().zip(weights).map(|(value, weight)| value * weight).sum();
+        let sum = |table: &[f64]| {
+            table
+                .iter()
+                .zip(weights)
+                .map(|(value, weight)| value * weight)
+                .sum()
+        };
         self.values.chunks(weights.len().max(1)).map(sum).collect()
     }
 
     /// The part of all records in each table.
     fn parts(&self) -> Vec<f64> {
-        let sums: Vec<f64> = self.sums(&vec![1.0; self.counts.len()]).into_iter().map(|sum| sum.max(0.0)).collect();
+        let sums: Vec<f64> = self
+            .sums(&vec![1.0; self.counts.len()])
+            .into_iter()
+            .map(|sum| sum.max(0.0))
+            .collect();
         let all: f64 = sums.iter().sum();
         let alike = 1.0 / sums.len() as f64;
-        sums.iter().map(|sum| if all > 0.0 { sum / all } else { alike }).collect()
+        sums.iter()
+            .map(|sum| if all > 0.0 { sum / all } else { alike })
+            .collect()
     }
 
     /// The probability of each table, from what is counted of it somewhere.
@@ -205,23 +234,41 @@ impl Tables {
     fn table(&self, table: usize) -> Result<usize, Error> {
         match (self.label.is_some(), table < self.count()) {
             (true, true) => Ok(table),
-            _ => Err(Error::NoSuchTable { table, tables: self.count() }),
+            _ => Err(Error::NoSuchTable {
+                table,
+                tables: self.count(),
+            }),
         }
     }
 }
 
 /// A synopsis of 1,000 flights that left up to 2 hours late, for the example above.
 #[doc(hidden)]
-#[expect(clippy::expect_used, reason = "of a file of this crate; a test calls it")]
+#[expect(
+    clippy::expect_used,
+    reason = "of a file of this crate; a test calls it"
+)]
 pub fn example() -> Synopsis {
     use super::description::{Cells, Description};
     use crate::histogram::Spline;
-    let mut about: Description = serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
+    let mut about: Description =
+        serde_json::from_str(crate::EXAMPLE).expect("the example is a description");
     (about.degree, about.order) = (1, 1);
     let bandwidths = vec![0.1];
-    about.basis = Basis::Tables(TableBasis { spline: Spline::Linear, steps: vec![10], bandwidths, tables: 2 });
-    let label = CellLabel::Number { column: "arr_delay".to_owned(), min: -60.0, max: 150.0 };
+    about.basis = Basis::Tables(TableBasis {
+        spline: Spline::Linear,
+        steps: vec![10],
+        bandwidths,
+        tables: 2,
+    });
+    let label = CellLabel::Number {
+        column: "arr_delay".to_owned(),
+        min: -60.0,
+        max: 150.0,
+    };
     about.target = Target::Cells(Cells { label: Some(label) });
-    let values = (0..11).map(|j| 60.0 - 2.0 * f64::from(j)).chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));
+    let values = (0..11)
+        .map(|j| 60.0 - 2.0 * f64::from(j))
+        .chain((0..11).map(|j| 20.0 + 2.0 * f64::from(j)));
     Synopsis::new(about, values.collect()).expect("it fits")
 }

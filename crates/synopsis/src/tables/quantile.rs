@@ -17,7 +17,11 @@ impl Tables {
     ///
     /// If there is more than one axis, or `part` does not lie between 0 and 1.
     pub fn quantile(&self, part: f64) -> Result<Estimate, Error> {
-        let [axis] = &self.axes[..] else { return Err(Error::NotOneAxis { axes: self.axes.len() }) };
+        let [axis] = &self.axes[..] else {
+            return Err(Error::NotOneAxis {
+                axes: self.axes.len(),
+            });
+        };
         if !(0.0..=1.0).contains(&part) {
             return Err(Error::Part { part });
         }
@@ -42,9 +46,15 @@ impl Tables {
         let place = |x: f64| axis.min + (axis.max - axis.min) * x.clamp(0.0, 1.0);
         let at = |step: f64| place(step / f64::from(STEPS));
         let lower = first.map_or(axis.max, |first| at(f64::from(first) - 1.0));
-        let interval = Interval { lower, upper: last.map_or(axis.min, |last| at(f64::from(last) + 1.0)) };
+        let interval = Interval {
+            lower,
+            upper: last.map_or(axis.min, |last| at(f64::from(last) + 1.0)),
+        };
         let value = reached(&isotonic(&sums), part * self.all()).filter(|_| self.all() > 0.0);
-        Ok(Estimate { value: value.map_or(f64::NAN, at), interval: Some(interval) })
+        Ok(Estimate {
+            value: value.map_or(f64::NAN, at),
+            interval: Some(interval),
+        })
     }
 }
 
@@ -54,6 +64,14 @@ fn reached(rising: &[f64], level: f64) -> Option<f64> {
     let step = rising.partition_point(|value| *value < level).min(last);
     let low = rising[step.saturating_sub(1)];
     let high = rising[step];
-    let within = if high > low { ((level - low) / (high - low)).clamp(0.0, 1.0) } else { 1.0 };
-    Some(if step == 0 { 0.0 } else { step as f64 - 1.0 + within })
+    let within = if high > low {
+        ((level - low) / (high - low)).clamp(0.0, 1.0)
+    } else {
+        1.0
+    };
+    Some(if step == 0 {
+        0.0
+    } else {
+        step as f64 - 1.0 + within
+    })
 }

@@ -19,12 +19,21 @@ impl FromStr for Sides {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("'{text}' is not a number"));
+        let number = |text: &str| {
+            text.trim()
+                .parse::<f64>()
+                .map_err(|_| format!("'{text}' is not a number"))
+        };
         let side = |part: &str| {
-            let (low, high) = part.split_once("..").ok_or_else(|| format!("'{part}' is not a range such as 10..20"))?;
+            let (low, high) = part
+                .split_once("..")
+                .ok_or_else(|| format!("'{part}' is not a range such as 10..20"))?;
             Ok([number(low)?, number(high)?])
         };
-        text.split(',').map(side).collect::<Result<_, String>>().map(Sides)
+        text.split(',')
+            .map(side)
+            .collect::<Result<_, String>>()
+            .map(Sides)
     }
 }
 
@@ -82,7 +91,12 @@ impl Synopsis {
         for part in &questions.quantiles {
             let column = about.domain.first().map_or("", |axis| axis.column.as_str());
             let of = format!("{column} below which {} % of the records lie", 100.0 * part);
-            answers.push(Answer { of, kind: Kind::Quantile, estimate: tables.quantile(*part)?, form_error: None });
+            answers.push(Answer {
+                of,
+                kind: Kind::Quantile,
+                estimate: tables.quantile(*part)?,
+                form_error: None,
+            });
         }
         Ok(answers)
     }
@@ -92,10 +106,22 @@ impl Synopsis {
         if sides.len() != self.description().domain.len() {
             return Err(Error::EmptyRange);
         }
-        let Integral { value, noise, form_error } = self.integrate(sides)?;
-        let interval = Some(Interval { lower: value - noise.half_width, upper: value + noise.half_width });
+        let Integral {
+            value,
+            noise,
+            form_error,
+        } = self.integrate(sides)?;
+        let interval = Some(Interval {
+            lower: value - noise.half_width,
+            upper: value + noise.half_width,
+        });
         let of = format!("records with {}", place(self.description(), sides));
-        Ok(Answer { of, kind: Kind::Count, estimate: Estimate { value, interval }, form_error })
+        Ok(Answer {
+            of,
+            kind: Kind::Count,
+            estimate: Estimate { value, interval },
+            form_error,
+        })
     }
 }
 
@@ -108,21 +134,49 @@ pub fn in_context(answers: &[Answer], about: &Description) -> Value {
 }
 
 fn place(about: &Description, sides: &[[f64; 2]]) -> String {
-    let side = |(axis, [low, high]): (&Axis, &[f64; 2])| format!("{} from {low} to {high}", axis.column);
-    about.domain.iter().zip(sides).map(side).collect::<Vec<_>>().join(", ")
+    let side =
+        |(axis, [low, high]): (&Axis, &[f64; 2])| format!("{} from {low} to {high}", axis.column);
+    about
+        .domain
+        .iter()
+        .zip(sides)
+        .map(side)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-fn in_range(tables: &Tables, about: &Description, sides: &[[f64; 2]]) -> Result<Vec<Answer>, Error> {
+fn in_range(
+    tables: &Tables,
+    about: &Description,
+    sides: &[[f64; 2]],
+) -> Result<Vec<Answer>, Error> {
     let range = tables.range(sides)?;
-    let answer = |of: String, kind: Kind, estimate: Estimate| Answer { of, kind, estimate, form_error: None };
+    let answer = |of: String, kind: Kind, estimate: Estimate| Answer {
+        of,
+        kind,
+        estimate,
+        form_error: None,
+    };
     let mut answers = vec![
-        answer(format!("records with {}", place(about, sides)), Kind::Count, range.count()),
-        answer("their share of all records".to_owned(), Kind::Share, range.share()),
+        answer(
+            format!("records with {}", place(about, sides)),
+            Kind::Count,
+            range.count(),
+        ),
+        answer(
+            "their share of all records".to_owned(),
+            Kind::Share,
+            range.share(),
+        ),
     ];
     match tables.label() {
         None => {}
         Some(CellLabel::Number { column, .. }) => {
-            answers.push(answer(format!("their mean {column}"), Kind::Mean, range.mean()?));
+            answers.push(answer(
+                format!("their mean {column}"),
+                Kind::Mean,
+                range.mean()?,
+            ));
         }
         Some(CellLabel::Above { column, above }) => {
             let of = format!("the part of them with {column} above {above}");

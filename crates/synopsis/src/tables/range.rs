@@ -23,21 +23,35 @@ impl Tables {
     ///
     /// If there are not as many intervals as axes, one is empty, or one reaches beyond the domain.
     pub fn range(&self, sides: &[[f64; 2]]) -> Result<Range<'_>, Error> {
-        let [low, high] = [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
+        let [low, high] =
+            [0, 1].map(|end| sides.iter().map(|side| side[end]).collect::<Vec<f64>>());
         let low = unit_point(&self.axes, &low)?;
         let high = unit_point(&self.axes, &high)?;
         if low.iter().zip(&high).any(|(low, high)| low >= high) {
             return Err(Error::EmptyRange);
         }
-        let weights = low.iter().zip(&high).enumerate().map(|(axis, (low, high))| {
-            let low = self.below(axis, *low);
-            let high = self.below(axis, *high);
-            high.into_iter().zip(low).map(|(high, low)| high - low).collect::<Vec<f64>>()
-        });
+        let weights = low
+            .iter()
+            .zip(&high)
+            .enumerate()
+            .map(|(axis, (low, high))| {
+                let low = self.below(axis, *low);
+                let high = self.below(axis, *high);
+                high.into_iter()
+                    .zip(low)
+                    .map(|(high, low)| high - low)
+                    .collect::<Vec<f64>>()
+            });
         let weights = weights.fold(vec![1.0], |product, axis| {
-            product.iter().flat_map(|weight| axis.iter().map(move |along| weight * along)).collect()
+            product
+                .iter()
+                .flat_map(|weight| axis.iter().map(move |along| weight * along))
+                .collect()
         });
-        Ok(Range { tables: self, weights })
+        Ok(Range {
+            tables: self,
+            weights,
+        })
     }
 
     /// Of each node of an axis, how much of what lies of its spline inside the cube is below `x`: a node at an end has records on one side
@@ -61,7 +75,10 @@ impl Range<'_> {
         let tables = self.tables;
         let value = dot(&tables.counts, &self.weights);
         let length = (tables.count() as f64 * dot(&self.weights, &self.weights)).sqrt();
-        Estimate { value, interval: Some(Interval::around(value, tables.within.pointwise * length)) }
+        Estimate {
+            value,
+            interval: Some(Interval::around(value, tables.within.pointwise * length)),
+        }
     }
 
     /// The part of all records.
@@ -73,7 +90,14 @@ impl Range<'_> {
         let q = tables.within.pointwise * (tables.count() as f64).sqrt();
         let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64]);
         let interval = interval.map(|interval| interval.map(|share| share.clamp(0.0, 1.0)));
-        Estimate { value: if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { f64::NAN }, interval }
+        Estimate {
+            value: if all > 0.0 {
+                (part / all).clamp(0.0, 1.0)
+            } else {
+                f64::NAN
+            },
+            interval,
+        }
     }
 
     /// The part of the records of the range that are in a table: a class, or how near to its largest value a number is.
@@ -83,9 +107,15 @@ impl Range<'_> {
     /// If there is no such table, or no label.
     pub fn probability(&self, table: usize) -> Result<Estimate, Error> {
         let (tables, table) = (self.tables, self.tables.table(table)?);
-        let parts = Parts::of_weights(tables.sums(&self.weights), dot(&self.weights, &self.weights));
+        let parts = Parts::of_weights(
+            tables.sums(&self.weights),
+            dot(&self.weights, &self.weights),
+        );
         let interval = parts.interval(table, tables.within.pointwise);
-        Ok(Estimate { value: tables.probabilities(&parts)[table], interval })
+        Ok(Estimate {
+            value: tables.probabilities(&parts)[table],
+            interval,
+        })
     }
 
     /// The mean label of the records of the range.
@@ -97,7 +127,10 @@ impl Range<'_> {
         self.tables.number()?;
         let Estimate { value, interval } = self.probability(1)?;
         let natural = |p| self.tables.natural(p);
-        Ok(Estimate { value: natural(value), interval: interval.map(|interval| interval.map(natural)) })
+        Ok(Estimate {
+            value: natural(value),
+            interval: interval.map(|interval| interval.map(natural)),
+        })
     }
 }
 
@@ -131,7 +164,10 @@ mod tests {
                     Spline::Quadratic => (1.5 - u.abs()).max(0.0).powi(2) / 2.0,
                 };
                 let is_corner = spline == Spline::Box && (u.abs() - 0.5).abs() < 1e-3;
-                assert!(is_corner || (slope - share).abs() < 1e-5, "{spline} at {u}: {slope}, not {share}");
+                assert!(
+                    is_corner || (slope - share).abs() < 1e-5,
+                    "{spline} at {u}: {slope}, not {share}"
+                );
             }
         }
     }

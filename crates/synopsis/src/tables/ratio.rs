@@ -27,10 +27,17 @@ impl Parts {
     /// Numbers that noise moves each for itself, by gradients of these squared lengths.
     pub fn apart(sums: Vec<f64>, squares: &[f64]) -> Self {
         let row = |(table, square): (usize, &f64)| {
-            (0..squares.len()).map(|other| if other == table { *square } else { 0.0 }).collect()
+            (0..squares.len())
+                .map(|other| if other == table { *square } else { 0.0 })
+                .collect()
         };
         let moves = squares.iter().enumerate().map(row).collect();
-        Parts { sums, moves, drawn_by: squares.iter().sum(), least_divisor: f64::INFINITY }
+        Parts {
+            sums,
+            moves,
+            drawn_by: squares.iter().sum(),
+            least_divisor: f64::INFINITY,
+        }
     }
 
     pub fn whole(&self) -> f64 {
@@ -55,13 +62,19 @@ impl Parts {
     pub fn length(&self, table: usize, p: f64) -> f64 {
         let [c, b, a] = self.variances(table);
         let whole = self.whole();
-        if whole > 0.0 { (c - 2.0 * b * p + a * p * p).max(0.0).sqrt() / whole } else { f64::INFINITY }
+        if whole > 0.0 {
+            (c - 2.0 * b * p + a * p * p).max(0.0).sqrt() / whole
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Whether the noise, by at most `q` lengths, may make the second of two tables the larger one.
     pub fn is_too_close(&self, first: usize, second: usize, q: f64) -> bool {
-        let square = self.moves[first][first] - 2.0 * self.moves[first][second] + self.moves[second][second];
-        self.least_divisor <= q || self.sums[first] - self.sums[second] <= q * square.max(0.0).sqrt()
+        let square =
+            self.moves[first][first] - 2.0 * self.moves[first][second] + self.moves[second][second];
+        self.least_divisor <= q
+            || self.sums[first] - self.sums[second] <= q * square.max(0.0).sqrt()
     }
 
     /// Of `part - p whole` the variance is `c - 2 b p + a p^2`: `[c, b, a]`.
@@ -81,9 +94,13 @@ pub(super) fn fieller(part: f64, whole: f64, q: f64, [c, b, a]: [f64; 3]) -> Opt
         return None;
     }
     // The discriminant without the difference of two large numbers.
-    let spread = whole * whole * c - 2.0 * part * whole * b + part * part * a - square * (a * c - b * b);
+    let spread =
+        whole * whole * c - 2.0 * part * whole * b + part * part * a - square * (a * c - b * b);
     let root = q * spread.max(0.0).sqrt();
-    Some(Interval { lower: (half - root) / of_square, upper: (half + root) / of_square })
+    Some(Interval {
+        lower: (half - root) / of_square,
+        upper: (half + root) / of_square,
+    })
 }
 
 /// The part of each table of `sums`, drawn to that of all records as far as the noise on the whole, of deviation `error`, is large beside
@@ -93,8 +110,13 @@ fn shrunk(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
     if error == 0.0 && whole == 0.0 {
         return of_all.to_vec();
     }
-    let more = if error > 0.0 { error * error / whole.max(error) } else { 0.0 };
-    let clipped = |(sum, all): (&f64, &f64)| ((sum + more * all) / (whole.max(0.0) + more)).clamp(0.0, 1.0);
+    let more = if error > 0.0 {
+        error * error / whole.max(error)
+    } else {
+        0.0
+    };
+    let clipped =
+        |(sum, all): (&f64, &f64)| ((sum + more * all) / (whole.max(0.0) + more)).clamp(0.0, 1.0);
     let parts: Vec<f64> = sums.iter().zip(of_all).map(clipped).collect();
     match parts.iter().sum::<f64>() {
         all if all > 0.0 => parts.iter().map(|part| part / all).collect(),
@@ -109,22 +131,39 @@ mod tests {
     /// The ends are where the inequality is an equality, and it holds between them alone.
     #[test]
     fn the_interval_is_the_set_that_the_noise_allows() {
-        for (sums, square) in [([30.0, 70.0, 0.0], 25.0), ([2.0, 30.0, 8.0], 81.0), ([99.0, 1.0, 0.0], 64.0)] {
+        for (sums, square) in [
+            ([30.0, 70.0, 0.0], 25.0),
+            ([2.0, 30.0, 8.0], 81.0),
+            ([99.0, 1.0, 0.0], 64.0),
+        ] {
             let part = sums[0];
             let whole = 100.0_f64.min(sums.iter().sum());
             let q = 1.0;
             let parts = Parts::of_weights(sums.to_vec(), square);
-            let holds = |p: f64| (part - p * whole).powi(2) <= square * ((1.0 - p).powi(2) + 2.0 * p * p);
+            let holds =
+                |p: f64| (part - p * whole).powi(2) <= square * ((1.0 - p).powi(2) + 2.0 * p * p);
             let Interval { lower, upper } = parts.interval(0, q).unwrap();
             for i in 0..=10_000 {
                 let p = f64::from(i) / 10_000.0;
                 let away = (p - lower).abs().min((p - upper).abs());
-                assert!(away < 1e-9 || holds(p) == (lower..=upper).contains(&p), "{part} of {whole}: {p}");
+                assert!(
+                    away < 1e-9 || holds(p) == (lower..=upper).contains(&p),
+                    "{part} of {whole}: {p}"
+                );
             }
         }
-        assert_eq!(Parts::of_weights(vec![3.0, 2.0], 1.0).interval(0, 4.0), None);
-        assert_eq!(Parts::of_weights(vec![3.0, -103.0], 1.0).interval(0, 4.0), None);
-        let divided = Parts { least_divisor: 3.0, ..Parts::of_weights(vec![30.0, 20.0], 1.0) };
+        assert_eq!(
+            Parts::of_weights(vec![3.0, 2.0], 1.0).interval(0, 4.0),
+            None
+        );
+        assert_eq!(
+            Parts::of_weights(vec![3.0, -103.0], 1.0).interval(0, 4.0),
+            None
+        );
+        let divided = Parts {
+            least_divisor: 3.0,
+            ..Parts::of_weights(vec![30.0, 20.0], 1.0)
+        };
         assert!(divided.interval(0, 4.0).is_none() && divided.is_too_close(0, 1, 4.0));
         assert!(divided.interval(0, 2.0).is_some() && !divided.is_too_close(0, 1, 2.0));
     }

@@ -10,15 +10,28 @@ use crate::histogram::Spline;
 /// Three classes on two axes, unevenly filled, with noise of this scale.
 fn synopsis(scale: f64) -> Synopsis {
     let mut about: Description = serde_json::from_str(crate::EXAMPLE).unwrap();
-    let axis = |column: &str| Axis { column: column.to_owned(), min: 0.0, max: 1.0 };
+    let axis = |column: &str| Axis {
+        column: column.to_owned(),
+        min: 0.0,
+        max: 1.0,
+    };
     (about.domain, about.degree, about.order) = (vec![axis("x"), axis("y")], 1, 1);
-    let basis = TableBasis { spline: Spline::Linear, steps: vec![4, 3], bandwidths: vec![0.3, 0.4], tables: 3 };
+    let basis = TableBasis {
+        spline: Spline::Linear,
+        steps: vec![4, 3],
+        bandwidths: vec![0.3, 0.4],
+        tables: 3,
+    };
     let count = basis.values();
     about.basis = Basis::Tables(basis);
-    let label = CellLabel::Classes { column: "z".to_owned(), values: vec![1.0, 2.0, 3.0] };
+    let label = CellLabel::Classes {
+        column: "z".to_owned(),
+        values: vec![1.0, 2.0, 3.0],
+    };
     about.target = Target::Cells(Cells { label: Some(label) });
     (about.noise.scale, about.noise.grid) = (scale, scale * 1e-9);
-    let value = |i: usize| 20.0 + 15.0 * (1.7 * i as f64).sin() + if i % 20 > 11 { 40.0 } else { 0.0 };
+    let value =
+        |i: usize| 20.0 + 15.0 * (1.7 * i as f64).sin() + if i % 20 > 11 { 40.0 } else { 0.0 };
     Synopsis::new(about, (0..count).map(value).collect()).unwrap()
 }
 
@@ -33,10 +46,16 @@ fn gradients(tables: &Tables, y: &[f64], fit: Fit) -> Vec<Vec<f64>> {
         tables.kernel(None).unwrap().parts(y, fit).sums
     };
     let of_value = |value| -> Vec<f64> {
-        moved(value, step).iter().zip(moved(value, -step)).map(|(up, down)| (up - down) / (2.0 * step)).collect()
+        moved(value, step)
+            .iter()
+            .zip(moved(value, -step))
+            .map(|(up, down)| (up - down) / (2.0 * step))
+            .collect()
     };
     let by_value: Vec<Vec<f64>> = (0..tables.values.len()).map(of_value).collect();
-    (0..tables.count()).map(|table| by_value.iter().map(|row| row[table]).collect()).collect()
+    (0..tables.count())
+        .map(|table| by_value.iter().map(|row| row[table]).collect())
+        .collect()
 }
 
 #[test]
@@ -52,7 +71,10 @@ fn what_the_noise_does_to_sums_is_their_derivative_by_the_noisy_counts() {
                 for (other, found) in gradients.iter().zip(row) {
                     let expected = dot(one, other);
                     let size = (dot(one, one) * dot(other, other)).sqrt();
-                    assert!((found - expected).abs() < 1e-5 * size, "{fit:?} at {y:?}: {found}, not {expected}");
+                    assert!(
+                        (found - expected).abs() < 1e-5 * size,
+                        "{fit:?} at {y:?}: {found}, not {expected}"
+                    );
                 }
             }
             // And so is the error of a probability.
@@ -63,7 +85,10 @@ fn what_the_noise_does_to_sums_is_their_derivative_by_the_noisy_counts() {
                 (gradients[1][value] - p * of_whole) / whole
             });
             let expected = by_value.map(|d| d * d).sum::<f64>().sqrt();
-            assert!((kernel.probability_length(&y, 1, fit) / expected - 1.0).abs() < 1e-5, "{fit:?} at {y:?}");
+            assert!(
+                (kernel.probability_length(&y, 1, fit) / expected - 1.0).abs() < 1e-5,
+                "{fit:?} at {y:?}"
+            );
         }
     }
 }

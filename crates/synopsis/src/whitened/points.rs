@@ -52,9 +52,14 @@ pub struct Counts {
 impl Counts {
     /// `None` if there are too few or too many.
     pub fn new(along: &[u32]) -> Option<Self> {
-        let mut counts = Counts { along: [1; 3], axes: along.len() };
+        let mut counts = Counts {
+            along: [1; 3],
+            axes: along.len(),
+        };
         counts.along.get_mut(..along.len())?.copy_from_slice(along);
-        let all = along.iter().try_fold(1_u32, |all, count| all.checked_mul(*count))?;
+        let all = along
+            .iter()
+            .try_fold(1_u32, |all, count| all.checked_mul(*count))?;
         (!along.is_empty() && (1..=MOST_POINTS).contains(&(all as usize))).then_some(counts)
     }
 
@@ -88,12 +93,23 @@ impl Points {
     pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, ShapeError> {
         let kernel = kernel.checked(axes)?;
         if !(1..=MOST_POINTS).contains(&most) {
-            return Err(ShapeError::KernelPoints { points: most, most: MOST_POINTS });
+            return Err(ShapeError::KernelPoints {
+                points: most,
+                most: MOST_POINTS,
+            });
         }
         let grid = grid(&kernel, axes);
-        let chosen = Pivoted::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
+        let chosen = Pivoted::new(
+            grid.len(),
+            |x, y| kernel.value(&grid[x], &grid[y]),
+            most,
+            REST,
+        );
         let mut points = Points::of(&chosen, kernel, &grid);
-        points.power = chosen.rests.get(points.count()).map_or(1.0, |rest| rest.sqrt());
+        points.power = chosen
+            .rests
+            .get(points.count())
+            .map_or(1.0, |rest| rest.sqrt());
         Ok(points)
     }
 
@@ -108,10 +124,19 @@ impl Points {
         let kernel = kernel.checked(axes)?;
         let along = |m: u32| -> Vec<f64> {
             let place = |j: u32| (f64::from(j) + 0.25) / (f64::from(m) - 0.5);
-            if m == 1 { vec![0.5] } else { (0..m).map(place).collect() }
+            if m == 1 {
+                vec![0.5]
+            } else {
+                (0..m).map(place).collect()
+            }
         };
         let places = product(counts.along().iter().map(|m| along(*m)));
-        let chosen = Pivoted::new(places.len(), |x, y| kernel.value(&places[x], &places[y]), places.len(), REST);
+        let chosen = Pivoted::new(
+            places.len(),
+            |x, y| kernel.value(&places[x], &places[y]),
+            places.len(),
+            REST,
+        );
         let mut points = Points::of(&chosen, kernel, &places);
         points.power = points.measured_power();
         Ok(points)
@@ -122,28 +147,46 @@ impl Points {
     /// # Errors
     ///
     /// As for [`Points::choose`] and [`Points::tensor`], or if a grid has another number of axes.
-    pub fn placed(kernel: PointKernel, axes: usize, placement: Placement) -> Result<Self, ShapeError> {
+    pub fn placed(
+        kernel: PointKernel,
+        axes: usize,
+        placement: Placement,
+    ) -> Result<Self, ShapeError> {
         match placement {
             Placement::Greedy(most) => Points::choose(kernel, axes, most),
-            Placement::Tensor(counts) if counts.along().len() == axes => Points::tensor(kernel, counts),
-            Placement::Tensor(counts) => Err(ShapeError::PointAxes { counts: counts.along().len(), axes }),
+            Placement::Tensor(counts) if counts.along().len() == axes => {
+                Points::tensor(kernel, counts)
+            }
+            Placement::Tensor(counts) => Err(ShapeError::PointAxes {
+                counts: counts.along().len(),
+                axes,
+            }),
         }
     }
 
     /// The points of a synopsis, in the order of its coefficients.
     pub fn again(basis: &KernelBasis) -> Self {
         let KernelBasis { kernel, points } = basis;
-        let row = |(i, p): (usize, &Vec<f64>)| points[..=i].iter().map(|q| kernel.value(p, q)).collect();
+        let row =
+            |(i, p): (usize, &Vec<f64>)| points[..=i].iter().map(|q| kernel.value(p, q)).collect();
         let factor = factor(points.iter().enumerate().map(row).collect(), REST);
         let rows = inverse(factor.iter().map(Vec::as_slice));
-        let mut points = Points { basis: basis.clone(), rows, power: 1.0 };
+        let mut points = Points {
+            basis: basis.clone(),
+            rows,
+            power: 1.0,
+        };
         points.power = points.measured_power();
         points
     }
 
     fn of(chosen: &Pivoted, kernel: PointKernel, places: &[Vec<f64>]) -> Self {
         let points = chosen.order.iter().map(|at| places[*at].clone()).collect();
-        let mut points = Points { basis: KernelBasis { kernel, points }, rows: inverse(chosen.factor()), power: 1.0 };
+        let mut points = Points {
+            basis: KernelBasis { kernel, points },
+            rows: inverse(chosen.factor()),
+            power: 1.0,
+        };
         points.keep_what_floats_can();
         points
     }
@@ -154,7 +197,11 @@ impl Points {
             let coordinates = self.coordinates(y);
             self.basis.kernel.value(y, y) - dot(&coordinates, &coordinates)
         };
-        grid(&self.basis.kernel, self.axes()).iter().map(rest).fold(0.0, f64::max).sqrt()
+        grid(&self.basis.kernel, self.axes())
+            .iter()
+            .map(rest)
+            .fold(0.0, f64::max)
+            .sqrt()
     }
 
     /// Drops the last points where they are too many for [`MOST_STRETCHED`].
@@ -165,7 +212,13 @@ impl Points {
             square += sum * sum;
             (error + roundings(i + 1)) * square <= MOST_STRETCHED
         };
-        let count = self.sums().enumerate().map(fits).take_while(|fits| *fits).count().max(1);
+        let count = self
+            .sums()
+            .enumerate()
+            .map(fits)
+            .take_while(|fits| *fits)
+            .count()
+            .max(1);
         self.basis.points.truncate(count);
         self.rows.truncate(count);
     }
@@ -196,7 +249,12 @@ impl Points {
 
     /// `M k_P(y)`: the coordinates of `K(y, .)`, which are also the values at `y` of the functions that they count.
     pub fn coordinates(&self, y: &[f64]) -> Vec<f64> {
-        let values: Vec<f64> = self.basis.points.iter().map(|p| self.basis.kernel.value(y, p)).collect();
+        let values: Vec<f64> = self
+            .basis
+            .points
+            .iter()
+            .map(|p| self.basis.kernel.value(y, p))
+            .collect();
         self.whiten(&values)
     }
 
@@ -204,7 +262,10 @@ impl Points {
     pub fn coefficients(&self, coordinates: &[f64]) -> Vec<f64> {
         let mut coefficients = vec![0.0; self.rows.len()];
         for (row, c) in self.rows.iter().zip(coordinates) {
-            coefficients.iter_mut().zip(row).for_each(|(a, m)| *a += m * c);
+            coefficients
+                .iter_mut()
+                .zip(row)
+                .for_each(|(a, m)| *a += m * c);
         }
         coefficients
     }
@@ -225,16 +286,24 @@ impl Points {
     pub fn stretch(&self) -> f64 {
         let KernelBasis { kernel, points } = &self.basis;
         let d = points.len();
-        let row = |p: &Vec<f64>| -> Vec<f64> { points.iter().map(|q| kernel.value(p, q)).collect() };
+        let row =
+            |p: &Vec<f64>| -> Vec<f64> { points.iter().map(|q| kernel.value(p, q)).collect() };
         let gram: Vec<Vec<f64>> = points.iter().map(row).collect();
         let mut off = 0.0;
         for (i, row) in self.rows.iter().enumerate() {
             // Row `i` of `M K`, and its products with the rows of `M` up to its own: `M K M'` is symmetric.
             let mut product = vec![0.0; i + 1];
             for (m, of_gram) in row.iter().zip(&gram) {
-                product.iter_mut().zip(of_gram).for_each(|(sum, k)| *sum += m * k);
+                product
+                    .iter_mut()
+                    .zip(of_gram)
+                    .for_each(|(sum, k)| *sum += m * k);
             }
-            off += 2.0 * self.rows[..i].iter().map(|other| dot(other, &product).powi(2)).sum::<f64>();
+            off += 2.0
+                * self.rows[..i]
+                    .iter()
+                    .map(|other| dot(other, &product).powi(2))
+                    .sum::<f64>();
             off += (dot(row, &product) - 1.0).powi(2);
         }
         let each = self.error() + roundings(d);
@@ -252,7 +321,9 @@ impl Points {
     }
 
     fn sums(&self) -> impl Iterator<Item = f64> {
-        self.rows.iter().map(|row| row.iter().map(|m| m.abs()).sum())
+        self.rows
+            .iter()
+            .map(|row| row.iter().map(|m| m.abs()).sum())
     }
 }
 
@@ -265,10 +336,16 @@ impl PointKernel {
         match self {
             PointKernel::Machine(_) => ERROR,
             PointKernel::Gaussian { precision } => {
-                let largest = precision.iter().map(|row| row.iter().map(|p| p.abs()).sum::<f64>()).fold(0.0, f64::max);
-                let covariance = Form::new(precision).map(|form| form.inverse()).unwrap_or_default();
+                let largest = precision
+                    .iter()
+                    .map(|row| row.iter().map(|p| p.abs()).sum::<f64>())
+                    .fold(0.0, f64::max);
+                let covariance = Form::new(precision)
+                    .map(|form| form.inverse())
+                    .unwrap_or_default();
                 let trace: f64 = covariance.iter().enumerate().map(|(i, row)| row[i]).sum();
-                ((precision.len().pow(2) + 8) as f64 * largest * trace * (1.0 + 1e-3) + 4.0) * ROUNDING
+                ((precision.len().pow(2) + 8) as f64 * largest * trace * (1.0 + 1e-3) + 4.0)
+                    * ROUNDING
             }
         }
     }
@@ -285,9 +362,11 @@ impl PointKernel {
         match self {
             PointKernel::Machine(kernel) => kernel.checked().map(PointKernel::Machine),
             PointKernel::Gaussian { precision } => {
-                let square = precision.len() == axes && precision.iter().all(|row| row.len() == axes);
+                let square =
+                    precision.len() == axes && precision.iter().all(|row| row.len() == axes);
                 let form = if square { Form::new(&precision) } else { None };
-                form.map(|_| PointKernel::Gaussian { precision }).ok_or(ShapeError::NotPositiveDefinite)
+                form.map(|_| PointKernel::Gaussian { precision })
+                    .ok_or(ShapeError::NotPositiveDefinite)
             }
         }
     }
@@ -301,14 +380,19 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
     let steps = |axis: usize| ((a_width / kernel.width(axis)).ceil() as u32).clamp(least, most);
     product((0..axes).map(|axis| {
         let steps = steps(axis);
-        (0..=steps).map(|j| f64::from(j) / f64::from(steps)).collect()
+        (0..=steps)
+            .map(|j| f64::from(j) / f64::from(steps))
+            .collect()
     }))
 }
 
 /// The points with these coordinates on each axis, the last axis fastest.
 fn product(along: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
     along.fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
-        points.iter().flat_map(|point| axis.iter().map(move |y| [&point[..], &[*y]].concat())).collect()
+        points
+            .iter()
+            .flat_map(|point| axis.iter().map(move |y| [&point[..], &[*y]].concat()))
+            .collect()
     })
 }
 
@@ -323,8 +407,14 @@ mod tests {
     use crate::machine::Kernel;
 
     fn gaussian(bandwidths: &[f64]) -> PointKernel {
-        let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(-2) } else { 0.0 }).collect();
-        PointKernel::Gaussian { precision: (0..bandwidths.len()).map(row).collect() }
+        let row = |i: usize| {
+            (0..bandwidths.len())
+                .map(|j| if i == j { bandwidths[i].powi(-2) } else { 0.0 })
+                .collect()
+        };
+        PointKernel::Gaussian {
+            precision: (0..bandwidths.len()).map(row).collect(),
+        }
     }
 
     fn kernels() -> Vec<(PointKernel, usize, usize)> {
@@ -333,7 +423,13 @@ mod tests {
             (gaussian(&[0.1]), 1, 12),
             (gaussian(&[1.0]), 1, 7),
             (gaussian(&[0.3, 0.2]), 2, 30),
-            (PointKernel::Gaussian { precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]] }, 2, 12),
+            (
+                PointKernel::Gaussian {
+                    precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]],
+                },
+                2,
+                12,
+            ),
             (machine(Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
             (machine(Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
             (machine(Kernel::Polynomial { power: 4 }), 2, 15),
@@ -347,11 +443,27 @@ mod tests {
             let points = Points::choose(kernel.clone(), axes, most).unwrap();
             assert_eq!((points.count(), points.axes()), (most, axes), "{kernel:?}");
             let fewer = Points::choose(kernel.clone(), axes, most / 2).unwrap();
-            assert!(points.power <= fewer.power + 1e-9 && fewer.power <= 1.0, "{} {}", points.power, fewer.power);
-            assert!((points.measured_power() - points.power).abs() < 1e-4, "{kernel:?}");
+            assert!(
+                points.power <= fewer.power + 1e-9 && fewer.power <= 1.0,
+                "{} {}",
+                points.power,
+                fewer.power
+            );
+            assert!(
+                (points.measured_power() - points.power).abs() < 1e-4,
+                "{kernel:?}"
+            );
             let again = Points::again(&points.basis);
-            let off = again.rows.iter().flatten().zip(points.rows.iter().flatten()).map(|(a, b)| (a - b).abs());
-            assert!(off.fold(0.0, f64::max) <= 1e-6 * points.spread(), "{kernel:?}");
+            let off = again
+                .rows
+                .iter()
+                .flatten()
+                .zip(points.rows.iter().flatten())
+                .map(|(a, b)| (a - b).abs());
+            assert!(
+                off.fold(0.0, f64::max) <= 1e-6 * points.spread(),
+                "{kernel:?}"
+            );
             assert_eq!(fewer.basis.points, points.basis.points[..most / 2]);
             assert_eq!(fewer.rows, points.rows[..most / 2]);
         }
@@ -368,33 +480,60 @@ mod tests {
         let mut along: Vec<f64> = points.basis.points.iter().map(|p| p[0]).collect();
         along.sort_by(f64::total_cmp);
         assert_eq!(along, [0.1, 0.5, 0.9]);
-        for (bandwidths, m) in [(&[0.1][..], &[8][..]), (&[0.15, 0.15], &[6, 6]), (&[0.3, 0.15, 0.3], &[3, 5, 3])] {
+        for (bandwidths, m) in [
+            (&[0.1][..], &[8][..]),
+            (&[0.15, 0.15], &[6, 6]),
+            (&[0.3, 0.15, 0.3], &[3, 5, 3]),
+        ] {
             let even = Points::tensor(gaussian(bandwidths), counts(m)).unwrap();
             let chosen = Points::choose(gaussian(bandwidths), m.len(), even.count()).unwrap();
             assert_eq!(even.count(), counts(m).product());
-            assert!(even.stretch() < 1.001 && even.power() < 0.75 * chosen.power(), "{} {}", even.power, chosen.power);
+            assert!(
+                even.stretch() < 1.001 && even.power() < 0.75 * chosen.power(),
+                "{} {}",
+                even.power,
+                chosen.power
+            );
         }
         // More than floats can tell apart.
-        assert!(Points::tensor(gaussian(&[1.0]), counts(&[64])).unwrap().count() < 20);
-        assert!(Counts::new(&[]).is_none() && Counts::new(&[4, 0]).is_none() && Counts::new(&[64, 64]).is_none());
+        assert!(
+            Points::tensor(gaussian(&[1.0]), counts(&[64]))
+                .unwrap()
+                .count()
+                < 20
+        );
+        assert!(
+            Counts::new(&[]).is_none()
+                && Counts::new(&[4, 0]).is_none()
+                && Counts::new(&[64, 64]).is_none()
+        );
         assert!(Counts::new(&[1; 4]).is_none());
         let other = Placement::Tensor(counts(&[4]));
         let placed = Points::placed(gaussian(&[0.2, 0.2]), 2, other);
-        assert!(matches!(placed, Err(ShapeError::PointAxes { counts: 1, axes: 2 })));
+        assert!(matches!(
+            placed,
+            Err(ShapeError::PointAxes { counts: 1, axes: 2 })
+        ));
     }
 
     #[test]
     fn a_kernel_of_finite_rank_has_no_more_points() {
-        for (kernel, axes, rank) in
-            [(Kernel::Linear, 2, 3), (Kernel::Polynomial { power: 3 }, 1, 4), (Kernel::Polynomial { power: 3 }, 2, 10)]
-        {
+        for (kernel, axes, rank) in [
+            (Kernel::Linear, 2, 3),
+            (Kernel::Polynomial { power: 3 }, 1, 4),
+            (Kernel::Polynomial { power: 3 }, 2, 10),
+        ] {
             let points = Points::choose(PointKernel::Machine(kernel), axes, 100).unwrap();
             assert_eq!(points.count(), rank, "{kernel:?}");
             assert!(points.power() < 1e-5);
         }
         // A wide Gaussian is nearly so.
         let points = Points::choose(gaussian(&[1.0]), 1, 100).unwrap();
-        assert!((6..10).contains(&points.count()) && points.power() <= 1e-5, "{}", points.count());
+        assert!(
+            (6..10).contains(&points.count()) && points.power() <= 1e-5,
+            "{}",
+            points.count()
+        );
     }
 
     /// Functions are sums of kernels, so both norms are known.
@@ -404,24 +543,49 @@ mod tests {
             let points = Points::choose(kernel.clone(), axes, most).unwrap();
             let stretch = points.stretch();
             assert!((1.0..1.001).contains(&stretch), "{kernel:?}: {stretch}");
-            let at =
-                |i: usize| -> Vec<f64> { (0..axes).map(|a| ((i * 37 + a * 61 + 11) % 97) as f64 / 97.0).collect() };
+            let at = |i: usize| -> Vec<f64> {
+                (0..axes)
+                    .map(|a| ((i * 37 + a * 61 + 11) % 97) as f64 / 97.0)
+                    .collect()
+            };
             for i in 0..20 {
                 let terms = [(1.0, at(i)), (-0.7, at(i + 1)), (0.4, at(i + 2))];
-                let f = |y: &[f64]| -> f64 { terms.iter().map(|(b, x)| b * kernel.value(x, y)).sum() };
+                let f =
+                    |y: &[f64]| -> f64 { terms.iter().map(|(b, x)| b * kernel.value(x, y)).sum() };
                 let norm = terms.iter().map(|(b, x)| b * f(x)).sum::<f64>().sqrt();
                 let values: Vec<f64> = points.basis.points.iter().map(|p| f(p)).collect();
                 let c = points.whiten(&values);
                 let length = c.iter().map(|c| c * c).sum::<f64>().sqrt();
-                assert!(length <= norm * stretch + 1e-6, "{kernel:?}: {length} {norm}");
+                assert!(
+                    length <= norm * stretch + 1e-6,
+                    "{kernel:?}: {length} {norm}"
+                );
                 // The kernel's coefficients are the same function as the coordinates, and are off by the power function.
                 let y = at(i + 3);
                 let a = points.coefficients(&c);
-                let by_kernel: f64 = points.basis.points.iter().zip(&a).map(|(p, a)| a * kernel.value(&y, p)).sum();
-                let by_newton: f64 = points.coordinates(&y).iter().zip(&c).map(|(n, c)| n * c).sum();
-                assert!((by_kernel - by_newton).abs() < 1e-4, "{kernel:?}: {by_kernel} {by_newton}");
+                let by_kernel: f64 = points
+                    .basis
+                    .points
+                    .iter()
+                    .zip(&a)
+                    .map(|(p, a)| a * kernel.value(&y, p))
+                    .sum();
+                let by_newton: f64 = points
+                    .coordinates(&y)
+                    .iter()
+                    .zip(&c)
+                    .map(|(n, c)| n * c)
+                    .sum();
+                assert!(
+                    (by_kernel - by_newton).abs() < 1e-4,
+                    "{kernel:?}: {by_kernel} {by_newton}"
+                );
                 let off = (by_newton - f(&y)).abs();
-                assert!(off <= norm * points.power() * 1.05 + 1e-4, "{kernel:?}: {off} {}", points.power());
+                assert!(
+                    off <= norm * points.power() * 1.05 + 1e-4,
+                    "{kernel:?}: {off} {}",
+                    points.power()
+                );
             }
         }
     }
@@ -432,11 +596,19 @@ mod tests {
         let points = Points::choose(gaussian(&[0.3]), 1, 16).unwrap();
         let longest = |unit: f64| {
             let length = |y: f64| {
-                let value = |p: &Vec<f64>| (points.basis.kernel.value(p, &[y]) / unit).round() * unit;
+                let value =
+                    |p: &Vec<f64>| (points.basis.kernel.value(p, &[y]) / unit).round() * unit;
                 let values: Vec<f64> = points.basis.points.iter().map(value).collect();
-                points.whiten(&values).iter().map(|c| c * c).sum::<f64>().sqrt()
+                points
+                    .whiten(&values)
+                    .iter()
+                    .map(|c| c * c)
+                    .sum::<f64>()
+                    .sqrt()
             };
-            (0..=100).map(|i| length(f64::from(i) / 100.0)).fold(0.0, f64::max)
+            (0..=100)
+                .map(|i| length(f64::from(i) / 100.0))
+                .fold(0.0, f64::max)
         };
         let [coarse, fine] = [16, 50].map(|bits| longest(2.0_f64.powi(-bits)));
         assert!(coarse > 1.2 && (fine - 1.0).abs() < 1e-4, "{coarse} {fine}");
@@ -447,10 +619,16 @@ mod tests {
         let points = Points::choose(gaussian(&[0.3]), 1, 12).unwrap();
         let largest = (0..64_u32)
             .map(|signs| {
-                let e: Vec<f64> = (0..12).map(|i| if signs >> (i % 6) & 1 == 1 { 1.0 } else { -1.0 }).collect();
+                let e: Vec<f64> = (0..12)
+                    .map(|i| if signs >> (i % 6) & 1 == 1 { 1.0 } else { -1.0 })
+                    .collect();
                 points.whiten(&e).iter().map(|c| c * c).sum::<f64>().sqrt()
             })
             .fold(0.0, f64::max);
-        assert!(largest <= points.spread() && points.spread() > 1000.0, "{largest} {}", points.spread());
+        assert!(
+            largest <= points.spread() && points.spread() > 1000.0,
+            "{largest} {}",
+            points.spread()
+        );
     }
 }

@@ -158,9 +158,13 @@ impl<'a> Reader<'a> for Absorbing<'a> {
         self.read(until.saturating_duration_since(Instant::now()));
         self.seen.reads(self.absorbed.input.is_connected());
         if let Some((_, partition)) = self.broken.due() {
-            warn!("an absorber has sent a partial of partition {partition} that cannot be unpacked");
+            warn!(
+                "an absorber has sent a partial of partition {partition} that cannot be unpacked"
+            );
         }
-        let Some(round) = &mut self.round else { return Ok(None) };
+        let Some(round) = &mut self.round else {
+            return Ok(None);
+        };
         if round.collected.missing().next().is_none() {
             return Ok(self.close());
         }
@@ -172,12 +176,20 @@ impl<'a> Reader<'a> for Absorbing<'a> {
             round.is_late = true;
             let missing: Vec<i32> = round.collected.missing().collect();
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
-            missing.iter().for_each(|number| self.here.ask(&round.announcement, *number));
+            missing
+                .iter()
+                .for_each(|number| self.here.ask(&round.announcement, *number));
             let count = missing.len();
-            let new = missing.into_iter().filter(|number| self.alone.add(*number)).count();
+            let new = missing
+                .into_iter()
+                .filter(|number| self.alone.add(*number))
+                .count();
             // How long absorbers take shows how much they have read, also where all of them are late.
             if new > 0 && self.absorbers.are_shown() {
-                info!(partitions = count, "no absorber has sent these partitions in time: they are read here");
+                info!(
+                    partitions = count,
+                    "no absorber has sent these partitions in time: they are read here"
+                );
             }
         }
         Ok(None)
@@ -197,10 +209,20 @@ impl Absorbing<'_> {
 
     /// Announces the next window, once its end offsets are known.
     fn announce(&mut self) -> Result<(), source::Error> {
-        let Absorbed { input, topic, settings, choices, .. } = &mut self.absorbed;
-        let Some(window) = self.coming.front().copied().or_else(|| self.windows.next()) else { return Ok(()) };
+        let Absorbed {
+            input,
+            topic,
+            settings,
+            choices,
+            ..
+        } = &mut self.absorbed;
+        let Some(window) = self.coming.front().copied().or_else(|| self.windows.next()) else {
+            return Ok(());
+        };
         let cutoff = self.windows.cutoff_of(window);
-        let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else { return Ok(()) };
+        let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else {
+            return Ok(());
+        };
         let announcement = Arc::new(Announcement {
             version: VERSION,
             settings: settings.clone(),
@@ -214,20 +236,35 @@ impl Absorbing<'_> {
             past: input.past(self.windows.oldest_message_of(window), &self.recorded),
         });
         topic.announce(&id, &announcement);
-        let alone = self.alone.next_window(|number| announcement.ends.0.contains_key(number));
+        let alone = self
+            .alone
+            .next_window(|number| announcement.ends.0.contains_key(number));
         self.here.keep(&alone);
-        alone.iter().for_each(|number| self.here.ask(&announcement, *number));
+        alone
+            .iter()
+            .for_each(|number| self.here.ask(&announcement, *number));
         self.absorbers.leave(alone.len());
         let collected = Collected::new(&announcement, self.absorbed.most);
         let now = Instant::now();
-        self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
+        self.round = Some(Round {
+            id,
+            announcement,
+            collected,
+            since: now,
+            told: now,
+            is_late: false,
+        });
         Ok(())
     }
 
     /// Takes a piece of a partial, of this window or of one before it.
     fn take(&mut self, piece: Piece) {
         let partition = piece.partition;
-        if let Some(past) = self.past.iter_mut().find(|round| round.collected.names(&piece)) {
+        if let Some(past) = self
+            .past
+            .iter_mut()
+            .find(|round| round.collected.names(&piece))
+        {
             // It was released with what it had: this is the alarm, and there is nothing to read again.
             let absorber = piece.absorber.clone();
             let bytes = piece.bytes.len() as u64;
@@ -236,19 +273,31 @@ impl Absorbing<'_> {
             match added {
                 Added::Differing => differs(partition),
                 // All partitions may be read here, and each window be there before anybody else can send any of it.
-                Added::Known if past.since.elapsed() < self.absorbed.deadline => self.alone.give_back(partition),
+                Added::Known if past.since.elapsed() < self.absorbed.deadline => {
+                    self.alone.give_back(partition)
+                }
                 _ => {}
             }
             return;
         }
-        let Some(round) = self.round.as_mut().filter(|round| round.collected.names(&piece)) else { return };
+        let Some(round) = self
+            .round
+            .as_mut()
+            .filter(|round| round.collected.names(&piece))
+        else {
+            return;
+        };
         let is_in_time = round.since.elapsed() < self.absorbed.deadline;
         let number = piece.number;
         let absorber = piece.absorber.clone();
         let bytes = piece.bytes.len() as u64;
         let added = round.collected.add(piece);
         // Each of its pieces finds no room: that is counted once.
-        let counted = if added == Added::Full && number > 0 { Added::Nothing } else { added };
+        let counted = if added == Added::Full && number > 0 {
+            Added::Nothing
+        } else {
+            added
+        };
         self.absorbers.count(absorber, bytes, counted);
         match added {
             Added::Differing => {
@@ -258,7 +307,9 @@ impl Absorbing<'_> {
             }
             Added::Broken => self.broken.add(1, format!("{partition}")),
             // How much was recorded is told by metrics for operators, and not by the log.
-            Added::Full if self.alone.add_without_room(partition) => self.here.ask(&round.announcement, partition),
+            Added::Full if self.alone.add_without_room(partition) => {
+                self.here.ask(&round.announcement, partition)
+            }
             Added::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
             Added::Complete | Added::Known if is_in_time => self.alone.give_back(partition),
@@ -281,7 +332,12 @@ impl Absorbing<'_> {
     /// Adds all partials of the window to it; returns its share if it is the next one to close.
     fn close(&mut self) -> Option<Share> {
         let mut round = self.round.take()?;
-        let Announcement { window, cutoff, ends, .. } = &*round.announcement;
+        let Announcement {
+            window,
+            cutoff,
+            ends,
+            ..
+        } = &*round.announcement;
         let mut added = BTreeMap::new();
         for (partition, bytes) in round.collected.partials() {
             // There may be thousands of them, of megabytes each.
@@ -290,25 +346,39 @@ impl Absorbing<'_> {
         }
         if let Some((partition, _)) = added.iter().find(|(_, is_added)| !**is_added) {
             // Sealed with the key, named rightly, and no partial: somebody else's program has written it.
-            error!("the partial of partition {partition} cannot be read, and the window is read again");
+            error!(
+                "the partial of partition {partition} cannot be read, and the window is read again"
+            );
             self.windows.forget(*window);
-            added.iter().filter(|(_, is_added)| !**is_added).for_each(|(number, _)| {
-                if let Some(absorber) = round.collected.refuse(*number).filter(|absorber| !absorber.is_empty()) {
-                    self.absorbers.refuse(&absorber);
-                }
-                self.here.ask(&round.announcement, *number);
-                self.alone.add(*number);
-            });
+            added
+                .iter()
+                .filter(|(_, is_added)| !**is_added)
+                .for_each(|(number, _)| {
+                    if let Some(absorber) = round
+                        .collected
+                        .refuse(*number)
+                        .filter(|absorber| !absorber.is_empty())
+                    {
+                        self.absorbers.refuse(&absorber);
+                    }
+                    self.here.ask(&round.announcement, *number);
+                    self.alone.add(*number);
+                });
             self.round = Some(round);
             return None;
         }
         self.coming.pop_front();
         // The next window is not announced yet: nothing that was read belongs to it.
-        self.closed.push_back((window.end, self.absorbed.topic.read_to()));
+        self.closed
+            .push_back((window.end, self.absorbed.topic.read_to()));
         let share = (self.windows.next() == Some(*window)).then(|| {
             let cutoff = *cutoff;
             let ends = ends.clone();
-            Share { part: self.windows.part(), ends, cutoff }
+            Share {
+                part: self.windows.part(),
+                ends,
+                cutoff,
+            }
         });
         round.collected.close();
         self.past.push_front(round);

@@ -17,7 +17,10 @@ pub(super) struct Absorbers {
 
 impl Absorbers {
     pub fn new(metrics: Metrics) -> Self {
-        Absorbers { metrics, names: BTreeSet::new() }
+        Absorbers {
+            metrics,
+            names: BTreeSet::new(),
+        }
     }
 
     /// Whether what follows from the records may be told.
@@ -28,8 +31,13 @@ impl Absorbers {
     /// A piece of so many bytes has come from an absorber.
     pub fn count(&mut self, absorber: String, bytes: u64, added: Added) {
         let name = self.name(&absorber).to_owned();
-        let Some(operator) = &self.metrics.operator else { return };
-        operator.partial_bytes.with_label_values(&[&name]).inc_by(bytes);
+        let Some(operator) = &self.metrics.operator else {
+            return;
+        };
+        operator
+            .partial_bytes
+            .with_label_values(&[&name])
+            .inc_by(bytes);
         let fate = match added {
             Added::Nothing | Added::Known => None,
             Added::Complete => Some("taken"),
@@ -38,7 +46,10 @@ impl Absorbers {
             Added::Full => Some("no_room"),
         };
         if let Some(fate) = fate {
-            operator.partials.with_label_values(&[name.as_str(), fate]).inc();
+            operator
+                .partials
+                .with_label_values(&[name.as_str(), fate])
+                .inc();
         }
         self.names.insert(name);
     }
@@ -46,18 +57,27 @@ impl Absorbers {
     /// What an absorber has sent was whole and is no partial.
     pub fn refuse(&self, absorber: &str) {
         if let Some(operator) = &self.metrics.operator {
-            operator.partials.with_label_values(&[self.name(absorber), "refused"]).inc();
+            operator
+                .partials
+                .with_label_values(&[self.name(absorber), "refused"])
+                .inc();
         }
     }
 
     fn name<'a>(&self, absorber: &'a str) -> &'a str {
-        if self.names.contains(absorber) || self.names.len() < MOST { absorber } else { OTHERS }
+        if self.names.contains(absorber) || self.names.len() < MOST {
+            absorber
+        } else {
+            OTHERS
+        }
     }
 
     /// So many partitions are read here.
     pub fn leave(&self, partitions: usize) {
         if let Some(operator) = &self.metrics.operator {
-            operator.read_here.set(i64::try_from(partitions).unwrap_or(i64::MAX));
+            operator
+                .read_here
+                .set(i64::try_from(partitions).unwrap_or(i64::MAX));
         }
     }
 }
@@ -88,7 +108,13 @@ mod tests {
             assert!(shown_to_operators.contains(line), "{line}");
         }
         assert!(!shown(Detail::Safe).contains("partial"));
-        let series = shown_to_operators.lines().filter(|line| line.starts_with("bernstream_partial_bytes_total{"));
-        assert_eq!(series.count(), MOST + 1, "no name that somebody makes up gets a series without end");
+        let series = shown_to_operators
+            .lines()
+            .filter(|line| line.starts_with("bernstream_partial_bytes_total{"));
+        assert_eq!(
+            series.count(),
+            MOST + 1,
+            "no name that somebody makes up gets a series without end"
+        );
     }
 }

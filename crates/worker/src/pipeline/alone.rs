@@ -53,7 +53,10 @@ mod tests {
         assert!(alone.add(1) && alone.add(2) && !alone.add(1));
         alone.give_back(1);
         assert_eq!(alone.next_window(|_| true), BTreeSet::from([2]));
-        assert_eq!(alone.next_window(|partition| *partition != 2), BTreeSet::new());
+        assert_eq!(
+            alone.next_window(|partition| *partition != 2),
+            BTreeSet::new()
+        );
     }
 
     #[test]

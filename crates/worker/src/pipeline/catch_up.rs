@@ -24,7 +24,11 @@ pub struct CatchUp {
 
 impl CatchUp {
     pub fn new(since: Timestamp) -> Self {
-        CatchUp { since, last_line: Instant::now(), has_logged: false }
+        CatchUp {
+            since,
+            last_line: Instant::now(),
+            has_logged: false,
+        }
     }
 
     /// Every window before `until` was reported, and `left` more are due.
@@ -54,7 +58,14 @@ mod tests {
     /// Windows of an hour, with an allowed lateness of three hours.
     fn rules(end: Option<u32>) -> Rules {
         let grid = Grid::new(at(0), HOUR).unwrap();
-        Rules { grid, end: end.map(at), allowed_lateness: 3 * HOUR, max_future_skew: HOUR, keys: None, cap: None }
+        Rules {
+            grid,
+            end: end.map(at),
+            allowed_lateness: 3 * HOUR,
+            max_future_skew: HOUR,
+            keys: None,
+            cap: None,
+        }
     }
 
     fn at(hour: u32) -> Timestamp {
@@ -66,12 +77,25 @@ mod tests {
         // Published an hour after the cutoff: the first window, over at 1, is due at 5.
         let hourly = Publication::AfterCutoff(HOUR);
         let due = |until, now| hourly.due_after(&rules(None), at(until), None, at(now));
-        assert_eq!([due(0, 4), due(0, 5), due(0, 6), due(1, 6), due(2, 6), due(9, 6)], [0, 1, 2, 1, 0, 0]);
+        assert_eq!(
+            [
+                due(0, 4),
+                due(0, 5),
+                due(0, 6),
+                due(1, 6),
+                due(2, 6),
+                due(9, 6)
+            ],
+            [0, 1, 2, 1, 0, 0]
+        );
         assert_eq!(hourly.due_after(&rules(Some(2)), at(0), None, at(90)), 2);
         // History is due all at once.
         let history = |now| hourly.due_after(&rules(None), at(0), Some(at(20)), at(now));
         assert_eq!([history(20), history(21), history(22)], [0, 17, 18]);
-        assert_eq!(Publication::AtWindowEnd.due_after(&rules(None), at(0), None, at(90)), 0);
+        assert_eq!(
+            Publication::AtWindowEnd.due_after(&rules(None), at(0), None, at(90)),
+            0
+        );
     }
 
     #[test]

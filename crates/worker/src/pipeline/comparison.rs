@@ -47,7 +47,11 @@ pub(super) struct Found {
 impl Comparison {
     /// Compares again: brokers may have lost power meanwhile.
     pub fn begin_again(&mut self) {
-        *self = Comparison { is_told: self.is_told, told: self.told, ..Comparison::default() };
+        *self = Comparison {
+            is_told: self.is_told,
+            told: self.told,
+            ..Comparison::default()
+        };
     }
 
     /// A step is done. Before the next one publishes what a worker has claimed in the place of another one (`takes_over`), that may have
@@ -74,7 +78,8 @@ impl Comparison {
     }
 
     fn is_silent(&self) -> bool {
-        self.stepped.is_some_and(|stepped| stepped.elapsed() > SILENCE)
+        self.stepped
+            .is_some_and(|stepped| stepped.elapsed() > SILENCE)
     }
 
     /// Whether the witness has accepted all that was published.

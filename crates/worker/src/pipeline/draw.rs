@@ -29,7 +29,12 @@ impl Release {
         window: Span,
     ) -> Result<Option<NoiseState>, Error> {
         let resume = |series: &NoiseSeries| {
-            series.resume(stored, (&self.description().release, key), window, variant.target.shape().values())
+            series.resume(
+                stored,
+                (&self.description().release, key),
+                window,
+                variant.target.shape().values(),
+            )
         };
         self.series.as_ref().map(resume).transpose()
     }
@@ -45,29 +50,54 @@ impl Release {
         match (&self.series, noise_state) {
             (Some(noise), Some(mut noise_state)) => {
                 let noisy = noise.series.step(exact, &mut noise_state.state, generator);
-                Drawn { noisy, noise_state: Some(noise_state) }
+                Drawn {
+                    noisy,
+                    noise_state: Some(noise_state),
+                }
             }
-            _ => Drawn { noisy: variant.mechanism.release(exact, generator), noise_state: None },
+            _ => Drawn {
+                noisy: variant.mechanism.release(exact, generator),
+                noise_state: None,
+            },
         }
     }
 }
 
 impl Drawn {
     /// What a synopsis says about the windows that it covers, and about its noise.
-    pub fn describe(&self, release: &Release, description: &Description, grid: Grid, window: Span) -> Description {
+    pub fn describe(
+        &self,
+        release: &Release,
+        description: &Description,
+        grid: Grid,
+        window: Span,
+    ) -> Description {
         match (&release.series, &self.noise_state) {
-            (Some(noise), Some(noise_state)) => noise_state.describe(noise, description, grid, window),
-            _ => Description { window, panes: release.panes(newest(grid, window)), ..description.clone() },
+            (Some(noise), Some(noise_state)) => {
+                noise_state.describe(noise, description, grid, window)
+            }
+            _ => Description {
+                window,
+                panes: release.panes(newest(grid, window)),
+                ..description.clone()
+            },
         }
     }
 
     /// The slot of its noise series and the bytes of its state, for the ledger.
     pub fn state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
-        Some(self.noise_state.as_ref()?.to_stored(&release.series.as_ref()?.series))
+        Some(
+            self.noise_state
+                .as_ref()?
+                .to_stored(&release.series.as_ref()?.series),
+        )
     }
 }
 
 /// The last window of the grid in `span`, which ends with one.
 fn newest(grid: Grid, span: Span) -> Span {
-    Span { start: span.end.minus(grid.length()), end: span.end }
+    Span {
+        start: span.end.minus(grid.length()),
+        end: span.end,
+    }
 }

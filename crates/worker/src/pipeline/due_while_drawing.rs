@@ -40,12 +40,18 @@ impl Releasing<'_> {
     pub(super) fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
         let now = self.clock.now();
         let is_ours = self.ledger.publishes_until(now) == now;
-        let (Some(accepted), Some(moment), true) = (self.accepted_head, self.next_due, is_ours) else {
+        let (Some(accepted), Some(moment), true) = (self.accepted_head, self.next_due, is_ours)
+        else {
             return Ok(None);
         };
         let messages = self.ledger.deliverable(&accepted, moment, MESSAGES)?;
         let witness = self.ledger.genesis().witness.clone();
-        Ok(Some(DueWhileDrawing { accepted, witness, moment, messages }))
+        Ok(Some(DueWhileDrawing {
+            accepted,
+            witness,
+            moment,
+            messages,
+        }))
     }
 
     /// Marks what was published beside a draw. What was not is published by the next step, which meets the failure again.
@@ -57,14 +63,20 @@ impl Releasing<'_> {
         if published.has_failed {
             self.comparison.begin_again();
         }
-        let Some(durable) = due.messages.get(..published.durable).filter(|durable| !durable.is_empty()) else {
+        let Some(durable) = due
+            .messages
+            .get(..published.durable)
+            .filter(|durable| !durable.is_empty())
+        else {
             return Ok(());
         };
-        self.ledger.mark_published(durable, self.clock.now().max(due.moment))?;
+        self.ledger
+            .mark_published(durable, self.clock.now().max(due.moment))?;
         self.metrics.published.inc_by(durable.len() as u64);
         self.next_due = self.ledger.next_due(&due.accepted)?;
         let next = self.next_due.map(|due| self.by_worker(due));
-        self.health.delivered(true, next, false, None, Timestamp::now());
+        self.health
+            .delivered(true, next, false, None, Timestamp::now());
         Ok(())
     }
 }
@@ -82,7 +94,9 @@ impl DueWhileDrawing {
         thread::scope(|scope| {
             let (drawing, ended) = mpsc::channel();
             let publishing = scope.spawn(move || {
-                tracing::dispatcher::with_default(&log, || self.publish(&ended, witness, sink, clock, stop))
+                tracing::dispatcher::with_default(&log, || {
+                    self.publish(&ended, witness, sink, clock, stop)
+                })
             });
             let drawn = draw();
             drop(drawing);
@@ -108,17 +122,27 @@ impl DueWhileDrawing {
         match self.is_still_accepted(witness) {
             Ok(true) => {
                 let Published { durable, failure } =
-                    deliver::publish(&self.messages, sink, |moment| stop.wait_until(moment, clock));
-                PublishedWhileDrawing { durable, has_failed: failure.is_some() }
+                    deliver::publish(&self.messages, sink, |moment| {
+                        stop.wait_until(moment, clock)
+                    });
+                PublishedWhileDrawing {
+                    durable,
+                    has_failed: failure.is_some(),
+                }
             }
             Ok(false) => PublishedWhileDrawing::default(),
-            Err(_) => PublishedWhileDrawing { durable: 0, has_failed: true },
+            Err(_) => PublishedWhileDrawing {
+                durable: 0,
+                has_failed: true,
+            },
         }
     }
 
     fn is_still_accepted(&self, witness: &mut dyn Witness) -> Result<bool, witness::Error> {
         let newest = witness.read()?.map(|claim| claim.head);
         let identity = witness.identity()?;
-        Ok(newest == Some(self.accepted) && witness.remembered().is_none() && identity == self.witness)
+        Ok(newest == Some(self.accepted)
+            && witness.remembered().is_none()
+            && identity == self.witness)
     }
 }

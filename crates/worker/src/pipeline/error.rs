@@ -47,6 +47,9 @@ impl Error {
 
     /// Whether the witness follows another copy of the ledger.
     pub fn is_overtaken(&self) -> bool {
-        matches!(self, Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. })))
+        matches!(
+            self,
+            Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. }))
+        )
     }
 }

@@ -52,7 +52,8 @@ pub struct ReaderHealth {
 impl ReaderHealth {
     /// Records a heartbeat.
     pub fn beat(&self) {
-        self.last_read.store(Timestamp::now().micros(), Ordering::Relaxed);
+        self.last_read
+            .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 }
 
@@ -64,7 +65,8 @@ impl Health {
 
     /// Records a heartbeat of the loop that releases.
     pub fn beat(&self) {
-        self.last_release.store(Timestamp::now().micros(), Ordering::Relaxed);
+        self.last_release
+            .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
     /// As before the first heartbeat: what is opened anew waits for its brokers as long as it takes.
@@ -89,23 +91,32 @@ impl Health {
     /// Whether every reader reads its partitions.
     pub(super) fn is_reading(&self) -> bool {
         let readers = self.readers();
-        !readers.is_empty() && readers.iter().all(|reader| reader.reading.load(Ordering::Relaxed))
+        !readers.is_empty()
+            && readers
+                .iter()
+                .all(|reader| reader.reading.load(Ordering::Relaxed))
     }
 
     /// Whether every loop had a heartbeat lately, or has not started yet.
     pub fn is_alive(&self) -> bool {
         let now = Timestamp::now();
-        let patience = HANGS_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        let patience =
+            HANGS_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
         let is_alive = |beat: &AtomicI64| {
             let last = beat.load(Ordering::Relaxed);
             last == 0 || now.since(Timestamp::from_micros(last)) < patience
         };
-        is_alive(&self.last_release) && self.readers().iter().all(|reader| is_alive(&reader.last_read))
+        is_alive(&self.last_release)
+            && self
+                .readers()
+                .iter()
+                .all(|reader| is_alive(&reader.last_read))
     }
 
     /// A request to witness or output begins.
     pub(super) fn ask(&self) {
-        self.asked.store(Timestamp::now().micros(), Ordering::Relaxed);
+        self.asked
+            .store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
     /// It was answered, or has failed.
@@ -116,7 +127,12 @@ impl Health {
     /// A window was paid for that is due at `due`. Withheld windows are not due.
     pub(super) fn owe(&self, due: Timestamp, now: Timestamp) {
         // Windows are due in order, so that an earlier one stays.
-        let _ = self.owed.compare_exchange(0, due.max(now).micros(), Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.owed.compare_exchange(
+            0,
+            due.max(now).micros(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// A step of delivery has published or not. Of what was paid for the next is due at `next`, or rows still wait for the witness to
@@ -145,7 +161,8 @@ impl Health {
 
     /// Whether an answer, or the publication of a window, has been due for too long.
     fn is_overdue(&self, now: Timestamp) -> bool {
-        let patience = OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        let patience =
+            OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
         let is_over = |since: &AtomicI64, patience| {
             let since = since.load(Ordering::Relaxed);
             since != 0 && now.since(Timestamp::from_micros(since)) > patience
@@ -163,28 +180,50 @@ impl Health {
     fn parts(&self) -> [(&'static str, &'static str, bool); 4] {
         let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         [
-            ("clock", "a right clock (that of this machine is behind the brokers')", !self.is_behind()),
+            (
+                "clock",
+                "a right clock (that of this machine is behind the brokers')",
+                !self.is_behind(),
+            ),
             ("input", "reading the input", self.is_reading()),
-            ("witness", "agreeing with the witness", works(&self.witnessed)),
-            ("output", "publishing what is due", works(&self.publishing) && !self.is_overdue(Timestamp::now())),
+            (
+                "witness",
+                "agreeing with the witness",
+                works(&self.witnessed),
+            ),
+            (
+                "output",
+                "publishing what is due",
+                works(&self.publishing) && !self.is_overdue(Timestamp::now()),
+            ),
         ]
     }
 
     /// What the worker still waits for, in words.
     pub fn missing(&self) -> Vec<&'static str> {
-        self.parts().into_iter().filter(|(.., works)| !works).map(|(_, what, _)| what).collect()
+        self.parts()
+            .into_iter()
+            .filter(|(.., works)| !works)
+            .map(|(_, what, _)| what)
+            .collect()
     }
 
     /// Shows which parts work, as the readiness probe does.
     pub fn show(&self, metrics: &Metrics) {
         for (name, _, works) in self.parts() {
-            metrics.ready.with_label_values(&[name]).set(i64::from(works));
+            metrics
+                .ready
+                .with_label_values(&[name])
+                .set(i64::from(works));
         }
     }
 
     /// What people should know about a ready worker.
     pub fn remark(&self) -> &'static str {
-        match (self.following.load(Ordering::Relaxed), self.spent.load(Ordering::Relaxed)) {
+        match (
+            self.following.load(Ordering::Relaxed),
+            self.spent.load(Ordering::Relaxed),
+        ) {
             (true, _) => ", following another worker",
             (false, true) => "; the budget of the current block is spent",
             (false, false) => "",
@@ -200,12 +239,17 @@ mod tests {
     fn a_window_that_takes_as_long_as_it_may_does_not_hang() {
         let health = Health::default();
         assert!(health.is_alive());
-        let ago = |seconds: i64| Timestamp::from_micros(Timestamp::now().micros() - 1_000_000 * seconds);
-        health.last_release.store(ago(600).micros(), Ordering::Relaxed);
+        let ago =
+            |seconds: i64| Timestamp::from_micros(Timestamp::now().micros() - 1_000_000 * seconds);
+        health
+            .last_release
+            .store(ago(600).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
         health.allow(1000 * SLOW);
         assert!(health.is_alive());
-        health.last_release.store(ago(1200).micros(), Ordering::Relaxed);
+        health
+            .last_release
+            .store(ago(1200).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
     }
 

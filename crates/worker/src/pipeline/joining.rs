@@ -56,7 +56,10 @@ pub(super) struct Joining<'a> {
 
 impl<'a> Joining<'a> {
     pub fn new(publication: &'a Publication) -> Self {
-        Joining { publication, readers: Vec::new() }
+        Joining {
+            publication,
+            readers: Vec::new(),
+        }
     }
 
     /// The handover of one more reader.
@@ -69,7 +72,11 @@ impl<'a> Joining<'a> {
     /// The next window, once every reader has read its share of it; `None` as soon as one of them has ended.
     pub fn next(&self) -> Option<Closed> {
         let (first, others) = self.readers.split_first()?;
-        let Share { mut part, mut ends, cutoff } = first.recv().ok()?;
+        let Share {
+            mut part,
+            mut ends,
+            cutoff,
+        } = first.recv().ok()?;
         for reader in others {
             // All of them take the windows of one grid in order, so that this is a share of the same one.
             let share = reader.recv().ok()?;
@@ -79,6 +86,10 @@ impl<'a> Joining<'a> {
         }
         let window = part.settled();
         let publish_at = self.publication.due(window.span, cutoff);
-        Some(Closed { window, ends, publish_at })
+        Some(Closed {
+            window,
+            ends,
+            publish_at,
+        })
     }
 }

@@ -97,7 +97,13 @@ impl<'a> WindowsStart<'a> {
         let first = ledger.genesis().first.max(ledger.live_from());
         let next = plan.rules.grid.span_of(ledger.next_window());
         let backfill_until = ledger.genesis().backfill_until;
-        let mut start = WindowsStart { plan, first, next, backfill_until, recorded: Recorded::default() };
+        let mut start = WindowsStart {
+            plan,
+            first,
+            next,
+            backfill_until,
+            recorded: Recorded::default(),
+        };
         let cutoff = |window| plan.rules.cutoff(window, backfill_until);
         start.recorded = ledger.recorded(start.windows().oldest_message(), cutoff)?;
         Ok(start)
@@ -105,8 +111,19 @@ impl<'a> WindowsStart<'a> {
 
     /// The windows of one reader, before it has read anything.
     pub fn windows(&self) -> Windows {
-        let forms = self.plan.releases.iter().map(|release| release.form.clone()).collect();
-        Windows::new(self.plan.rules.clone(), forms, self.first, self.next, self.backfill_until)
+        let forms = self
+            .plan
+            .releases
+            .iter()
+            .map(|release| release.form.clone())
+            .collect();
+        Windows::new(
+            self.plan.rules.clone(),
+            forms,
+            self.first,
+            self.next,
+            self.backfill_until,
+        )
     }
 }
 
@@ -133,16 +150,26 @@ impl<'a> Loops<'a> {
         outage: &'a CommonOutage<Unread>,
         stop: &'a Stop,
     ) -> Result<Self, Error> {
-        let Worker { plan, readers, health, .. } = worker;
+        let Worker {
+            plan,
+            readers,
+            health,
+            ..
+        } = worker;
         let metrics = worker.metrics.clone();
         let start = WindowsStart::new(plan, &worker.ledger)?;
         let clock = clock_of(&readers, absorbed.as_ref());
         let accepted = Arc::new(AtomicI64::new(i64::MIN));
         let mut joining = Joining::new(&plan.publication);
-        let threads = readers.len() + absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len() + 1);
+        let threads = readers.len()
+            + absorbed
+                .as_ref()
+                .map_or(0, |absorbed| absorbed.own.len() + 1);
         let is_for_operators = metrics.operator.is_some();
-        let mut seen =
-            health.begin(&clock, threads).into_iter().map(|reader| Seen::new(outage, reader, health, is_for_operators));
+        let mut seen = health
+            .begin(&clock, threads)
+            .into_iter()
+            .map(|reader| Seen::new(outage, reader, health, is_for_operators));
         let mut reading_here = Vec::new();
         let mut absorbing = None;
         if let Some(mut absorbed) = absorbed {
@@ -154,8 +181,19 @@ impl<'a> Loops<'a> {
             }
             if let (Some(topic), Some(seen)) = (topic, seen.next()) {
                 let accepted = Arc::clone(&accepted);
-                let reader = Absorbing::new(absorbed, topic, here, &start, accepted, metrics.clone(), seen);
-                absorbing = Some(ReadingLoop { reader, shares: joining.reader() });
+                let reader = Absorbing::new(
+                    absorbed,
+                    topic,
+                    here,
+                    &start,
+                    accepted,
+                    metrics.clone(),
+                    seen,
+                );
+                absorbing = Some(ReadingLoop {
+                    reader,
+                    shares: joining.reader(),
+                });
             }
         }
         let mut readings = Vec::new();
@@ -168,15 +206,27 @@ impl<'a> Loops<'a> {
                 metrics: metrics.clone(),
                 seen,
             };
-            readings.push(ReadingLoop { reader, shares: joining.reader() });
+            readings.push(ReadingLoop {
+                reader,
+                shares: joining.reader(),
+            });
         }
         let releasing = Releasing {
             plan,
             clock,
-            beginning: LedgerBeginning { first_window: worker.ledger.genesis().first, first_covered: start.first },
+            beginning: LedgerBeginning {
+                first_window: worker.ledger.genesis().first,
+                first_covered: start.first,
+            },
             ledger: worker.ledger,
-            witness: Asked { inner: worker.witness, health },
-            sink: Asked { inner: worker.sink, health },
+            witness: Asked {
+                inner: worker.witness,
+                health,
+            },
+            sink: Asked {
+                inner: worker.sink,
+                health,
+            },
             generators: worker.generators,
             outage: Outage::default(),
             unknown_topic: UnknownTopic::default(),
@@ -195,17 +245,31 @@ impl<'a> Loops<'a> {
             health,
             stop,
         };
-        Ok(Loops { releasing, readings, absorbing, reading_here, joining })
+        Ok(Loops {
+            releasing,
+            readings,
+            absorbing,
+            reading_here,
+            joining,
+        })
     }
 
     /// Runs all loops until they have ended. One that fails stops the others.
     fn run(self, stop: &Stop) -> Result<(), Error> {
-        let Loops { releasing, readings, absorbing, reading_here, joining } = self;
+        let Loops {
+            releasing,
+            readings,
+            absorbing,
+            reading_here,
+            joining,
+        } = self;
         let (sender, receiver) = sync_channel(WAITING);
         let log = &tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let mut threads = Vec::new();
-            threads.push(spawn(scope, "release", stop, move || guarded(log, stop, || releasing.run(receiver)))?);
+            threads.push(spawn(scope, "release", stop, move || {
+                guarded(log, stop, || releasing.run(receiver))
+            })?);
             for ReadingLoop { reader, shares } in readings {
                 threads.push(spawn(scope, READER, stop, move || {
                     guarded(log, stop, || reader::run(reader, Some(shares), stop))
@@ -217,8 +281,9 @@ impl<'a> Loops<'a> {
                 })?);
             }
             for reader in reading_here {
-                threads
-                    .push(spawn(scope, READER, stop, move || guarded(log, stop, || reader::run(reader, None, stop)))?);
+                threads.push(spawn(scope, READER, stop, move || {
+                    guarded(log, stop, || reader::run(reader, None, stop))
+                })?);
             }
             joining.run(&sender);
             drop((joining, sender));
@@ -232,7 +297,10 @@ impl<'a> Loops<'a> {
 /// The clock by which windows close: that of the input.
 fn clock_of(readers: &[Box<dyn Source + Send + '_>], absorbed: Option<&Absorbed>) -> ScheduleClock {
     let reader = || readers.first().map(|source| source.clock());
-    absorbed.map(Absorbed::clock).or_else(reader).unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
+    absorbed
+        .map(Absorbed::clock)
+        .or_else(reader)
+        .unwrap_or_else(|| ScheduleClock::new(Timestamp::now))
 }
 
 /// Starts a thread; where it cannot be started, the others stop.
@@ -242,10 +310,13 @@ fn spawn<'scope>(
     stop: &Stop,
     work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, Result<(), Error>>, Error> {
-    Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(|error| {
-        stop.ask();
-        Error::Thread(error)
-    })
+    Builder::new()
+        .name(name.to_owned())
+        .spawn_scoped(scope, work)
+        .map_err(|error| {
+            stop.ask();
+            Error::Thread(error)
+        })
 }
 
 fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
@@ -253,7 +324,11 @@ fn end_of(thread: ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> 
 }
 
 /// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
-fn guarded(log: &Dispatch, stop: &Stop, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+fn guarded(
+    log: &Dispatch,
+    stop: &Stop,
+    work: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut guard = StopGuard::new(stop);
     tracing::dispatcher::with_default(log, work).inspect(|()| guard.disarm())
 }

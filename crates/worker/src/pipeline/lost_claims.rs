@@ -25,9 +25,18 @@ impl Releasing<'_> {
         }
         let published = self.ledger.newest_published()?;
         let tail = self.sink.tail(&self.ledger.newest_messages()?);
-        let tail = tail.map_err(|error| deliver::Error::Sink { published: 0, error })?.unwrap_or_default();
+        let tail = tail
+            .map_err(|error| deliver::Error::Sink {
+                published: 0,
+                error,
+            })?
+            .unwrap_or_default();
         let evidence = self.ledger.gather(tail.rows())?;
-        self.comparison.found = Some(Found { published, tail, evidence });
+        self.comparison.found = Some(Found {
+            published,
+            tail,
+            evidence,
+        });
         Ok(())
     }
 
@@ -37,14 +46,29 @@ impl Releasing<'_> {
     ///
     /// [`ledger::Error::LostClaims`] if a row was published that the ledger does not have.
     pub(super) fn compare(&mut self, accepted: Option<Head>) -> Result<(), Error> {
-        let Some(Found { published, tail, evidence }) = &self.comparison.found else { return Ok(()) };
-        match self.ledger.standing(accepted.as_ref(), self.witness.remembered(), evidence)? {
+        let Some(Found {
+            published,
+            tail,
+            evidence,
+        }) = &self.comparison.found
+        else {
+            return Ok(());
+        };
+        match self
+            .ledger
+            .standing(accepted.as_ref(), self.witness.remembered(), evidence)?
+        {
             Standing::Agrees => {}
-            Standing::Unknown(shown) => return Err(ledger::Error::lost_claims(&shown, accepted.as_ref()).into()),
+            Standing::Unknown(shown) => {
+                return Err(ledger::Error::lost_claims(&shown, accepted.as_ref()).into());
+            }
             Standing::Behind(head) => {
                 self.metrics.witness_lost_claims.set(1);
                 if !std::mem::replace(&mut self.comparison.is_told, true) {
-                    let accepted = accepted.map_or_else(|| "none".to_owned(), |accepted| accepted.sequence.to_string());
+                    let accepted = accepted.map_or_else(
+                        || "none".to_owned(),
+                        |accepted| accepted.sequence.to_string(),
+                    );
                     error!(
                         "the witness has lost claims: row {} was published, and the newest row that it has accepted is {accepted}. The rows \
                          between are claimed again, the same bytes, and nothing is drawn before it has accepted them",
@@ -55,8 +79,15 @@ impl Releasing<'_> {
             }
         }
         self.witness.settle();
-        let lost = published.map(|published| tail.lost(&self.ledger, &published)).transpose()?.unwrap_or_default();
-        let now = Told { gone: lost.gone, published: *published, unknown: lost.unknown };
+        let lost = published
+            .map(|published| tail.lost(&self.ledger, &published))
+            .transpose()?
+            .unwrap_or_default();
+        let now = Told {
+            gone: lost.gone,
+            published: *published,
+            unknown: lost.unknown,
+        };
         let before = std::mem::replace(&mut self.comparison.told, now);
         if lost.gone > 0 && (now.gone, now.published) != (before.gone, before.published) {
             error!(
@@ -66,7 +97,9 @@ impl Releasing<'_> {
             );
             // Later comparisons no longer see the loss once newer windows are published.
             let gone = i64::try_from(lost.gone).unwrap_or(i64::MAX);
-            self.metrics.output_lost.set(self.metrics.output_lost.get().max(gone));
+            self.metrics
+                .output_lost
+                .set(self.metrics.output_lost.get().max(gone));
         }
         if lost.unknown > 0 && lost.unknown != before.unknown {
             warn!(
@@ -84,7 +117,10 @@ impl Releasing<'_> {
         for row in lost.kept.chunk_by(Slot::is_of_row_of) {
             for portion in row.chunks(AT_ONCE) {
                 let sent = self.sink.publish(&self.ledger.kept_in(portion)?);
-                sent.map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
+                sent.map_err(|unpublished| deliver::Error::Sink {
+                    published: 0,
+                    error: unpublished.error,
+                })?;
             }
         }
         if self.comparison.agree() {

@@ -25,7 +25,12 @@ pub struct Outage<R> {
 
 impl<R> Default for Outage<R> {
     fn default() -> Self {
-        Outage { told: None, reasons: Vec::new(), reminder: Reminder::default(), works_since: None }
+        Outage {
+            told: None,
+            reasons: Vec::new(),
+            reminder: Reminder::default(),
+            works_since: None,
+        }
     }
 }
 
@@ -68,7 +73,10 @@ pub(super) struct CommonOutage<R> {
 
 impl<R> Default for CommonOutage<R> {
     fn default() -> Self {
-        CommonOutage { outage: Mutex::default(), is_over: AtomicBool::new(false) }
+        CommonOutage {
+            outage: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        }
     }
 }
 
@@ -108,9 +116,14 @@ mod tests {
         // It flaps for most of a minute, ten times a second.
         let mut flaps = |at| outage.works(at) || outage.fails(silence, at);
         assert!(!(0..590).any(|tenth| flaps(after(200 + 100 * tenth))));
-        let told = (0..100).filter(|tenth| outage.works(after(60_300 + 100 * tenth))).count();
+        let told = (0..100)
+            .filter(|tenth| outage.works(after(60_300 + 100 * tenth)))
+            .count();
         assert_eq!(told, 1);
-        assert!(outage.fails(silence, after(70_300)), "the next outage is another one");
+        assert!(
+            outage.fails(silence, after(70_300)),
+            "the next outage is another one"
+        );
     }
 
     #[test]
@@ -121,8 +134,14 @@ mod tests {
         assert!(!outage.works(start), "it has not worked for long");
         assert!(outage.fails("lost claims", start), "another reason is news");
         // The two of them flap.
-        assert!(!(0..100).any(|_| outage.fails("no answer", start) || outage.fails("lost claims", start)));
-        assert!(!outage.works(start) && outage.works(start + CALM), "the end is told once, whatever the reasons were");
+        assert!(
+            !(0..100)
+                .any(|_| outage.fails("no answer", start) || outage.fails("lost claims", start))
+        );
+        assert!(
+            !outage.works(start) && outage.works(start + CALM),
+            "the end is told once, whatever the reasons were"
+        );
         assert!(outage.fails("lost claims", start));
     }
 
@@ -132,7 +151,13 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(outage.fails("no answer", start) && outage.fails("lost claims", after(5)));
-        let told = (6..200).filter(|second| outage.fails("no answer", after(*second))).collect::<Vec<_>>();
-        assert_eq!(told, [65, 125, 185], "the first reason again: it is what lasts");
+        let told = (6..200)
+            .filter(|second| outage.fails("no answer", after(*second)))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            told,
+            [65, 125, 185],
+            "the first reason again: it is what lasts"
+        );
     }
 }

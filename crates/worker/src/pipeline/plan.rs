@@ -67,7 +67,12 @@ impl Plan {
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn longest(&self) -> u64 {
         let one = |release: &Release| {
-            release.variants.iter().map(|variant| variant.target.cost().products).max().unwrap_or(0)
+            release
+                .variants
+                .iter()
+                .map(|variant| variant.target.cost().products)
+                .max()
+                .unwrap_or(0)
         };
         let all = self.releases.iter().map(one).fold(0, u64::saturating_add);
         all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
@@ -76,20 +81,29 @@ impl Plan {
     /// The span that a release covers when `window` closes, no earlier than `first`.
     pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
         let start = self.rules.grid.before(window, release.form.panes - 1);
-        Span { start: start.max(first), end: window.end }
+        Span {
+            start: start.max(first),
+            end: window.end,
+        }
     }
 }
 
 impl Release {
     /// The place of the variant that the private choice selects, or of the only one.
     pub(super) fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
-        self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator))
+        self.bandwidth
+            .as_ref()
+            .map_or(0, |choice| choice.choose(state, generator))
     }
 
     /// The panes that a synopsis names if the function is evaluated afresh on several of them.
     pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
         let over = WindowKind::Hopping(self.form.panes);
-        (self.form.panes > 1).then_some(Panes { over, newest, step: None })
+        (self.form.panes > 1).then_some(Panes {
+            over,
+            newest,
+            step: None,
+        })
     }
 
     /// Any description: what all variants and windows have in common.
@@ -101,7 +115,11 @@ impl Release {
 impl ReleaseVariant {
     /// The description of the order that the private choice selects, or the only one.
     pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
-        self.descriptions.get(self.order.as_ref().map_or(0, |choice| choice.choose(exact, generator)))
+        self.descriptions.get(
+            self.order
+                .as_ref()
+                .map_or(0, |choice| choice.choose(exact, generator)),
+        )
     }
 
     /// Noisy values in natural units.

@@ -17,6 +17,10 @@ pub struct PriceSchedule {
 impl PriceSchedule {
     /// The price of window `n` of a block; `None` once the release is over.
     pub fn price(&self, n: u64) -> Option<Price> {
-        if self.over.is_some_and(|over| n >= over) { None } else { self.policy.price(n) }
+        if self.over.is_some_and(|over| n >= over) {
+            None
+        } else {
+            self.policy.price(n)
+        }
     }
 }

@@ -18,24 +18,39 @@ use bernstream_synopsis::price::Price;
 
 impl Plan {
     /// What each release covers in `window`, and costs there.
-    pub(super) fn quoted_releases(&self, window: Span, beginning: LedgerBeginning) -> Vec<QuotedRelease> {
+    pub(super) fn quoted_releases(
+        &self,
+        window: Span,
+        beginning: LedgerBeginning,
+    ) -> Vec<QuotedRelease> {
         let mut quoted = Vec::new();
         for release in &self.releases {
             let span = self.span_of(release, window, beginning.first_covered);
             // Of the overlapped blocks the first gives the largest number: policies never rise.
             let block = self.blocks.span_of(span.start);
             let number = number(self.rules.grid, block, beginning.first_window, window);
-            quoted.push(QuotedRelease { span, price: release.price_schedule.price(number) });
+            quoted.push(QuotedRelease {
+                span,
+                price: release.price_schedule.price(number),
+            });
         }
         quoted
     }
 
     /// What a window costs each block that one of its releases overlaps; `None` if a block cannot pay, or if every release is over.
-    pub(super) fn quote(&self, releases: &[QuotedRelease], spent: impl Fn(Span) -> Price) -> Option<Vec<Charged>> {
+    pub(super) fn quote(
+        &self,
+        releases: &[QuotedRelease],
+        spent: impl Fn(Span) -> Price,
+    ) -> Option<Vec<Charged>> {
         let mut of_releases = Vec::new();
         for release in releases {
             let Some(price) = release.price else { continue };
-            of_releases.extend(self.blocks.spans_meeting(release.span).map(|block| (block, price)));
+            of_releases.extend(
+                self.blocks
+                    .spans_meeting(release.span)
+                    .map(|block| (block, price)),
+            );
         }
         let quoted = accountant::quote(of_releases, spent, self.limit).ok()?;
         (!quoted.is_empty()).then_some(quoted)
@@ -43,28 +58,47 @@ impl Plan {
 
     /// Why a window was not paid for.
     pub(super) fn why_withheld(&self, window: Span, beginning: LedgerBeginning) -> Withheld {
-        let is_over = self.quoted_releases(window, beginning).iter().all(|release| release.price.is_none());
-        if is_over { Withheld::Over } else { Withheld::Budget }
+        let is_over = self
+            .quoted_releases(window, beginning)
+            .iter()
+            .all(|release| release.price.is_none());
+        if is_over {
+            Withheld::Over
+        } else {
+            Withheld::Budget
+        }
     }
 
     /// The start of the first window in the block of `window` that leaves a release unpaid; `None` if all are paid for. By
     /// the schedule alone: `first` is the first window of the ledger.
     pub fn lasts_until(&self, window: Span, first: Timestamp) -> Option<Timestamp> {
         let block = self.blocks.span_of(window.start);
-        let fixed = self.releases.iter().filter_map(|release| match release.price_schedule.policy {
-            Policy::Fixed(price) => Some(price),
-            Policy::Horizon { .. } | Policy::Decaying { .. } => None,
-        });
-        let is_fixed = self.releases.iter().all(|release| release.price_schedule.over.is_none());
+        let fixed =
+            self.releases
+                .iter()
+                .filter_map(|release| match release.price_schedule.policy {
+                    Policy::Fixed(price) => Some(price),
+                    Policy::Horizon { .. } | Policy::Decaying { .. } => None,
+                });
+        let is_fixed = self
+            .releases
+            .iter()
+            .all(|release| release.price_schedule.over.is_none());
         // Beside a policy the fixed prices are set aside for the whole block.
         let paid = match fixed.reduce(|sum, price| sum.checked_add(price).unwrap_or(self.total)) {
             Some(price) if is_fixed => Policy::Fixed(price).lasts(self.limit, None, |_| true),
-            _ => self.releases.iter().filter_map(|release| release.price_schedule.over).min(),
+            _ => self
+                .releases
+                .iter()
+                .filter_map(|release| release.price_schedule.over)
+                .min(),
         }?;
         let grid = self.rules.grid;
         let length = i64::try_from(grid.length().as_micros()).unwrap_or(i64::MAX);
         let begin = grid.span_of(block.start).start.max(first);
-        let until = i64::try_from(paid).ok().and_then(|paid| begin.micros().checked_add(paid.checked_mul(length)?))?;
+        let until = i64::try_from(paid)
+            .ok()
+            .and_then(|paid| begin.micros().checked_add(paid.checked_mul(length)?))?;
         let until = Timestamp::from_micros(until);
         (until < block.end && self.rules.end.is_none_or(|end| until < end)).then_some(until)
     }
@@ -76,12 +110,19 @@ impl Release {
     /// # Errors
     ///
     /// If the price is too low for the noise to be drawn.
-    pub fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
+    pub fn variants_at(
+        &self,
+        price: Price,
+    ) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
         match self.price_schedule.policy {
             Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
             Policy::Decaying { .. } => {
-                let own = price.checked_sub(self.price_schedule.choices).ok_or(mechanism::Error::NoPrice)?;
-                self.variants.try_map(|variant| variant.at(price, own)).map(Cow::Owned)
+                let own = price
+                    .checked_sub(self.price_schedule.choices)
+                    .ok_or(mechanism::Error::NoPrice)?;
+                self.variants
+                    .try_map(|variant| variant.at(price, own))
+                    .map(Cow::Owned)
             }
         }
     }
@@ -89,9 +130,17 @@ impl Release {
 
 impl ReleaseVariant {
     /// The same for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
-    #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a scale to show; the noise itself is drawn from the integer"
+    )]
     fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
-        let mechanism = Mechanism::calibrated(self.mechanism.distribution(), self.change, self.touched, own)?;
+        let mechanism = Mechanism::calibrated(
+            self.mechanism.distribution(),
+            self.change,
+            self.touched,
+            own,
+        )?;
         let factor = mechanism.scale().units() as f64 / self.mechanism.scale().units() as f64;
         let descriptions = self.descriptions.try_map(|description| {
             let mut description = description.clone().at_scale(factor);
@@ -99,6 +148,11 @@ impl ReleaseVariant {
             Ok::<_, mechanism::Error>(description)
         })?;
         let order = self.order.as_ref().map(|order| order.at_scale(factor));
-        Ok(ReleaseVariant { mechanism, order, descriptions, ..self.clone() })
+        Ok(ReleaseVariant {
+            mechanism,
+            order,
+            descriptions,
+            ..self.clone()
+        })
     }
 }

@@ -45,9 +45,10 @@ impl Releasing<'_> {
             return;
         }
         self.metrics.show_strays(strays);
-        for (topic, before, now) in
-            [("witness", self.strays.witness, strays.witness), ("budget", self.strays.budget, strays.budget)]
-        {
+        for (topic, before, now) in [
+            ("witness", self.strays.witness, strays.witness),
+            ("budget", self.strays.budget, strays.budget),
+        ] {
             if now > before {
                 warn!(
                     "the {topic} topic has records that no program of this kind has written; they count for nothing, but whoever wrote \
@@ -87,7 +88,8 @@ impl Releasing<'_> {
         }
         self.is_waiting = progress.is_waiting;
         if !progress.has_claimed && !progress.is_waiting {
-            self.accepted.store(self.ledger.next_window().micros(), Relaxed);
+            self.accepted
+                .store(self.ledger.next_window().micros(), Relaxed);
         }
         self.health.publishing.store(true, Relaxed);
         self.metrics.show_lost(None);
@@ -99,7 +101,8 @@ impl Releasing<'_> {
             true => {
                 let next = progress.next_due.map(|due| self.by_worker(due));
                 let coming = self.coming();
-                self.health.delivered(has_published, next, is_unaccepted, coming, now);
+                self.health
+                    .delivered(has_published, next, is_unaccepted, coming, now);
             }
             // Who follows owes nothing.
             false => self.health.delivered(true, None, false, None, now),
@@ -113,7 +116,12 @@ impl Releasing<'_> {
 
     /// The window is in the ledger and will be reported when it is due.
     pub(super) fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
-        self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
+        self.reports.add(
+            due,
+            window,
+            outcome,
+            LedgerStatus::of(&self.ledger, Some(outcome)),
+        );
         self.report();
     }
 
@@ -124,9 +132,13 @@ impl Releasing<'_> {
         match self.coming {
             Some((window, due)) if window == next => due,
             _ => {
-                let Plan { rules, publication, .. } = self.plan;
+                let Plan {
+                    rules, publication, ..
+                } = self.plan;
                 let due = publication.scheduled(rules, next, self.ledger.genesis().backfill_until);
-                let due = due.filter(|due| *due > self.clock.now()).map(|due| self.by_worker(due));
+                let due = due
+                    .filter(|due| *due > self.clock.now())
+                    .map(|due| self.by_worker(due));
                 self.coming = Some((next, due));
                 due
             }
@@ -136,14 +148,21 @@ impl Releasing<'_> {
     /// When the brokers' clock comes to `due`, or came to it, by the worker's clock, which the probes follow.
     pub(super) fn by_worker(&self, due: Timestamp) -> Timestamp {
         let brokers = self.clock.brokers();
-        Timestamp::now().plus(due.since(brokers)).minus(brokers.since(due))
+        Timestamp::now()
+            .plus(due.since(brokers))
+            .minus(brokers.since(due))
     }
 
     pub(super) fn report(&mut self) {
         let now = self.clock.now();
-        if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
+        if let Some(until) = self
+            .reports
+            .report(now, self.plan.total, &self.metrics, self.health)
+        {
             self.plan.show(until, &self.ledger, &self.metrics);
-            let Plan { rules, publication, .. } = self.plan;
+            let Plan {
+                rules, publication, ..
+            } = self.plan;
             self.catch_up.report(
                 rules,
                 until,
@@ -155,13 +174,17 @@ impl Releasing<'_> {
     /// Shows in the metrics what an earlier run left, but nothing before it is due.
     pub(super) fn recall(&mut self) -> Result<(), Error> {
         let genesis = self.ledger.genesis();
-        self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
-        let Plan { rules, publication, .. } = self.plan;
+        self.metrics
+            .begin(&genesis.ledger, self.plan.total, self.plan.limit);
+        let Plan {
+            rules, publication, ..
+        } = self.plan;
         let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
         let why = |window| self.plan.why_withheld(window, self.beginning);
         let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
         status.show(self.plan.total, &self.metrics, self.health);
-        self.plan.show(status.closed_until, &self.ledger, &self.metrics);
+        self.plan
+            .show(status.closed_until, &self.ledger, &self.metrics);
         self.reports = reports;
         Ok(())
     }

@@ -31,7 +31,9 @@ impl Publication {
         start: Timestamp,
         backfill_until: Option<Timestamp>,
     ) -> Option<Timestamp> {
-        let Publication::AfterCutoff(_) = self else { return None };
+        let Publication::AfterCutoff(_) = self else {
+            return None;
+        };
         let window = rules.grid.span_of(start);
         let is_in_grid = rules.end.is_none_or(|end| window.end <= end);
         is_in_grid.then(|| self.due(window, rules.cutoff(window, backfill_until)))
@@ -45,7 +47,9 @@ impl Publication {
         backfill_until: Option<Timestamp>,
         now: Timestamp,
     ) -> u64 {
-        let Publication::AfterCutoff(delay) = self else { return 0 };
+        let Publication::AfterCutoff(delay) = self else {
+            return 0;
+        };
         let cutoff = now.minus(delay);
         if backfill_until.is_some_and(|backfill| cutoff < backfill) {
             return 0;

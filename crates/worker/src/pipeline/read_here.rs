@@ -44,7 +44,13 @@ impl ReadHere {
         let (sender, partials) = channel();
         let thread = |_| {
             let (asks, wanted) = channel();
-            (asks, Queues { wanted, partials: sender.clone() })
+            (
+                asks,
+                Queues {
+                    wanted,
+                    partials: sender.clone(),
+                },
+            )
         };
         let (threads, queues) = (0..threads).map(thread).unzip();
         (ReadHere { threads, partials }, queues)
@@ -70,7 +76,10 @@ impl ReadHere {
     /// What is there, or the next partial if it comes within `timeout`.
     pub fn next(&self, timeout: Duration) -> Vec<Partial> {
         match self.partials.recv_timeout(timeout) {
-            Ok(first) => [first].into_iter().chain(self.partials.try_iter()).collect(),
+            Ok(first) => [first]
+                .into_iter()
+                .chain(self.partials.try_iter())
+                .collect(),
             Err(RecvTimeoutError::Timeout) => Vec::new(),
             Err(RecvTimeoutError::Disconnected) => {
                 // All threads have failed: the worker stops as soon as it looks.
@@ -92,26 +101,51 @@ pub(super) struct ReadingHere<'a> {
 }
 
 impl<'a> ReadingHere<'a> {
-    pub fn new(absorbing: scale::Absorbing, queues: Queues, metrics: Metrics, seen: Seen<'a>) -> Self {
-        ReadingHere { absorbing, queues, is_over: false, metrics, seen }
+    pub fn new(
+        absorbing: scale::Absorbing,
+        queues: Queues,
+        metrics: Metrics,
+        seen: Seen<'a>,
+    ) -> Self {
+        ReadingHere {
+            absorbing,
+            queues,
+            is_over: false,
+            metrics,
+            seen,
+        }
     }
 
     /// Takes what is asked; waits for it if there is nothing to read.
     fn listen(&mut self) {
         let mut wanted = match self.absorbing.is_idle() {
-            true => self.queues.wanted.recv_timeout(POLL).map_err(|error| error == RecvTimeoutError::Disconnected),
-            false => self.queues.wanted.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            true => self
+                .queues
+                .wanted
+                .recv_timeout(POLL)
+                .map_err(|error| error == RecvTimeoutError::Disconnected),
+            false => self
+                .queues
+                .wanted
+                .try_recv()
+                .map_err(|error| error == TryRecvError::Disconnected),
         };
         loop {
             match wanted {
-                Ok(Wanted::Partial(announcement, partition)) => self.absorbing.ask(&announcement, partition),
+                Ok(Wanted::Partial(announcement, partition)) => {
+                    self.absorbing.ask(&announcement, partition)
+                }
                 Ok(Wanted::Only(partitions)) => self.absorbing.keep(&partitions),
                 Err(is_over) => {
                     self.is_over = is_over;
                     return;
                 }
             }
-            wanted = self.queues.wanted.try_recv().map_err(|error| error == TryRecvError::Disconnected);
+            wanted = self
+                .queues
+                .wanted
+                .try_recv()
+                .map_err(|error| error == TryRecvError::Disconnected);
         }
     }
 }
@@ -127,7 +161,12 @@ impl<'a> Reader<'a> for ReadingHere<'a> {
 
     fn step(&mut self) -> Result<Option<Share>, source::Error> {
         self.listen();
-        let Step { finished, stuck, skipped, behind } = match self.absorbing.is_idle() {
+        let Step {
+            finished,
+            stuck,
+            skipped,
+            behind,
+        } = match self.absorbing.is_idle() {
             true => Step::default(),
             false => self.absorbing.step(POLL)?,
         };
@@ -143,7 +182,10 @@ impl<'a> Reader<'a> for ReadingHere<'a> {
             self.seen.skips(why);
         }
         if let Some(operator) = self.metrics.operator.as_ref().filter(|_| behind > 0) {
-            operator.records.with_label_values(&["behind"]).inc_by(behind);
+            operator
+                .records
+                .with_label_values(&["behind"])
+                .inc_by(behind);
             self.seen.loses(behind);
         }
         // Whether brokers answer is known to the loop that asks.
@@ -170,7 +212,10 @@ mod tests {
             settings: String::new(),
             choices: String::new(),
             topic: String::new(),
-            window: Span { start: at(0), end: at(1) },
+            window: Span {
+                start: at(0),
+                end: at(1),
+            },
             cutoff: at(1),
             first: at(0),
             backfill_until: None,
@@ -182,7 +227,13 @@ mod tests {
             here.ask(&announcement, partition);
         }
         let asked = |queues: &Queues| -> Vec<i32> {
-            let number = |wanted| if let Wanted::Partial(_, partition) = wanted { Some(partition) } else { None };
+            let number = |wanted| {
+                if let Wanted::Partial(_, partition) = wanted {
+                    Some(partition)
+                } else {
+                    None
+                }
+            };
             queues.wanted.try_iter().filter_map(number).collect()
         };
         let asked: Vec<_> = queues.iter().map(asked).collect();

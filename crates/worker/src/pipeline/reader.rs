@@ -42,7 +42,11 @@ pub(super) trait Reader<'a> {
 /// # Errors
 ///
 /// A failure that retrying cannot mend.
-pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, stop: &Stop) -> Result<(), Error> {
+pub(super) fn run<'a>(
+    mut reader: impl Reader<'a>,
+    shares: Option<Handover>,
+    stop: &Stop,
+) -> Result<(), Error> {
     let mut unknown = UnknownTopic::default();
     while !stop.asked() && !reader.is_over() {
         reader.seen().health.beat();
@@ -58,8 +62,14 @@ pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, sto
                 }
             }
             (Ok(_), _) => {}
-            (Err(error), _) if error.is_transient() || error.is_missing() && unknown.may_return(Instant::now()) => {
-                reader.seen().fails(Unread::of(&error), &format!("cannot read the input: {error}; trying again"));
+            (Err(error), _)
+                if error.is_transient()
+                    || error.is_missing() && unknown.may_return(Instant::now()) =>
+            {
+                reader.seen().fails(
+                    Unread::of(&error),
+                    &format!("cannot read the input: {error}; trying again"),
+                );
                 stop.wait(RETRY);
             }
             (Err(error), _) => return Err(error.into()),
@@ -141,7 +151,10 @@ impl<'a> Seen<'a> {
     pub fn reads(&mut self, is_connected: bool) {
         // One broker of several may go on sending while another cannot be reached.
         if !is_connected {
-            self.fails(Unread::Disconnected, "the brokers of the input cannot be reached; waiting for them");
+            self.fails(
+                Unread::Disconnected,
+                "the brokers of the input cannot be reached; waiting for them",
+            );
         } else if self.stuck.is_none() {
             self.health.reading.store(true, Relaxed);
             if self.outage.works(|| self.all.is_reading()) {
@@ -168,7 +181,8 @@ impl<'a> Seen<'a> {
     }
 
     pub fn skips(&mut self, why: Told) {
-        self.skipped.add(1, why.shown(self.is_for_operators).to_owned());
+        self.skipped
+            .add(1, why.shown(self.is_for_operators).to_owned());
     }
 
     /// So many records have turned up behind the end of their window. How many there are shows something of the records: only for

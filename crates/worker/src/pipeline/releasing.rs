@@ -84,7 +84,9 @@ impl Releasing<'_> {
         let mut is_reading = true;
         while !stop.asked() {
             self.health.beat();
-            let pause = next_step.saturating_duration_since(Instant::now()).min(POLL);
+            let pause = next_step
+                .saturating_duration_since(Instant::now())
+                .min(POLL);
             // A ledger that the witness rejects must not pay for windows.
             let received = if self.health.witnessed.load(Relaxed) && self.held.is_none() {
                 closed.recv_timeout(pause)
@@ -106,7 +108,8 @@ impl Releasing<'_> {
                 Err(RecvTimeoutError::Disconnected) => stop.wait(pause),
             }
             // Where workers share a log, each looks before it draws whether another one has drawn.
-            let may_release = self.held.is_some() && !self.ledger.is_shared() && self.comparison.agrees();
+            let may_release =
+                self.held.is_some() && !self.ledger.is_shared() && self.comparison.agrees();
             if may_release && self.release_all(&closed)? {
                 next_step = Instant::now();
             }
@@ -118,18 +121,26 @@ impl Releasing<'_> {
                 Ok(progress) => {
                     self.unknown_topic.is_known();
                     self.delivered(&progress)?;
-                    let may_release = (self.ledger.is_shared() || self.held.is_some()) && self.comparison.agrees();
+                    let may_release = (self.ledger.is_shared() || self.held.is_some())
+                        && self.comparison.agrees();
                     let has_released = may_release && self.release_all(&closed)?;
-                    let is_all_claimed = !progress.has_claimed && !progress.is_waiting && !has_released;
-                    let is_done = is_all_claimed && progress.next_due.is_none() && self.held.is_none();
+                    let is_all_claimed =
+                        !progress.has_claimed && !progress.is_waiting && !has_released;
+                    let is_done =
+                        is_all_claimed && progress.next_due.is_none() && self.held.is_none();
                     if !is_reading && is_done && self.reports.is_empty() {
                         break;
                     }
-                    let pause = if has_released { Duration::ZERO } else { self.pause(&progress) };
+                    let pause = if has_released {
+                        Duration::ZERO
+                    } else {
+                        self.pause(&progress)
+                    };
                     next_step = Instant::now() + pause;
                 }
                 Err(Error::Deliver(error))
-                    if error.is_transient() || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
+                    if error.is_transient()
+                        || error.is_missing() && self.unknown_topic.may_return(Instant::now()) =>
                 {
                     self.comparison.begin_again();
                     self.undelivered(&error);
@@ -161,10 +172,21 @@ impl Releasing<'_> {
         self.accepted_head = accepted.head();
         let stop = self.stop;
         let clock = self.clock.clone();
-        let ahead = Ahead { lead: LEAD, wait: &|moment| stop.wait_until(moment, &clock) };
-        let progress = deliver::act(&mut self.ledger, &mut self.witness, &mut self.sink, &accepted, now, &ahead)?;
+        let ahead = Ahead {
+            lead: LEAD,
+            wait: &|moment| stop.wait_until(moment, &clock),
+        };
+        let progress = deliver::act(
+            &mut self.ledger,
+            &mut self.witness,
+            &mut self.sink,
+            &accepted,
+            now,
+            &ahead,
+        )?;
         self.next_due = progress.next_due;
-        self.comparison.step(progress.has_claimed && !self.ledger.is_acting());
+        self.comparison
+            .step(progress.has_claimed && !self.ledger.is_acting());
         Ok(progress)
     }
 

@@ -7,8 +7,15 @@ use bernstream_release::window::RecordCounts;
 impl Reading<'_> {
     pub(super) fn count(&mut self, mut counts: RecordCounts, batch: &Batch) {
         // How many there are shows something of the records: not at the default level, and in no log.
-        let Some(operator) = &self.metrics.operator else { return };
-        let is_new = self.recorded.ends.0.get(&batch.partition).is_none_or(|end| batch.offset >= *end);
+        let Some(operator) = &self.metrics.operator else {
+            return;
+        };
+        let is_new = self
+            .recorded
+            .ends
+            .0
+            .get(&batch.partition)
+            .is_none_or(|end| batch.offset >= *end);
         if counts.closed > 0 && is_new {
             counts.set_behind(self.windows.behind(batch));
             self.seen.loses(counts.behind);

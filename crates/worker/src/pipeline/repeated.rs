@@ -26,7 +26,10 @@ impl Repeated {
             return None;
         }
         self.last = Some(Instant::now());
-        Some((std::mem::take(&mut self.untold), std::mem::take(&mut self.what)))
+        Some((
+            std::mem::take(&mut self.untold),
+            std::mem::take(&mut self.what),
+        ))
     }
 }
 
@@ -43,6 +46,9 @@ mod tests {
         (0..1000).for_each(|number| repeated.add(2, number.to_string()));
         assert_eq!(repeated.due(), None);
         repeated.last = repeated.last.and_then(|last| last.checked_sub(PAUSE));
-        assert_eq!((repeated.due(), repeated.due()), (Some((2000, "999".to_owned())), None));
+        assert_eq!(
+            (repeated.due(), repeated.due()),
+            (Some((2000, "999".to_owned())), None)
+        );
     }
 }

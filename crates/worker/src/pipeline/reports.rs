@@ -31,11 +31,18 @@ impl LedgerStatus {
     /// The status after the newest window, whose outcome is `outcome`.
     pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
         let spent = ledger.newest_block().map(|(_, spent)| spent);
-        LedgerStatus { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
+        LedgerStatus {
+            rows: ledger.head().sequence,
+            closed_until: ledger.next_window(),
+            spent,
+            outcome,
+        }
     }
 
     pub fn show(self, total: Price, metrics: &Metrics, health: &Health) {
-        metrics.ledger_entries.set(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        metrics
+            .ledger_entries
+            .set(i64::try_from(self.rows).unwrap_or(i64::MAX));
         metrics.closed_until.set(Some(self.closed_until));
         let why = self.outcome.and_then(Outcome::withheld);
         metrics.show_withheld(why);
@@ -86,25 +93,41 @@ impl PendingReports {
             ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
         };
         let newest = ledger.newest(|closed| due(closed.window) > now)?;
-        let pending = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
+        let pending = newest
+            .iter()
+            .position(|(_, closed)| due(closed.window) <= now)
+            .unwrap_or(newest.len());
         let (first, begin) = ledger.begins();
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
         let status = |at: usize| match newest.get(at) {
-            newest if at == 0 => LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed))),
+            newest if at == 0 => {
+                LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed)))
+            }
             Some((row, closed)) => LedgerStatus {
                 rows: *row,
                 closed_until: closed.window.end,
                 spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
                 outcome: Some(outcome(closed)),
             },
-            None => {
-                LedgerStatus { rows: first, closed_until: begin, spent: spent_before(&blocks, &later), outcome: None }
-            }
+            None => LedgerStatus {
+                rows: first,
+                closed_until: begin,
+                spent: spent_before(&blocks, &later),
+                outcome: None,
+            },
         };
         let waiting = newest.iter().enumerate().take(pending).rev();
-        let reports =
-            waiting.map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), status(at))).collect();
+        let reports = waiting
+            .map(|(at, (_, closed))| {
+                (
+                    due(closed.window),
+                    closed.window,
+                    outcome(closed),
+                    status(at),
+                )
+            })
+            .collect();
         Ok((status(pending), PendingReports(reports)))
     }
 
@@ -118,9 +141,16 @@ impl PendingReports {
     }
 
     /// Reports every window that is due; returns the end of the newest one.
-    pub fn report(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
+    pub fn report(
+        &mut self,
+        now: Timestamp,
+        total: Price,
+        metrics: &Metrics,
+        health: &Health,
+    ) -> Option<Timestamp> {
         let mut newest = None;
-        while let Some((_, window, outcome, status)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
+        while let Some((_, window, outcome, status)) = self.0.pop_front_if(|(due, ..)| *due <= now)
+        {
             match outcome {
                 Outcome::Released => {
                     metrics.released.inc();
@@ -129,7 +159,9 @@ impl PendingReports {
                 Outcome::Withheld(why) => {
                     metrics.withheld.inc();
                     let why = match why {
-                        Withheld::Budget => "the remaining budget of its block is too small, or its share has ended",
+                        Withheld::Budget => {
+                            "the remaining budget of its block is too small, or its share has ended"
+                        }
                         Withheld::Over => "every release is over",
                     };
                     warn!(window = %window.start, "window withheld: {why}; running sums, where there are any, restart after it");
@@ -152,10 +184,16 @@ fn charges(closed: &Closed) -> &[(Span, Price)] {
 /// What the newest charged block had spent before the charges `later`; `blocks` come newest first.
 fn spent_before(blocks: &[(Span, Price)], later: &[&[(Span, Price)]]) -> Option<Price> {
     let before = |(block, spent): &(Span, Price)| {
-        let mut later = later.iter().copied().flatten().filter(|(charged, _)| charged == block);
+        let mut later = later
+            .iter()
+            .copied()
+            .flatten()
+            .filter(|(charged, _)| charged == block);
         later.try_fold(*spent, |spent, (_, price)| spent.checked_sub(*price))
     };
-    blocks.iter().find_map(|block| before(block).filter(|spent| !spent.is_zero()))
+    blocks
+        .iter()
+        .find_map(|block| before(block).filter(|spent| !spent.is_zero()))
 }
 
 #[cfg(test)]
@@ -178,7 +216,11 @@ mod tests {
         let mechanism = Mechanism::laplace(Sensitivity(100), "1".parse().unwrap()).unwrap();
         let noisy = mechanism.release(&Exact::new(vec![1, 2, 3]), &mut Generator::frozen([0; 32]));
         let description = serde_json::from_str(bernstream_synopsis::EXAMPLE).unwrap();
-        Sealed::new(description, Dequantized::of(&noisy, &density, ValueScaling::of(&density))).unwrap()
+        Sealed::new(
+            description,
+            Dequantized::of(&noisy, &density, ValueScaling::of(&density)),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -195,9 +237,17 @@ mod tests {
                         let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
                         reports.add(
                             at(10),
-                            Span { start: at(4), end: at(5) },
+                            Span {
+                                start: at(4),
+                                end: at(5),
+                            },
                             Outcome::Released,
-                            LedgerStatus { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
+                            LedgerStatus {
+                                rows: 2,
+                                closed_until: at(5),
+                                spent,
+                                outcome: Some(Outcome::Released),
+                            },
                         );
                     }
                     reports.report(at(second), total, &metrics, &health);
@@ -216,10 +266,16 @@ mod tests {
     #[test]
     fn a_restart_shows_no_window_before_it_is_due() {
         let at = |minute: i64| Timestamp::from_micros(minute * 60_000_000);
-        let hour = |n: i64| Span { start: at(60 * n), end: at(60 * n + 60) };
+        let hour = |n: i64| Span {
+            start: at(60 * n),
+            end: at(60 * n + 60),
+        };
         let tenths = |n: u64| Price::Pure(Epsilon::from_trillionths(n * 100_000_000_000));
         let folder = tempfile::tempdir().unwrap();
-        let params = ledger::Params { path: folder.path().to_path_buf(), keep_published: Duration::from_secs(1) };
+        let params = ledger::Params {
+            path: folder.path().to_path_buf(),
+            keep_published: Duration::from_secs(1),
+        };
         let genesis = ledger::Genesis {
             ledger: "1".into(),
             created: at(0),
@@ -239,7 +295,8 @@ mod tests {
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
-            let (status, mut reports) = PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
+            let (status, mut reports) =
+                PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap();
             status.show(tenths(10), &metrics, &health);
             // What is reported as the clock goes on.
             (minute..minute + 200)
@@ -252,7 +309,10 @@ mod tests {
         let mut before = seen(&ledger, 0);
         for n in 0..4 {
             let now = 60 * n + 60;
-            let block = Span { start: at(120 * (n / 2)), end: at(120 * (n / 2) + 120) };
+            let block = Span {
+                start: at(120 * (n / 2)),
+                end: at(120 * (n / 2) + 120),
+            };
             if n == 2 {
                 ledger.withhold(hour(n), Positions::default()).unwrap();
             } else {
@@ -270,9 +330,17 @@ mod tests {
             }
             let after = seen(&ledger, now);
             // Until the minute before it is due nobody can tell that it was paid for; then it shows.
-            assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
+            assert_eq!(
+                after[..10],
+                vec![before.last().cloned().unwrap(); 10],
+                "window {n}"
+            );
             assert_ne!(after[9], after[10], "window {n}");
-            let outcome = if n == 2 { Outcome::Withheld(Withheld::Budget) } else { Outcome::Released };
+            let outcome = if n == 2 {
+                Outcome::Withheld(Withheld::Budget)
+            } else {
+                Outcome::Released
+            };
             let status = LedgerStatus::of(&ledger, Some(outcome));
             assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), status.spent);
             // As a worker shows it that was there all the time, but for what it counted since its start.
@@ -285,7 +353,10 @@ mod tests {
         }
         // Two windows at once, both paid for and neither due: each in its time.
         let both = seen(&ledger, 181);
-        assert!(both[8] != both[9] && both[68] != both[69], "each at its time");
+        assert!(
+            both[8] != both[9] && both[68] != both[69],
+            "each at its time"
+        );
     }
 
     #[test]
@@ -294,19 +365,39 @@ mod tests {
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
         let health = Health::default();
         let mut reports = PendingReports::default();
-        for (window, outcome) in
-            [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
-        {
-            let span = Span { start: at(window - 1), end: at(window) };
+        for (window, outcome) in [
+            (1, Outcome::Released),
+            (2, Outcome::Withheld(Withheld::Budget)),
+            (3, Outcome::Released),
+        ] {
+            let span = Span {
+                start: at(window - 1),
+                end: at(window),
+            };
             reports.add(
                 at(window),
                 span,
                 outcome,
-                LedgerStatus { rows: 1, closed_until: at(window), spent: None, outcome: Some(outcome) },
+                LedgerStatus {
+                    rows: 1,
+                    closed_until: at(window),
+                    spent: None,
+                    outcome: Some(outcome),
+                },
             );
         }
-        for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
-            reports.report(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
+        for (now, counts, is_spent) in [
+            (0, [0, 0], false),
+            (1, [1, 0], false),
+            (2, [1, 1], true),
+            (9, [2, 1], false),
+        ] {
+            reports.report(
+                at(now),
+                Price::Pure(Epsilon::from_trillionths(1)),
+                &metrics,
+                &health,
+            );
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
             let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
@@ -315,11 +406,13 @@ mod tests {
         // Where every release is over nothing is spent.
         health.spent.store(true, Relaxed);
         let outcome = Some(Outcome::Withheld(Withheld::Over));
-        LedgerStatus { rows: 2, closed_until: at(9), spent: None, outcome }.show(
-            Price::Pure(Epsilon::from_trillionths(1)),
-            &metrics,
-            &health,
-        );
+        LedgerStatus {
+            rows: 2,
+            closed_until: at(9),
+            spent: None,
+            outcome,
+        }
+        .show(Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
         assert!(!health.spent.load(Relaxed));
         assert!(reports.is_empty());
     }

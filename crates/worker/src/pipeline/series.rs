@@ -59,13 +59,21 @@ impl NoiseSeries {
         values: usize,
     ) -> Result<NoiseState, Error> {
         let slot = NoiseSeries::slot(release, key);
-        let head = |first| Head { identity: self.identity.clone(), first, next: window.end };
+        let head = |first| Head {
+            identity: self.identity.clone(),
+            first,
+            next: window.end,
+        };
         if let Some(bytes) = stored(&slot)? {
             let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;
             if before.identity == self.identity && before.next == window.start {
                 match State::from_bytes(&self.series, state) {
                     Ok(state) if state.values() == values => {
-                        return Ok(NoiseState { slot, head: head(before.first), state });
+                        return Ok(NoiseState {
+                            slot,
+                            head: head(before.first),
+                            state,
+                        });
                     }
                     // The price of another release can change how many windows a unit contributes to, and so this noise.
                     Ok(_) | Err(continual::Error::StateForeign) => {}
@@ -73,28 +81,57 @@ impl NoiseSeries {
                 }
             }
         }
-        Ok(NoiseState { slot, head: head(window.start), state: self.series.begin(values) })
+        Ok(NoiseState {
+            slot,
+            head: head(window.start),
+            state: self.series.begin(values),
+        })
     }
 }
 
 impl NoiseState {
     /// What a synopsis says after this step: the windows that it covers, and the deviation of its noise.
-    pub fn describe(&self, noise: &NoiseSeries, description: &Description, grid: Grid, window: Span) -> Description {
+    pub fn describe(
+        &self,
+        noise: &NoiseSeries,
+        description: &Description,
+        grid: Grid,
+        window: Span,
+    ) -> Description {
         let step = self.state.step().saturating_sub(1);
         let (over, start) = match noise.series.over() {
             WindowKind::Cumulative => (description::WindowKind::Cumulative, self.head.first),
-            WindowKind::Hopping { panes } => {
-                (description::WindowKind::Hopping(panes), grid.before(window, panes - 1).max(self.head.first))
-            }
+            WindowKind::Hopping { panes } => (
+                description::WindowKind::Hopping(panes),
+                grid.before(window, panes - 1).max(self.head.first),
+            ),
         };
         let values = self.state.values();
         let deviation = noise.series.deviation(values, step) * description.noise.grid;
         let one = description.noise.law.deviation(values) * description.noise.scale;
-        let panes = Some(description::Panes { over, newest: window, step: Some(step) });
-        let window = Span { start, end: window.end };
+        let panes = Some(description::Panes {
+            over,
+            newest: window,
+            step: Some(step),
+        });
+        let window = Span {
+            start,
+            end: window.end,
+        };
         let fresh = Some(noise.series.fresh(description.noise.grid));
-        let sensitivity = description.sensitivity.clone().map(|sensitivity| Sensitivity { fresh, ..sensitivity });
-        Description { window, panes, sensitivity, ..description.clone().at_scale(deviation / one) }
+        let sensitivity = description
+            .sensitivity
+            .clone()
+            .map(|sensitivity| Sensitivity {
+                fresh,
+                ..sensitivity
+            });
+        Description {
+            window,
+            panes,
+            sensitivity,
+            ..description.clone().at_scale(deviation / one)
+        }
     }
 
     /// The slot and its bytes, for the ledger.

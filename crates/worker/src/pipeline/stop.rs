@@ -30,13 +30,19 @@ impl Stop {
 
     /// Whether whoever started everything has asked for it, and not a part that cannot go on.
     pub fn is_asked_from_outside(&self) -> bool {
-        self.above.first().unwrap_or(&self.asked).load(Ordering::Relaxed)
+        self.above
+            .first()
+            .unwrap_or(&self.asked)
+            .load(Ordering::Relaxed)
     }
 
     /// Another one, which stops with this one, and alone.
     #[must_use]
     pub fn below(&self) -> Self {
-        Stop { asked: Arc::default(), above: self.above.iter().chain([&self.asked]).cloned().collect() }
+        Stop {
+            asked: Arc::default(),
+            above: self.above.iter().chain([&self.asked]).cloned().collect(),
+        }
     }
 
     /// Sleeps for `pause`, or until a stop is requested.
@@ -70,7 +76,10 @@ pub(super) struct StopGuard<'a> {
 
 impl<'a> StopGuard<'a> {
     pub fn new(stop: &'a Stop) -> Self {
-        StopGuard { stop, is_armed: true }
+        StopGuard {
+            stop,
+            is_armed: true,
+        }
     }
 
     pub fn disarm(&mut self) {
@@ -97,12 +106,19 @@ mod tests {
         let beside = top.below();
         let bottom = middle.below();
         middle.ask();
-        assert_eq!([&top, &middle, &beside, &bottom].map(Stop::asked), [false, true, false, true]);
+        assert_eq!(
+            [&top, &middle, &beside, &bottom].map(Stop::asked),
+            [false, true, false, true]
+        );
         assert!(!middle.is_asked_from_outside() && !bottom.is_asked_from_outside());
         let bottom = top.below().below();
         assert!(!bottom.asked());
         top.ask();
         assert!(bottom.asked() && beside.asked());
-        assert!([&top, &middle, &bottom].iter().all(|stop| stop.is_asked_from_outside()));
+        assert!(
+            [&top, &middle, &bottom]
+                .iter()
+                .all(|stop| stop.is_asked_from_outside())
+        );
     }
 }

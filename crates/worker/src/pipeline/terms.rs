@@ -61,7 +61,12 @@ pub struct Released {
 
 impl Plan {
     /// What `window` costs; `None` if a block cannot pay, or if every release is over.
-    pub fn quoted(&self, window: Span, beginning: LedgerBeginning, spent: impl Fn(Span) -> Price) -> Option<Quoted> {
+    pub fn quoted(
+        &self,
+        window: Span,
+        beginning: LedgerBeginning,
+        spent: impl Fn(Span) -> Price,
+    ) -> Option<Quoted> {
         let releases = self.quoted_releases(window, beginning);
         let charged = self.quote(&releases, spent)?;
         Some(Quoted { releases, charged })
@@ -70,9 +75,19 @@ impl Plan {
 
 impl Terms {
     /// Completes a description with what differs from window to window; `paid` are the panes that were charged for it.
-    pub(super) fn describe(&self, description: Description, plan: &Plan, key: Option<&str>, paid: Span) -> Description {
+    pub(super) fn describe(
+        &self,
+        description: Description,
+        plan: &Plan,
+        key: Option<&str>,
+        paid: Span,
+    ) -> Description {
         let is_ours = |block: Span| plan.blocks.spans_meeting(paid).any(|met| met == block);
-        let charged = self.quoted.charged.iter().filter(|charged| is_ours(charged.block));
+        let charged = self
+            .quoted
+            .charged
+            .iter()
+            .filter(|charged| is_ours(charged.block));
         let blocks = charged.map(|charged| Charge {
             start: charged.block.start,
             end: charged.block.end,
@@ -82,7 +97,10 @@ impl Terms {
         Description {
             key: key.map(str::to_owned),
             published: self.publish_at,
-            privacy: description::Privacy { blocks: blocks.collect(), ..description.privacy },
+            privacy: description::Privacy {
+                blocks: blocks.collect(),
+                ..description.privacy
+            },
             ledger: self.entry.clone(),
             ..description
         }

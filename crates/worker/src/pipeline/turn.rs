@@ -21,7 +21,8 @@ impl Releasing<'_> {
     /// Whether a moment is so near that nothing else is begun.
     pub(super) fn is_due_soon(&self) -> bool {
         let now = self.clock.now();
-        self.next_due.is_some_and(|due| due > now && due.minus(LEAD) <= now)
+        self.next_due
+            .is_some_and(|due| due > now && due.minus(LEAD) <= now)
     }
 
     /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
@@ -33,10 +34,15 @@ impl Releasing<'_> {
         let held = self.held.as_ref().filter(|_| !progress.is_waiting);
         let turn = held.and_then(|held| self.ledger.draws_from(held.publish_at));
         let prepared = progress.next_due.map(|due| due.minus(LEAD));
-        let next = [prepared, progress.next_claim, turn].into_iter().flatten().min();
+        let next = [prepared, progress.next_claim, turn]
+            .into_iter()
+            .flatten()
+            .min();
         let most = self.ledger.looks_every().unwrap_or(WITNESS_INTERVAL);
         // At the moment itself everything is there to be done.
-        next.map_or(most, |next| next.since(self.clock.now()).max(LEAST_PAUSE).min(most))
+        next.map_or(most, |next| {
+            next.since(self.clock.now()).max(LEAST_PAUSE).min(most)
+        })
     }
 
     /// Whether this worker, which follows another one, is about to draw a window that is due at `publish_at`, and has to compare the witness
@@ -50,10 +56,12 @@ impl Releasing<'_> {
     /// when reading began, and what was read of that is in the window.
     pub(super) fn may_reach(&self, window: Span) -> bool {
         let live_from = self.ledger.live_from();
-        self.plan
-            .releases
-            .iter()
-            .all(|release| self.plan.span_of(release, window, self.beginning.first_covered).start >= live_from)
+        self.plan.releases.iter().all(|release| {
+            self.plan
+                .span_of(release, window, self.beginning.first_covered)
+                .start
+                >= live_from
+        })
     }
 
     /// Claims what is drawn, if that may be done at once, and tells the workers that follow that this one ends; unless the brokers do not
@@ -64,7 +72,12 @@ impl Releasing<'_> {
         }
         let mut has_claimed = false;
         if self.ledger.is_acting() && self.stop.is_asked_from_outside() {
-            let last = deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now());
+            let last = deliver::step(
+                &mut self.ledger,
+                &mut self.witness,
+                &mut self.sink,
+                self.clock.now(),
+            );
             let told = last.map_err(Error::from).and_then(|progress| {
                 has_claimed = progress.has_claimed;
                 self.delivered(&progress)

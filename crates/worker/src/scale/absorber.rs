@@ -90,7 +90,12 @@ impl Absorber {
     ) -> Result<Self, Error> {
         let stretches = Stretches::open(input.clone(), columns)?;
         let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
-        let membership = Membership::join(&input.broker, &input.topic, &params.group, identity.member.as_deref())?;
+        let membership = Membership::join(
+            &input.broker,
+            &input.topic,
+            &params.group,
+            identity.member.as_deref(),
+        )?;
         Ok(Absorber {
             identity,
             pulse,
@@ -118,7 +123,10 @@ impl Absorber {
         while !is_over() {
             self.pulse.beat();
             if let Some(assigned) = self.membership.changed()? {
-                info!(partitions = assigned.len(), "the group has assigned partitions");
+                info!(
+                    partitions = assigned.len(),
+                    "the group has assigned partitions"
+                );
                 self.ours.clone_from(assigned);
                 self.absorbing.keep(&self.ours);
                 // The next repetition of an announcement asks for the new ones too.
@@ -145,7 +153,8 @@ impl Absorber {
                     self.absorbing.give_up(partition);
                 }
                 Err(failure)
-                    if failure.is_transient() || failure.is_missing() && unknown.may_return(Instant::now()) =>
+                    if failure.is_transient()
+                        || failure.is_missing() && unknown.may_return(Instant::now()) =>
                 {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");
@@ -173,7 +182,11 @@ impl Absorber {
             return;
         };
         let announcement = Arc::new(announcement);
-        for partition in self.ours.iter().filter(|partition| announcement.ends.0.contains_key(partition)) {
+        for partition in self
+            .ours
+            .iter()
+            .filter(|partition| announcement.ends.0.contains_key(partition))
+        {
             self.absorbing.ask_into(&forms, &announcement, *partition);
         }
     }
@@ -182,12 +195,19 @@ impl Absorber {
     /// read again for the next announcement.
     fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[Form]>> {
         let choices = &announcement.choices;
-        let at = self.readings.iter().position(|known| known.choices == *choices);
+        let at = self
+            .readings
+            .iter()
+            .position(|known| known.choices == *choices);
         let known = match at.and_then(|at| self.readings.remove(at)) {
             Some(known) => known,
             None => {
                 let Reading { settings, forms } = (self.identity.reads)(choices)?;
-                Known { choices: choices.clone(), settings, forms: single(forms) }
+                Known {
+                    choices: choices.clone(),
+                    settings,
+                    forms: single(forms),
+                }
             }
         };
         if self.readings.len() >= REMEMBERED {
@@ -209,7 +229,10 @@ impl Absorber {
         if let Some(why) = step.skipped
             && !std::mem::replace(&mut self.is_skip_told, true)
         {
-            warn!("{}; it is skipped, and others like it are without a word", why.shown(self.is_for_operators));
+            warn!(
+                "{}; it is skipped, and others like it are without a word",
+                why.shown(self.is_for_operators)
+            );
         }
         let is_loss = step.behind > 0 && self.is_for_operators;
         if is_loss && !std::mem::replace(&mut self.is_loss_told, true) {
@@ -221,7 +244,10 @@ impl Absorber {
         if let Some(why) = step.stuck
             && self.stuck.as_ref() != Some(&why)
         {
-            error!("a partition is left to the worker: {}", why.shown(self.is_for_operators));
+            error!(
+                "a partition is left to the worker: {}",
+                why.shown(self.is_for_operators)
+            );
             self.stuck = Some(why);
         }
         for partition in self.absorbing.stopped() {

@@ -82,7 +82,12 @@ struct Open {
 
 impl Absorbing {
     pub fn new(stretches: Stretches, rules: Rules, forms: Vec<Form>) -> Self {
-        Absorbing { stretches, rules, forms: single(forms), partitions: BTreeMap::new() }
+        Absorbing {
+            stretches,
+            rules,
+            forms: single(forms),
+            partitions: BTreeMap::new(),
+        }
     }
 
     /// The id of the topic that is read.
@@ -92,7 +97,12 @@ impl Absorbing {
 
     /// Whether a window is one of the grid, and closes at the announced cutoff.
     pub fn knows(&self, announcement: &Announcement) -> bool {
-        let Announcement { window, cutoff, backfill_until, .. } = announcement;
+        let Announcement {
+            window,
+            cutoff,
+            backfill_until,
+            ..
+        } = announcement;
         self.rules.grid.span_of(window.start) == *window
             && self.rules.end.is_none_or(|end| window.end <= end)
             && self.rules.cutoff(*window, *backfill_until) == *cutoff
@@ -100,7 +110,12 @@ impl Absorbing {
 
     /// Reads no partitions but these any more.
     pub fn keep(&mut self, partitions: &BTreeSet<i32>) {
-        let gone: Vec<i32> = self.partitions.keys().copied().filter(|number| !partitions.contains(number)).collect();
+        let gone: Vec<i32> = self
+            .partitions
+            .keys()
+            .copied()
+            .filter(|number| !partitions.contains(number))
+            .collect();
         for number in gone {
             self.partitions.remove(&number);
             self.stretches.end(number);
@@ -115,10 +130,21 @@ impl Absorbing {
     }
 
     /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
-    pub fn ask_into(&mut self, forms: &Arc<[Form]>, announcement: &Arc<Announcement>, partition: i32) {
+    pub fn ask_into(
+        &mut self,
+        forms: &Arc<[Form]>,
+        announcement: &Arc<Announcement>,
+        partition: i32,
+    ) {
         let asked = &mut self.partitions.entry(partition).or_default().asked;
-        if !asked.iter().any(|asked| asked.announcement == *announcement) {
-            asked.push_back(Asked { announcement: Arc::clone(announcement), forms: Arc::clone(forms) });
+        if !asked
+            .iter()
+            .any(|asked| asked.announcement == *announcement)
+        {
+            asked.push_back(Asked {
+                announcement: Arc::clone(announcement),
+                forms: Arc::clone(forms),
+            });
         }
         if asked.len() > MOST_ASKED {
             asked.pop_front();
@@ -139,7 +165,11 @@ impl Absorbing {
 
     /// The partitions that have stopped at a broken message.
     pub fn stopped(&self) -> Vec<i32> {
-        self.partitions.keys().copied().filter(|number| self.stretches.has_stopped(*number)).collect()
+        self.partitions
+            .keys()
+            .copied()
+            .filter(|number| self.stretches.has_stopped(*number))
+            .collect()
     }
 
     /// Reads once, or makes the partials of what has been read.
@@ -176,17 +206,44 @@ impl Absorbing {
     /// Begins to read a partition at the first record of the window that is asked for, unless it is being read for that window and
     /// has not come too far.
     fn begin(&mut self, number: i32) -> Result<(), Error> {
-        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(()) };
-        let Some(Asked { announcement: asked, forms }) = partition.asked.front() else { return Ok(()) };
-        let is_there = partition.last.as_ref().is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return Ok(());
+        };
+        let Some(Asked {
+            announcement: asked,
+            forms,
+        }) = partition.asked.front()
+        else {
+            return Ok(());
+        };
+        let is_there = partition
+            .last
+            .as_ref()
+            .is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
         if let Some(open) = partition.open.as_mut().filter(|_| !is_there) {
             open.pass_over(asked);
         }
-        if is_there || partition.open.as_ref().is_some_and(|open| open.suits(asked, number)) {
+        if is_there
+            || partition
+                .open
+                .as_ref()
+                .is_some_and(|open| open.suits(asked, number))
+        {
             return Ok(());
         }
-        let Announcement { window, first, backfill_until, .. } = **asked;
-        let windows = Windows::new(self.rules.clone(), forms.to_vec(), first, window, backfill_until);
+        let Announcement {
+            window,
+            first,
+            backfill_until,
+            ..
+        } = **asked;
+        let windows = Windows::new(
+            self.rules.clone(),
+            forms.to_vec(),
+            first,
+            window,
+            backfill_until,
+        );
         let settings = asked.settings.clone();
         let past = asked.past.0.get(&number).copied().unwrap_or(0);
         partition.open = None;
@@ -197,20 +254,39 @@ impl Absorbing {
         let behind = BTreeMap::new();
         let closed = None;
         let [newest, last] = [Timestamp::EARLIEST; 2];
-        partition.open = Some(Open { windows, settings, first, backfill_until, behind, closed, newest, last });
+        partition.open = Some(Open {
+            windows,
+            settings,
+            first,
+            backfill_until,
+            behind,
+            closed,
+            newest,
+            last,
+        });
         Ok(())
     }
 
     /// The partial that was asked for first, if everything before its end was read.
     fn finished(&mut self, number: i32) -> Result<Option<Partial>, Error> {
-        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(None) };
-        let Some(Asked { announcement: asked, .. }) = partition.asked.front() else { return Ok(None) };
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return Ok(None);
+        };
+        let Some(Asked {
+            announcement: asked,
+            ..
+        }) = partition.asked.front()
+        else {
+            return Ok(None);
+        };
         let (Some(name), Some(end)) = (asked.name(number), asked.ends.0.get(&number)) else {
             partition.asked.pop_front();
             return Ok(None);
         };
         if partition.last.as_ref().is_none_or(|last| last.name != name) {
-            let Some(open) = &mut partition.open else { return Ok(None) };
+            let Some(open) = &mut partition.open else {
+                return Ok(None);
+            };
             if !self.stretches.reached(number, *end)? || !open.suits(asked, number) {
                 return Ok(None);
             }
@@ -218,9 +294,16 @@ impl Absorbing {
             open.closed = Some(*end);
             // Only the greatest matters to later windows.
             let later = open.behind.split_off(&asked.window.end);
-            let behind = std::mem::replace(&mut open.behind, later).into_values().max();
-            open.behind.extend(behind.map(|behind| (asked.window.start, behind)));
-            partition.last = Some(Partial { name, partition: number, bytes });
+            let behind = std::mem::replace(&mut open.behind, later)
+                .into_values()
+                .max();
+            open.behind
+                .extend(behind.map(|behind| (asked.window.start, behind)));
+            partition.last = Some(Partial {
+                name,
+                partition: number,
+                bytes,
+            });
         }
         partition.asked.pop_front();
         Ok(partition.last.clone())
@@ -229,13 +312,19 @@ impl Absorbing {
     /// How far to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
     /// that will be asked for.
     fn until(&self) -> Positions {
-        let is_asked = self.partitions.values().any(|partition| !partition.asked.is_empty());
+        let is_asked = self
+            .partitions
+            .values()
+            .any(|partition| !partition.asked.is_empty());
         let until = |(number, partition): (&i32, &Partition)| {
             let open = partition.open.as_ref()?;
             let asked = partition.asked.front();
             let end = asked.and_then(|asked| asked.announcement.ends.0.get(number).copied());
             let is_ahead = || open.last >= open.windows.cutoff().plus(self.rules.grid.length());
-            Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
+            Some((
+                *number,
+                end.or_else(|| (is_asked || is_ahead()).then_some(0))?,
+            ))
         };
         Positions(self.partitions.iter().filter_map(until).collect())
     }
@@ -243,7 +332,11 @@ impl Absorbing {
     /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
     fn absorb(&mut self, batch: &Batch) -> u64 {
         let number = batch.partition;
-        let Some(open) = self.partitions.get_mut(&number).and_then(|partition| partition.open.as_mut()) else {
+        let Some(open) = self
+            .partitions
+            .get_mut(&number)
+            .and_then(|partition| partition.open.as_mut())
+        else {
             return 0;
         };
         let mut counts = open.windows.absorb(batch);
@@ -253,20 +346,31 @@ impl Absorbing {
         // The first window whose cutoff is later.
         let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
         let earliest = batch.message_time.filter(|time| !is_history(time));
-        let start = earliest
-            .map_or(Timestamp::EARLIEST, |time| self.rules.grid.span_of(time.minus(self.rules.allowed_lateness)).start);
+        let start = earliest.map_or(Timestamp::EARLIEST, |time| {
+            self.rules
+                .grid
+                .span_of(time.minus(self.rules.allowed_lateness))
+                .start
+        });
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
         // By a producer's clock a message can be from the future, which must not end reading ahead.
-        open.last = batch.message_time.map_or(open.last, |time| time.min(Timestamp::now()));
-        open.newest = batch.message_time.map_or(open.newest, |time| time.max(open.newest));
+        open.last = batch
+            .message_time
+            .map_or(open.last, |time| time.min(Timestamp::now()));
+        open.newest = batch
+            .message_time
+            .map_or(open.newest, |time| time.max(open.newest));
         counts.behind
     }
 }
 
 /// Windows that overlap are joined by the worker: here each is kept by itself.
 pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
-    forms.into_iter().map(|form| Form { panes: 1, ..form }).collect()
+    forms
+        .into_iter()
+        .map(|form| Form { panes: 1, ..form })
+        .collect()
 }
 
 impl Open {
@@ -276,7 +380,10 @@ impl Open {
         let has_come = self.newest >= self.windows.oldest_message_of(asked.window);
         while has_come
             && self.reads_for(asked)
-            && self.windows.next().is_some_and(|next| next.start < asked.window.start)
+            && self
+                .windows
+                .next()
+                .is_some_and(|next| next.start < asked.window.start)
         {
             self.windows.part();
             self.closed = None;
@@ -285,7 +392,8 @@ impl Open {
 
     /// Whether it reads as whoever asks.
     fn reads_for(&self, asked: &Announcement) -> bool {
-        self.settings == asked.settings && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+        self.settings == asked.settings
+            && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
     }
 
     /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
@@ -293,6 +401,9 @@ impl Open {
         let end = asked.ends.0.get(&number).copied().unwrap_or(0);
         self.reads_for(asked)
             && self.windows.next() == Some(asked.window)
-            && self.behind.range(..=asked.window.start).all(|(_, behind)| *behind <= end)
+            && self
+                .behind
+                .range(..=asked.window.start)
+                .all(|(_, behind)| *behind <= end)
     }
 }

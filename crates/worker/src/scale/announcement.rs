@@ -37,8 +37,27 @@ impl Announcement {
     /// The name of the partial of a partition: two partials of one name are the same bytes. `None` where nothing was announced.
     pub fn name(&self, partition: i32) -> Option<String> {
         let end = self.ends.0.get(&partition)?;
-        let Announcement { version, settings, topic, window, cutoff, first, backfill_until, .. } = self;
-        let all = serde_json::json!([version, settings, topic, window, cutoff, first, backfill_until, partition, end]);
+        let Announcement {
+            version,
+            settings,
+            topic,
+            window,
+            cutoff,
+            first,
+            backfill_until,
+            ..
+        } = self;
+        let all = serde_json::json!([
+            version,
+            settings,
+            topic,
+            window,
+            cutoff,
+            first,
+            backfill_until,
+            partition,
+            end
+        ]);
         Some(hex(&Sha256::digest(all.to_string())))
     }
 }

@@ -66,16 +66,36 @@ impl Collected {
             let come = BTreeMap::new();
             let is_disputed = false;
             let is_own = false;
-            Some((*partition, Partition { name, digest, is_disputed, copies, bytes, is_own, come, absorber }))
+            Some((
+                *partition,
+                Partition {
+                    name,
+                    digest,
+                    is_disputed,
+                    copies,
+                    bytes,
+                    is_own,
+                    come,
+                    absorber,
+                },
+            ))
         };
-        Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect(), most }
+        Collected {
+            partitions: announcement.ends.0.keys().filter_map(partition).collect(),
+            most,
+        }
     }
 
     /// Takes a piece that an absorber has sent.
     pub fn add(&mut self, piece: Piece) -> Added {
-        let others = self.partitions.iter().filter(|(number, _)| **number != piece.partition);
+        let others = self
+            .partitions
+            .iter()
+            .filter(|(number, _)| **number != piece.partition);
         let others: u64 = others.map(|(_, partition)| partition.sent()).sum();
-        let Some(partition) = self.partitions.get_mut(&piece.partition) else { return Added::Nothing };
+        let Some(partition) = self.partitions.get_mut(&piece.partition) else {
+            return Added::Nothing;
+        };
         if partition.name != piece.name {
             return Added::Nothing;
         }
@@ -89,14 +109,19 @@ impl Collected {
             return partition.comes(piece, self.most.saturating_sub(others));
         }
         // It will be unpacked beside its pieces and all others, and until then there are the places of the pieces that are not there.
-        let packed = partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
+        let packed = partition
+            .waiting()
+            .saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64);
         if others.saturating_add(packed).saturating_add(piece.size) > self.most {
             return Added::Full;
         }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
             partition.copies.pop_first();
         }
-        let copy = partition.copies.entry(piece.copy.clone()).or_insert_with(|| vec![None; piece.of as usize]);
+        let copy = partition
+            .copies
+            .entry(piece.copy.clone())
+            .or_insert_with(|| vec![None; piece.of as usize]);
         if let Some(place) = copy.get_mut(piece.number as usize) {
             *place = Some(piece.bytes);
         }
@@ -104,7 +129,9 @@ impl Collected {
             return Added::Nothing;
         }
         let all = partition.copies.remove(&piece.copy).unwrap_or_default();
-        let Some(bytes) = decompressed(&all, piece.size).filter(|bytes| digest(bytes) == piece.digest) else {
+        let Some(bytes) =
+            decompressed(&all, piece.size).filter(|bytes| digest(bytes) == piece.digest)
+        else {
             return Added::Broken;
         };
         (partition.bytes, partition.absorber) = (Some(bytes), piece.absorber);
@@ -114,20 +141,27 @@ impl Collected {
 
     /// Takes what this process has read itself: it is taken whatever others say.
     pub fn add_own(&mut self, partial: Partial) -> Added {
-        let Some(partition) = self.partitions.get_mut(&partial.partition) else { return Added::Nothing };
+        let Some(partition) = self.partitions.get_mut(&partial.partition) else {
+            return Added::Nothing;
+        };
         if partition.name != partial.name || partition.is_own {
             return Added::Nothing;
         }
         let ours = digest(&partial.bytes);
-        let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
+        let told =
+            partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
         partition.absorber.clear();
         let come = |pieces: Vec<Option<Vec<u8>>>| {
             let come = pieces.iter().map_while(Option::as_ref);
-            come.fold((0, 0), |(number, bytes), piece| (number + 1, bytes + piece.len() as u64))
+            come.fold((0, 0), |(number, bytes), piece| {
+                (number + 1, bytes + piece.len() as u64)
+            })
         };
-        partition.come =
-            std::mem::take(&mut partition.copies).into_iter().map(|(copy, all)| (copy, come(all))).collect();
+        partition.come = std::mem::take(&mut partition.copies)
+            .into_iter()
+            .map(|(copy, all)| (copy, come(all)))
+            .collect();
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -144,12 +178,17 @@ impl Collected {
 
     /// The partitions that are not there.
     pub fn missing(&self) -> impl Iterator<Item = i32> {
-        self.partitions.iter().filter(|(_, partition)| partition.bytes.is_none()).map(|(number, _)| *number)
+        self.partitions
+            .iter()
+            .filter(|(_, partition)| partition.bytes.is_none())
+            .map(|(number, _)| *number)
     }
 
     /// The canonical bytes of each partition that is there.
     pub fn partials(&self) -> impl Iterator<Item = (i32, &[u8])> {
-        self.partitions.iter().filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
+        self.partitions
+            .iter()
+            .filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
     }
 
     /// Forgets the bytes; copies that come later are still compared with what was taken, and known where this process was faster.
@@ -163,20 +202,27 @@ impl Collected {
 
     /// Whether a piece is of one of these partials.
     pub fn names(&self, piece: &Piece) -> bool {
-        self.partitions.get(&piece.partition).is_some_and(|partition| partition.name == piece.name)
+        self.partitions
+            .get(&piece.partition)
+            .is_some_and(|partition| partition.name == piece.name)
     }
 }
 
 impl Partition {
     /// The bytes of what absorbers have sent.
     fn sent(&self) -> u64 {
-        let whole = self.bytes.as_ref().filter(|_| !self.is_own).map_or(0, |bytes| bytes.len() as u64);
+        let whole = self
+            .bytes
+            .as_ref()
+            .filter(|_| !self.is_own)
+            .map_or(0, |bytes| bytes.len() as u64);
         whole.saturating_add(self.waiting())
     }
 
     /// The bytes of the pieces that wait for others, and of the places of those.
     fn waiting(&self) -> u64 {
-        let of = |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        let of =
+            |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
         self.copies.values().flatten().map(of).sum()
     }
 
@@ -203,18 +249,28 @@ impl Partition {
             self.bytes = None;
         }
         self.copies.clear();
-        if std::mem::replace(&mut self.is_disputed, true) { Added::Nothing } else { Added::Differing }
+        if std::mem::replace(&mut self.is_disputed, true) {
+            Added::Nothing
+        } else {
+            Added::Differing
+        }
     }
 }
 
 /// The bytes of a compressed partial, exactly `size` of them.
 fn decompressed(pieces: &[Option<Vec<u8>>], size: u64) -> Option<Vec<u8>> {
-    let pieces = Pieces { piece: &[], rest: pieces.iter().flatten() };
+    let pieces = Pieces {
+        piece: &[],
+        rest: pieces.iter().flatten(),
+    };
     let mut decoder = zstd::stream::read::Decoder::new(pieces).ok()?;
     decoder.window_log_max(WINDOW_LOG).ok()?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
     // One more than there should be is enough to see that there are too many.
-    decoder.take(size.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+    decoder
+        .take(size.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .ok()?;
     (bytes.len() as u64 == size).then_some(bytes)
 }
 

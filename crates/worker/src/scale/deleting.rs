@@ -17,7 +17,9 @@ impl Deleting {
         let broker = broker.clone();
         let name = name.to_owned();
         let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
-        thread::spawn(move || tracing::dispatcher::with_default(&log, || delete(&broker, &name, queue)));
+        thread::spawn(move || {
+            tracing::dispatcher::with_default(&log, || delete(&broker, &name, queue))
+        });
         Deleting(sender)
     }
 
@@ -31,7 +33,9 @@ fn delete(broker: &Broker, name: &str, queue: impl IntoIterator<Item = Positions
     let mut is_failing = false;
     for before in queue {
         match topic::delete_before(broker, name, &before.0) {
-            Ok(()) if std::mem::take(&mut is_failing) => info!("deleting from topic '{name}' again"),
+            Ok(()) if std::mem::take(&mut is_failing) => {
+                info!("deleting from topic '{name}' again")
+            }
             Ok(()) => {}
             Err(error) if !std::mem::replace(&mut is_failing, true) => warn!(
                 "what belongs to accepted windows cannot be deleted from topic '{name}', and stays there as long as its retention.ms \

@@ -44,13 +44,19 @@ impl Membership {
     /// # Errors
     ///
     /// If the client cannot be created.
-    pub fn join(broker: &Broker, topic: &str, group: &str, member: Option<&str>) -> Result<Self, Error> {
+    pub fn join(
+        broker: &Broker,
+        topic: &str,
+        group: &str,
+        member: Option<&str>,
+    ) -> Result<Self, Error> {
         let mut settings = vec![("group.id", group.to_owned())];
         settings.extend(member.map(|member| ("group.instance.id", member.to_owned())));
         Ok(Membership {
             broker: broker.clone(),
             topic: topic.to_owned(),
-            consumer: joined(broker, topic, &settings).map_err(|error| broker.failed(topic, &error))?,
+            consumer: joined(broker, topic, &settings)
+                .map_err(|error| broker.failed(topic, &error))?,
             settings,
             watch: LostClientWatch::start(),
             assigned: BTreeSet::new(),
@@ -67,26 +73,37 @@ impl Membership {
         while let Some(polled) = self.consumer.poll(Duration::ZERO) {
             match polled {
                 Err(error @ KafkaError::MessageConsumptionFatal(_)) => {
-                    let why =
-                        format!("the group does not take this absorber ({error}); give each one a --member of its own");
+                    let why = format!(
+                        "the group does not take this absorber ({error}); give each one a --member of its own"
+                    );
                     return Err(self.broker.refused(&self.topic, &why));
                 }
                 Err(
                     error @ KafkaError::MessageConsumption(
-                        RDKafkaErrorCode::GroupAuthorizationFailed | RDKafkaErrorCode::TopicAuthorizationFailed,
+                        RDKafkaErrorCode::GroupAuthorizationFailed
+                        | RDKafkaErrorCode::TopicAuthorizationFailed,
                     ),
                 ) => return Err(self.broker.failed(&self.topic, &error)),
                 _ => {}
             }
         }
-        if self.watch.is_lost(&self.broker, &self.consumer, &self.topic)
+        if self
+            .watch
+            .is_lost(&self.broker, &self.consumer, &self.topic)
             && let Ok(new) = joined(&self.broker, &self.topic, &self.settings)
         {
             close_client(std::mem::replace(&mut self.consumer, new));
             self.watch = LostClientWatch::start();
         }
-        let assignment = self.consumer.assignment().map_err(|error| self.broker.failed(&self.topic, &error))?;
-        let now: BTreeSet<i32> = assignment.elements().iter().map(|element| element.partition()).collect();
+        let assignment = self
+            .consumer
+            .assignment()
+            .map_err(|error| self.broker.failed(&self.topic, &error))?;
+        let now: BTreeSet<i32> = assignment
+            .elements()
+            .iter()
+            .map(|element| element.partition())
+            .collect();
         if now == self.assigned && self.empty_since.is_none() {
             return Ok(None);
         }
@@ -94,7 +111,9 @@ impl Membership {
             return Ok(None);
         }
         self.empty_since = None;
-        self.consumer.pause(&assignment).map_err(|error| self.broker.failed(&self.topic, &error))?;
+        self.consumer
+            .pause(&assignment)
+            .map_err(|error| self.broker.failed(&self.topic, &error))?;
         let has_changed = self.assigned != now;
         self.assigned = now;
         Ok(has_changed.then_some(&self.assigned))
@@ -107,7 +126,10 @@ fn joined(
     topic: &str,
     settings: &[(&'static str, String)],
 ) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
-    let own: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let own: Vec<_> = settings
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     let consumer = broker.consumer(&[&SETTINGS, own.as_slice()].concat())?;
     consumer.subscribe(&[topic])?;
     Ok(consumer)

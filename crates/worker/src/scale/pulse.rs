@@ -51,7 +51,12 @@ mod tests {
         assert_eq!((pulse.is_alive(), pulse.is_ready()), (true, true));
         pulse.reads(false);
         assert_eq!((pulse.is_alive(), pulse.is_ready()), (true, false));
-        pulse.last.store(Timestamp::now().minus(HANGS_AFTER + Duration::from_secs(1)).micros(), Relaxed);
+        pulse.last.store(
+            Timestamp::now()
+                .minus(HANGS_AFTER + Duration::from_secs(1))
+                .micros(),
+            Relaxed,
+        );
         assert!(!pulse.is_alive());
     }
 }

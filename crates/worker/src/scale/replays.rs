@@ -30,7 +30,10 @@ struct Known {
 
 impl Default for Replays {
     fn default() -> Self {
-        Replays { known: HashMap::new(), forgotten: Timestamp::EARLIEST }
+        Replays {
+            known: HashMap::new(),
+            forgotten: Timestamp::EARLIEST,
+        }
     }
 }
 
@@ -40,7 +43,10 @@ impl Replays {
     pub fn could_be_new(&self, head: &Head, now: Timestamp) -> bool {
         is_fresh(head, now)
             && head.sent > self.forgotten
-            && self.known.get(&head.id).is_none_or(|known| head.sent > known.sent)
+            && self
+                .known
+                .get(&head.id)
+                .is_none_or(|known| head.sent > known.sent)
     }
 
     /// Remembers an announcement that is proved and [could be new](Replays::could_be_new); returns whether it is to be answered: it was
@@ -54,21 +60,33 @@ impl Replays {
             // What is no longer fresh is dropped by its time.
             self.known.retain(|_, known| known.sent > now.minus(FRESH));
         }
-        let oldest =
-            || self.known.iter().min_by_key(|(_, known)| known.sent).map(|(id, known)| (id.clone(), known.sent));
+        let oldest = || {
+            self.known
+                .iter()
+                .min_by_key(|(_, known)| known.sent)
+                .map(|(id, known)| (id.clone(), known.sent))
+        };
         if self.known.len() >= MOST
             && let Some((id, sent)) = oldest()
         {
             self.known.remove(&id);
             self.forgotten = sent.max(self.forgotten);
         }
-        self.known.insert(head.id.clone(), Known { sent: head.sent, is_answered: true });
+        self.known.insert(
+            head.id.clone(),
+            Known {
+                sent: head.sent,
+                is_answered: true,
+            },
+        );
         true
     }
 
     /// The next time that a worker repeats them, all of them are to be answered again.
     pub fn answer_again(&mut self) {
-        self.known.values_mut().for_each(|known| known.is_answered = false);
+        self.known
+            .values_mut()
+            .for_each(|known| known.is_answered = false);
     }
 }
 
@@ -82,7 +100,10 @@ mod tests {
     use super::*;
 
     fn head(id: usize, second: i64) -> Head {
-        Head { id: id.to_string(), sent: at(second) }
+        Head {
+            id: id.to_string(),
+            sent: at(second),
+        }
     }
 
     fn at(second: i64) -> Timestamp {
@@ -99,10 +120,22 @@ mod tests {
     fn an_announcement_is_answered_once_and_repetitions_when_there_is_a_reason() {
         let mut replays = Replays::default();
         assert_eq!(take(&mut replays, &head(1, 0), at(0)), (true, true));
-        assert_eq!(take(&mut replays, &head(1, 0), at(1)), (false, false), "the same bytes");
-        assert_eq!(take(&mut replays, &head(1, 1), at(1)), (true, false), "repeated by the worker");
+        assert_eq!(
+            take(&mut replays, &head(1, 0), at(1)),
+            (false, false),
+            "the same bytes"
+        );
+        assert_eq!(
+            take(&mut replays, &head(1, 1), at(1)),
+            (true, false),
+            "repeated by the worker"
+        );
         replays.answer_again();
-        assert_eq!(take(&mut replays, &head(1, 1), at(2)), (false, false), "the same bytes");
+        assert_eq!(
+            take(&mut replays, &head(1, 1), at(2)),
+            (false, false),
+            "the same bytes"
+        );
         assert_eq!(take(&mut replays, &head(1, 2), at(2)), (true, true));
         assert_eq!(take(&mut replays, &head(1, 3), at(3)), (true, false));
     }
@@ -110,8 +143,15 @@ mod tests {
     #[test]
     fn what_was_sent_long_ago_is_dropped_and_clocks_may_differ_by_less() {
         let mut replays = Replays::default();
-        for (id, (now, is_taken)) in [(300, false), (299, true), (-299, true), (-300, false)].into_iter().enumerate() {
-            assert_eq!(take(&mut replays, &head(id, 0), at(now)), (is_taken, is_taken), "{now}");
+        for (id, (now, is_taken)) in [(300, false), (299, true), (-299, true), (-300, false)]
+            .into_iter()
+            .enumerate()
+        {
+            assert_eq!(
+                take(&mut replays, &head(id, 0), at(now)),
+                (is_taken, is_taken),
+                "{now}"
+            );
         }
     }
 
@@ -125,7 +165,10 @@ mod tests {
             let now = sent(id).sent;
             assert_eq!(take(&mut replays, &sent(id), now), (true, true), "{id}");
             if id % 512 == 0 {
-                assert!((0..=id).all(|old| take(&mut replays, &sent(old), now) == (false, false)), "{id}");
+                assert!(
+                    (0..=id).all(|old| take(&mut replays, &sent(old), now) == (false, false)),
+                    "{id}"
+                );
             }
             assert!(replays.known.len() <= MOST);
         }

@@ -29,8 +29,11 @@ use bernstream_synopsis::clock::{Timestamp, show};
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 /// What is sent is compressed before it is encrypted: a batch that unfolds, which the client would do without a bound, is from elsewhere.
-const SETTINGS: [(&str, &str); 3] =
-    [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("compression.type", "uncompressed")];
+const SETTINGS: [(&str, &str); 3] = [
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "3600000"),
+    ("compression.type", "uncompressed"),
+];
 /// The settings of a client that reads the topic.
 const SETTINGS_OF_CLIENT: [(&str, &str); 5] = [
     ("group.id", "bernstream"),
@@ -79,7 +82,12 @@ impl ScaleTopic {
     /// # Errors
     ///
     /// If it cannot be created, or if the cluster does not answer or refuses.
-    pub fn of_worker(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+    pub fn of_worker(
+        params: &Params,
+        broker: &Broker,
+        like: &str,
+        keys: Keys,
+    ) -> Result<Self, Error> {
         ScaleTopic::open(params, broker, like, keys, Side::Worker)
     }
 
@@ -88,11 +96,22 @@ impl ScaleTopic {
     /// # Errors
     ///
     /// As for [`ScaleTopic::of_worker`].
-    pub fn of_absorber(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+    pub fn of_absorber(
+        params: &Params,
+        broker: &Broker,
+        like: &str,
+        keys: Keys,
+    ) -> Result<Self, Error> {
         ScaleTopic::open(params, broker, like, keys, Side::Absorber)
     }
 
-    fn open(params: &Params, broker: &Broker, like: &str, keys: Keys, side: Side) -> Result<Self, Error> {
+    fn open(
+        params: &Params,
+        broker: &Broker,
+        like: &str,
+        keys: Keys,
+        side: Side,
+    ) -> Result<Self, Error> {
         let name = &params.topic;
         match topic::describe(broker, name) {
             Ok(topic) => {
@@ -110,9 +129,16 @@ impl ScaleTopic {
                 }
             }
             Err(Error::NoTopic { .. }) => {
-                let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
+                let created = topic::create(
+                    broker,
+                    name,
+                    PARTITIONS,
+                    topic::replicas(broker, like)?,
+                    &SETTINGS,
+                );
                 // Another process may have been faster.
-                created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+                created
+                    .or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
             }
             Err(_) => {}
         }
@@ -121,9 +147,16 @@ impl ScaleTopic {
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
         let mut list = TopicPartitionList::new();
-        for number in all.into_iter().filter(|number| side == Side::Worker || *number == 0) {
-            let end = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT).map_err(failed)?.1;
-            list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
+        for number in all
+            .into_iter()
+            .filter(|number| side == Side::Worker || *number == 0)
+        {
+            let end = consumer
+                .fetch_watermarks(name, number, REQUEST_TIMEOUT)
+                .map_err(failed)?
+                .1;
+            list.add_partition_offset(name, number, Offset::Offset(end))
+                .map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
         let outgoing = sending(params, broker);
@@ -161,7 +194,10 @@ impl ScaleTopic {
         let mut list = TopicPartitionList::new();
         for begun in self.consumer.assignment()?.elements() {
             let number = begun.partition();
-            let at = read.0.get(&number).map_or(begun.offset(), |at| Offset::Offset(*at));
+            let at = read
+                .0
+                .get(&number)
+                .map_or(begun.offset(), |at| Offset::Offset(*at));
             list.add_partition_offset(&self.name, number, at)?;
         }
         let new = self.broker.consumer(&SETTINGS_OF_CLIENT)?;
@@ -184,8 +220,15 @@ impl ScaleTopic {
                     self.watch.hear();
                     let payload = message.payload().unwrap_or_default();
                     let opened = match self.side {
-                        Side::Worker => is_piece(payload).then(|| self.keys.opened(payload)).flatten(),
-                        Side::Absorber => announced(&self.keys, &mut self.replays, &mut self.is_stale_told, payload),
+                        Side::Worker => is_piece(payload)
+                            .then(|| self.keys.opened(payload))
+                            .flatten(),
+                        Side::Absorber => announced(
+                            &self.keys,
+                            &mut self.replays,
+                            &mut self.is_stale_told,
+                            payload,
+                        ),
                     };
                     if let Some(Message::Announcement { read, .. }) = &opened {
                         // Partitions that were added since a worker has started are not read by it.
@@ -211,9 +254,23 @@ impl ScaleTopic {
 
     /// Behind everything that was read.
     pub fn read_to(&self) -> Positions {
-        let Ok(positions) = self.consumer.position() else { return Positions::default() };
-        let read = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
-        Positions(positions.elements().iter().filter_map(|e| Some((e.partition(), read(e.offset())?))).collect())
+        let Ok(positions) = self.consumer.position() else {
+            return Positions::default();
+        };
+        let read = |offset| {
+            if let Offset::Offset(offset) = offset {
+                Some(offset)
+            } else {
+                None
+            }
+        };
+        Positions(
+            positions
+                .elements()
+                .iter()
+                .filter_map(|e| Some((e.partition(), read(e.offset())?)))
+                .collect(),
+        )
     }
 
     /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
@@ -225,8 +282,15 @@ impl ScaleTopic {
 
     /// Announces a window, or announces it again, unless too much waits to be sent: it is announced again anyway.
     pub fn announce(&self, id: &str, announcement: &Announcement) {
-        let head = Head { id: id.to_owned(), sent: Timestamp::now() };
-        let message = Message::Announcement { head, read: self.partitions, announcement: announcement.clone() };
+        let head = Head {
+            id: id.to_owned(),
+            sent: Timestamp::now(),
+        };
+        let message = Message::Announcement {
+            head,
+            read: self.partitions,
+            announcement: announcement.clone(),
+        };
         if let Some(sealed) = self.keys.sealed(&message) {
             let _ = self.outgoing.try_send((0, sealed));
         }
@@ -234,14 +298,20 @@ impl ScaleTopic {
 
     /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
     pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
-        let to = if self.partitions == 1 { 0 } else { 1 + partial.partition.rem_euclid(self.partitions - 1) };
+        let to = if self.partitions == 1 {
+            0
+        } else {
+            1 + partial.partition.rem_euclid(self.partitions - 1)
+        };
         let Some(pieces) = pieces(partial) else {
             // How long it is shows how much was recorded: the worker says only that nobody sent it.
             return;
         };
         for mut piece in pieces {
             piece.absorber = absorber.to_owned();
-            let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else { return };
+            let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else {
+                return;
+            };
             beat();
             // The thread ends with this side only.
             let _ = self.outgoing.send((to, sealed));
@@ -255,7 +325,12 @@ impl ScaleTopic {
 }
 
 /// An announcement that is to be answered. One that comes again is dropped before it is opened.
-fn announced(keys: &Keys, replays: &mut Replays, is_stale_told: &mut bool, payload: &[u8]) -> Option<Message> {
+fn announced(
+    keys: &Keys,
+    replays: &mut Replays,
+    is_stale_told: &mut bool,
+    payload: &[u8],
+) -> Option<Message> {
     let head = Head::of(payload)?;
     let now = Timestamp::now();
     if !replays.could_be_new(&head, now) {
@@ -285,10 +360,18 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
         tracing::dispatcher::with_default(&log, || {
             let mut producer = Producer::sending_once(broker, topic.clone());
             for (partition, payload) in queue {
-                let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
-                let Err(error) = producer.send(record) else { continue };
+                let record = Record {
+                    partition: Some(partition),
+                    payload: &payload,
+                    ..Record::default()
+                };
+                let Err(error) = producer.send(record) else {
+                    continue;
+                };
                 if is_for_operators || !shows_records(&payload, &error) {
-                    warn!("a message could not be sent to topic '{topic}' and is left out: {error}");
+                    warn!(
+                        "a message could not be sent to topic '{topic}' and is left out: {error}"
+                    );
                 }
                 thread::sleep(RETRY);
             }
@@ -299,8 +382,14 @@ fn sending(params: &Params, broker: &Broker) -> SyncSender<(i32, Vec<u8>)> {
 
 /// Whether it shows how much was recorded that this message was not sent: where a partial is too long for the topic.
 fn shows_records(payload: &[u8], error: &KafkaError) -> bool {
-    let too_long = [RDKafkaErrorCode::MessageSizeTooLarge, RDKafkaErrorCode::MessageBatchTooLarge];
-    is_piece(payload) && error.rdkafka_error_code().is_some_and(|code| too_long.contains(&code))
+    let too_long = [
+        RDKafkaErrorCode::MessageSizeTooLarge,
+        RDKafkaErrorCode::MessageBatchTooLarge,
+    ];
+    is_piece(payload)
+        && error
+            .rdkafka_error_code()
+            .is_some_and(|code| too_long.contains(&code))
 }
 
 /// Whether a topic takes batches that unfold: what sends a small one can then fill the memory of whoever reads.
@@ -310,7 +399,10 @@ pub fn unfolds(topic: &Topic) -> bool {
 
 /// The most bytes of a message that a topic takes, where a piece of a partial can be longer.
 pub fn too_small(topic: &Topic) -> Option<u64> {
-    setting(topic, "max.message.bytes").parse().ok().filter(|most| *most < LARGEST)
+    setting(topic, "max.message.bytes")
+        .parse()
+        .ok()
+        .filter(|most| *most < LARGEST)
 }
 
 #[cfg(test)]
@@ -337,10 +429,24 @@ mod tests {
         };
         let keys = Keys::new(&Secret::new([1; 32]));
         let mut topic = ScaleTopic::of_worker(&params, &broker, "scale", keys.clone()).unwrap();
-        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
-        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        let partial = Partial {
+            name: String::new(),
+            partition: 0,
+            bytes: Vec::new(),
+        };
+        let piece = keys
+            .sealed(&Message::Piece(pieces(&partial).unwrap().remove(0)))
+            .unwrap();
         let mut producer = Producer::new(broker, params.topic);
-        let mut send = || producer.send(Record { partition: Some(1), payload: &piece, ..Record::default() }).unwrap();
+        let mut send = || {
+            producer
+                .send(Record {
+                    partition: Some(1),
+                    payload: &piece,
+                    ..Record::default()
+                })
+                .unwrap()
+        };
         send();
         // The first two are lost before anything comes from them.
         for _ in 0..2 {
@@ -351,7 +457,11 @@ mod tests {
         send();
         topic.consumer = topic.consumer_from_here().unwrap();
         assert!(topic.next(REQUEST_TIMEOUT, until).is_some());
-        assert_eq!(topic.read_to(), Positions([(1, 2)].into()), "nothing is read again");
+        assert_eq!(
+            topic.read_to(),
+            Positions([(1, 2)].into()),
+            "nothing is read again"
+        );
     }
 
     #[test]
@@ -359,8 +469,14 @@ mod tests {
         let too_long = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
         let refused = KafkaError::MessageProduction(RDKafkaErrorCode::TopicAuthorizationFailed);
         let keys = Keys::new(&Secret::new([1; 32]));
-        let partial = Partial { name: String::new(), partition: 0, bytes: Vec::new() };
-        let piece = keys.sealed(&Message::Piece(pieces(&partial).unwrap().remove(0))).unwrap();
+        let partial = Partial {
+            name: String::new(),
+            partition: 0,
+            bytes: Vec::new(),
+        };
+        let piece = keys
+            .sealed(&Message::Piece(pieces(&partial).unwrap().remove(0)))
+            .unwrap();
         assert!(shows_records(&piece, &too_long) && !shows_records(&piece, &refused));
         // How long an announcement is follows from the number of partitions.
         assert!(!shows_records(&[1], &too_long));

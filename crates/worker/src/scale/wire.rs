@@ -53,7 +53,9 @@ impl Head {
     /// Of the bytes of an announcement; `None` of other messages.
     pub fn of(sealed: &[u8]) -> Option<Self> {
         let (clear, _) = sealed.split_first_chunk::<HEAD>()?;
-        let (&ANNOUNCEMENT, rest) = clear.split_first()? else { return None };
+        let (&ANNOUNCEMENT, rest) = clear.split_first()? else {
+            return None;
+        };
         let (sent, id) = rest.split_first_chunk::<8>()?;
         let id = String::from_utf8(id.to_vec()).ok()?;
         let sent = Timestamp::from_micros(i64::from_le_bytes(*sent));
@@ -62,7 +64,14 @@ impl Head {
 
     /// `None` with an id that is none.
     fn bytes(&self) -> Option<[u8; HEAD]> {
-        [[ANNOUNCEMENT].as_slice(), &self.sent.micros().to_le_bytes(), self.id.as_bytes()].concat().try_into().ok()
+        [
+            [ANNOUNCEMENT].as_slice(),
+            &self.sent.micros().to_le_bytes(),
+            self.id.as_bytes(),
+        ]
+        .concat()
+        .try_into()
+        .ok()
     }
 }
 
@@ -94,7 +103,8 @@ pub struct Piece {
 impl Piece {
     /// Whether an absorber could have sent it.
     fn is_possible(&self) -> bool {
-        let is_named = self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
+        let is_named =
+            self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
         let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE;
         is_named && is_short && self.of <= MOST_PIECES && self.number < self.of
     }
@@ -109,19 +119,32 @@ pub struct Keys {
 
 impl Keys {
     pub fn new(secret: &Secret) -> Self {
-        Keys { announcements: secret.key("scale announcements"), partials: secret.key("scale partials") }
+        Keys {
+            announcements: secret.key("scale announcements"),
+            partials: secret.key("scale partials"),
+        }
     }
 
     /// A message as it is sent; `None` without randomness.
     pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
         let (clear, key, text) = match message {
-            Message::Announcement { head, read, announcement } => {
-                (head.bytes()?.to_vec(), &self.announcements, serde_json::to_vec(&(read, announcement)).ok()?)
-            }
+            Message::Announcement {
+                head,
+                read,
+                announcement,
+            } => (
+                head.bytes()?.to_vec(),
+                &self.announcements,
+                serde_json::to_vec(&(read, announcement)).ok()?,
+            ),
             Message::Piece(piece) => {
                 let head = serde_json::to_vec(piece).ok()?;
                 let length = u32::try_from(head.len()).ok()?.to_le_bytes();
-                (vec![PARTIAL], &self.partials, [length.as_slice(), &head, &piece.bytes].concat())
+                (
+                    vec![PARTIAL],
+                    &self.partials,
+                    [length.as_slice(), &head, &piece.bytes].concat(),
+                )
             }
         };
         let sealed = key.seal(&clear, &text)?;
@@ -135,15 +158,24 @@ impl Keys {
             (&ANNOUNCEMENT, _) => {
                 let head = Head::of(sealed)?;
                 let (clear, rest) = sealed.split_at_checked(HEAD)?;
-                let (read, announcement) = serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
-                Some(Message::Announcement { head, read, announcement })
+                let (read, announcement) =
+                    serde_json::from_slice(&self.announcements.open(clear, rest)?).ok()?;
+                Some(Message::Announcement {
+                    head,
+                    read,
+                    announcement,
+                })
             }
             (&PARTIAL, rest) => {
                 let text = self.partials.open(&[PARTIAL], rest)?;
                 let (length, rest) = text.split_first_chunk::<4>()?;
-                let (head, bytes) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+                let (head, bytes) =
+                    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
                 let piece: Piece = serde_json::from_slice(head).ok()?;
-                let piece = Piece { bytes: bytes.to_vec(), ..piece };
+                let piece = Piece {
+                    bytes: bytes.to_vec(),
+                    ..piece
+                };
                 piece.is_possible().then_some(Message::Piece(piece))
             }
             _ => None,
@@ -194,9 +226,15 @@ mod tests {
 
     #[test]
     fn each_purpose_has_a_key_of_its_own() {
-        let Keys { announcements, partials } = Keys::new(&Secret::new([1; 32]));
+        let Keys {
+            announcements,
+            partials,
+        } = Keys::new(&Secret::new([1; 32]));
         let sealed = announcements.seal(b"a", b"text").unwrap();
-        assert_eq!(announcements.open(b"a", &sealed).as_deref(), Some(b"text".as_slice()));
+        assert_eq!(
+            announcements.open(b"a", &sealed).as_deref(),
+            Some(b"text".as_slice())
+        );
         assert_eq!(partials.open(b"a", &sealed), None);
     }
 }

@@ -39,7 +39,8 @@ pub fn relies_on_brokers_clocks(settings: &Settings) -> bool {
 }
 
 pub fn skips_messages(settings: &Settings) -> bool {
-    kafka(settings).is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
+    kafka(settings)
+        .is_some_and(|kafka| kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty())
 }
 
 pub fn accepts_loss(settings: &Settings) -> bool {
@@ -61,8 +62,12 @@ pub fn does_not_flush(settings: &Settings) -> bool {
 
 /// A function of kept records is solved for, which takes a time that depends on them.
 pub fn solves(settings: &Settings) -> bool {
-    let is_solved =
-        |release: &Release| matches!(release.function.target.accumulator(), AccumulatorSpec::Records { .. });
+    let is_solved = |release: &Release| {
+        matches!(
+            release.function.target.accumulator(),
+            AccumulatorSpec::Records { .. }
+        )
+    };
     settings.releases.iter().any(is_solved)
 }
 
@@ -71,7 +76,13 @@ pub fn protects_records(settings: &Settings) -> bool {
 }
 
 pub fn renews_for_users(settings: &Settings) -> bool {
-    matches!(settings.privacy.unit, Unit::User { per: Period::Every(_), .. })
+    matches!(
+        settings.privacy.unit,
+        Unit::User {
+            per: Period::Every(_),
+            ..
+        }
+    )
 }
 
 pub fn hides_values_only(settings: &Settings) -> bool {
@@ -109,7 +120,8 @@ mod tests {
         let (_, after) = USERS.split_once("[output.kafka]").unwrap();
         let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
         let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
-        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
+        let text =
+            format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
         assert!(shows(&text));
     }
 
@@ -117,10 +129,15 @@ mod tests {
     fn brokers_that_never_lose_power_together_are_a_condition_that_every_synopsis_states() {
         let says = |text: &str| {
             let settings = Settings::parse(text, "test").unwrap();
-            not_protected(&settings).iter().any(|line| line.contains("losing power at once"))
+            not_protected(&settings)
+                .iter()
+                .any(|line| line.contains("losing power at once"))
         };
         let saying = |power: &str| {
-            USERS.replace("[output.kafka]\n", &format!("[output.kafka]\nbrokers_lose_power = {power:?}\n"))
+            USERS.replace(
+                "[output.kafka]\n",
+                &format!("[output.kafka]\nbrokers_lose_power = {power:?}\n"),
+            )
         };
         assert!(!says(USERS) && !says(&saying("together")));
         assert!(says(&saying("separately")));

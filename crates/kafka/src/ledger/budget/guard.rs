@@ -20,7 +20,11 @@ pub struct GuardedWitness {
 
 impl GuardedWitness {
     pub fn new(witness: Box<dyn Witness + Send>, topic: BudgetTopic, holder: Holder) -> Self {
-        GuardedWitness { witness, topic, holder }
+        GuardedWitness {
+            witness,
+            topic,
+            holder,
+        }
     }
 }
 
@@ -36,7 +40,11 @@ impl Witness for GuardedWitness {
     fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
         let held = standing(&mut self.topic, &self.holder)?;
         if let Some(until) = held.until.filter(|until| claim.last_block_end > *until) {
-            return Err(Error::Ended { name: self.topic.name().to_owned(), until }.into());
+            return Err(Error::Ended {
+                name: self.topic.name().to_owned(),
+                until,
+            }
+            .into());
         }
         self.witness.append(claim)
     }
@@ -50,7 +58,10 @@ impl Witness for GuardedWitness {
     }
 
     fn strays(&self) -> Strays {
-        Strays { budget: self.topic.strays(), ..self.witness.strays() }
+        Strays {
+            budget: self.topic.strays(),
+            ..self.witness.strays()
+        }
     }
 }
 
@@ -61,5 +72,7 @@ impl Witness for GuardedWitness {
 /// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
 pub fn standing(topic: &mut BudgetTopic, holder: &Holder) -> Result<Held, Error> {
     let held = topic.read()?.of(holder).cloned();
-    held.ok_or_else(|| Error::Unheld { name: topic.name().to_owned() })
+    held.ok_or_else(|| Error::Unheld {
+        name: topic.name().to_owned(),
+    })
 }

@@ -36,7 +36,13 @@ impl BudgetTopic {
         let failed = |fault| Error::of(&params.topic, fault);
         let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
         let id = topic.identity().map_err(failed)?;
-        Ok(BudgetTopic { topic, id, end: 0, shares: Shares::default(), void: Vec::new() })
+        Ok(BudgetTopic {
+            topic,
+            id,
+            end: 0,
+            shares: Shares::default(),
+            void: Vec::new(),
+        })
     }
 
     /// Creates the topic with the settings of a budget.
@@ -63,7 +69,10 @@ impl BudgetTopic {
 
     /// How many records were read that somebody else has written.
     pub fn strays(&self) -> u64 {
-        self.void.iter().filter(|(_, void)| *void == Void::Stray).count() as u64
+        self.void
+            .iter()
+            .filter(|(_, void)| *void == Void::Stray)
+            .count() as u64
     }
 
     /// Reads everything from the first record on, and before that asks whether it is still the same topic.
@@ -78,21 +87,31 @@ impl BudgetTopic {
         let failed = |fault| Error::of(self.topic.name(), fault);
         let end = self.topic.end().map_err(failed)?;
         if self.topic.identity().map_err(failed)? != self.id {
-            return Err(Error::Remade { name: self.name().to_owned() });
+            return Err(Error::Remade {
+                name: self.name().to_owned(),
+            });
         }
         if end < self.end {
-            return Err(Error::Shorter { name: self.name().to_owned() });
+            return Err(Error::Shorter {
+                name: self.name().to_owned(),
+            });
         }
         self.end = end;
         self.topic.start_at(0);
         self.shares = Shares::default();
         self.void.clear();
-        while let Some(stored) = self.topic.read(end).map_err(|fault| Error::of(self.topic.name(), fault))? {
+        while let Some(stored) = self
+            .topic
+            .read(end)
+            .map_err(|fault| Error::of(self.topic.name(), fault))?
+        {
             let taken = match Record::decode(&stored.payload) {
                 Some(record) => self.shares.take(record),
                 // It may be a share.
                 None if Record::is_of_another_version(&stored.payload) => {
-                    return Err(Error::OfAnotherVersion { name: self.name().to_owned() });
+                    return Err(Error::OfAnotherVersion {
+                        name: self.name().to_owned(),
+                    });
                 }
                 None => Err(Void::Stray),
             };
@@ -121,7 +140,9 @@ impl BudgetTopic {
                 }
             }
         }
-        Err(Error::Busy { name: self.name().to_owned() })
+        Err(Error::Busy {
+            name: self.name().to_owned(),
+        })
     }
 
     /// Ends a share. Only after the ledger says so, in a row that its witness has accepted.
@@ -133,22 +154,39 @@ impl BudgetTopic {
         for _ in 0..TRIES {
             let shares = self.read()?;
             let held = shares.of(holder).cloned();
-            let newest = shares.newest_of(&holder.owner).map(|newest| newest.entry.clone());
+            let newest = shares
+                .newest_of(&holder.owner)
+                .map(|newest| newest.entry.clone());
             match held {
-                None => return Err(Error::Unheld { name: self.name().to_owned() }),
+                None => {
+                    return Err(Error::Unheld {
+                        name: self.name().to_owned(),
+                    });
+                }
                 Some(held) => match (held.until, newest) {
-                    (Some(until), Some(newest)) if newest.holder != *holder && newest.from <= until => {
+                    (Some(until), Some(newest))
+                        if newest.holder != *holder && newest.from <= until =>
+                    {
                         let name = self.name().to_owned();
                         let generation = newest.holder.generation;
                         let from = newest.from;
-                        return Err(Error::TakenOver { name, generation, from });
+                        return Err(Error::TakenOver {
+                            name,
+                            generation,
+                            from,
+                        });
                     }
                     (Some(until), _) => return Ok(until),
-                    (None, _) => self.append(&Record::End(End { holder: holder.clone(), from }))?,
+                    (None, _) => self.append(&Record::End(End {
+                        holder: holder.clone(),
+                        from,
+                    }))?,
                 },
             }
         }
-        Err(Error::Busy { name: self.name().to_owned() })
+        Err(Error::Busy {
+            name: self.name().to_owned(),
+        })
     }
 
     fn append(&mut self, record: &Record) -> Result<(), Error> {

@@ -72,17 +72,31 @@ impl KafkaLog {
     ///
     /// If the topic is missing, cannot be a log, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let Params { records: ordered::Params { broker, topic, .. }, .. } = params;
-        let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
+        let Params {
+            records: ordered::Params { broker, topic, .. },
+            ..
+        } = params;
+        let found =
+            topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
         let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
         let inspector = MetadataClient::new(broker, topic).map_err(failed)?;
-        let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
+        let limit = found
+            .settings
+            .get("max.message.bytes")
+            .and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
         let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
         let records = params.records.clone();
         let largest = largest - BATCH;
-        Ok(KafkaLog { records, inspector, producer, largest, id: found.id, reading: None })
+        Ok(KafkaLog {
+            records,
+            inspector,
+            producer,
+            largest,
+            id: found.id,
+            reading: None,
+        })
     }
 
     /// Creates the topic with the settings of a log.
@@ -101,7 +115,9 @@ impl KafkaLog {
 
     fn anew(&mut self) -> Error {
         self.rewind();
-        Error::Anew { name: self.records.topic.clone() }
+        Error::Anew {
+            name: self.records.topic.clone(),
+        }
     }
 
     fn id(&self) -> Result<String, Error> {
@@ -111,7 +127,14 @@ impl KafkaLog {
 
     /// Reads on to `end`.
     fn read_to(&mut self, end: i64, reader: &mut dyn Reader) -> Result<(), Error> {
-        let Some(LogPosition { consumer, next, patience }) = &mut self.reading else { return Ok(()) };
+        let Some(LogPosition {
+            consumer,
+            next,
+            patience,
+        }) = &mut self.reading
+        else {
+            return Ok(());
+        };
         let (records, topic) = (&self.records, &self.records.topic);
         let mut asked = Instant::now();
         while *next < end {
@@ -125,23 +148,35 @@ impl KafkaLog {
                 Some(Err(error)) => {
                     use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
                     return Err(match error.rdkafka_error_code() {
-                        Some(AutoOffsetReset | OffsetOutOfRange) => Error::Anew { name: topic.clone() },
+                        Some(AutoOffsetReset | OffsetOutOfRange) => Error::Anew {
+                            name: topic.clone(),
+                        },
                         _ => failed(records, &error),
                     });
                 }
                 None => {
                     // The client passes over transaction markers.
-                    let passed = offsets::position(topic, consumer).map_err(|error| failed(records, &error))?;
+                    let passed = offsets::position(topic, consumer)
+                        .map_err(|error| failed(records, &error))?;
                     *next = passed.unwrap_or(*next).max(*next);
                     if *next < end && asked.elapsed() > *patience {
                         let why = "a record did not come".to_owned();
-                        return Err(Error::Unavailable { name: topic.clone(), why });
+                        return Err(Error::Unavailable {
+                            name: topic.clone(),
+                            why,
+                        });
                     }
                 }
             }
         }
         // Asked after reading: what was read is of this topic.
-        if self.id()? == self.id { Ok(()) } else { Err(Error::Anew { name: topic.clone() }) }
+        if self.id()? == self.id {
+            Ok(())
+        } else {
+            Err(Error::Anew {
+                name: topic.clone(),
+            })
+        }
     }
 }
 
@@ -156,16 +191,26 @@ impl Log for KafkaLog {
 
     fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
         let topic = &self.records.topic;
-        let watermarks = self.inspector.ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
+        let watermarks = self
+            .inspector
+            .ask(|client, timeout| client.fetch_watermarks(topic, PARTITION, timeout));
         let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
-        if self.reading.as_ref().is_some_and(|reading| reading.next > high || reading.next < low) {
+        if self
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.next > high || reading.next < low)
+        {
             return Err(self.anew());
         }
         if self.reading.is_none() {
             self.id = self.id()?;
             reader.begin();
             let consumer = assigned(&self.records, low).map_err(|error| self.failed(&error))?;
-            self.reading = Some(LogPosition { consumer, next: low, patience: REQUEST_TIMEOUT });
+            self.reading = Some(LogPosition {
+                consumer,
+                next: low,
+                patience: REQUEST_TIMEOUT,
+            });
         }
         let next = self.reading.as_ref().map_or(high, |reading| reading.next);
         reader.expect(u64::try_from(high.saturating_sub(next)).unwrap_or(0));
@@ -179,8 +224,14 @@ impl Log for KafkaLog {
     }
 
     fn append(&mut self, records: &[Vec<u8>]) -> Result<(), Error> {
-        let record = |payload| Record { partition: Some(PARTITION), payload, ..Record::default() };
-        let sent = self.producer.send_all(records.iter().map(|payload| record(payload.as_slice())));
+        let record = |payload| Record {
+            partition: Some(PARTITION),
+            payload,
+            ..Record::default()
+        };
+        let sent = self
+            .producer
+            .send_all(records.iter().map(|payload| record(payload.as_slice())));
         sent.map_err(|undelivered| self.failed(&undelivered.error))
     }
 
@@ -197,7 +248,10 @@ impl Log for KafkaLog {
 }
 
 /// A consumer that reads the log from offset `from` on.
-fn assigned(records: &ordered::Params, from: i64) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
+fn assigned(
+    records: &ordered::Params,
+    from: i64,
+) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
     let settings = [
         ("group.id", "bernstream-ledger-log"),
         ("enable.auto.commit", "false"),
@@ -211,7 +265,10 @@ fn assigned(records: &ordered::Params, from: i64) -> Result<BaseConsumer<ErrorCo
 }
 
 fn failed(records: &ordered::Params, error: &KafkaError) -> Error {
-    Error::of(&records.topic, records.broker.failed(&records.topic, error).into())
+    Error::of(
+        &records.topic,
+        records.broker.failed(&records.topic, error).into(),
+    )
 }
 
 /// Checks that the topic can be a log.

@@ -44,7 +44,8 @@ impl KafkaWitness {
     ///
     /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let topic = OrderedTopic::open(params, "bernstream-witness").map_err(|fault| explain(params, fault))?;
+        let topic = OrderedTopic::open(params, "bernstream-witness")
+            .map_err(|fault| explain(params, fault))?;
         let mut witness = KafkaWitness {
             topic,
             accepted: None,
@@ -73,7 +74,11 @@ impl KafkaWitness {
         self.remembered = place.as_ref().and_then(|place| place.remembered);
         self.place = place.filter(|place| !place.record.is_empty());
         // Written by a program that could not tell it apart from the same claim, sent again.
-        if self.place.as_ref().is_some_and(|place| place.written.is_none()) {
+        if self
+            .place
+            .as_ref()
+            .is_some_and(|place| place.written.is_none())
+        {
             self.begin_anew();
         }
         Ok(self)
@@ -81,15 +86,25 @@ impl KafkaWitness {
 
     /// Has the next read begin with the accepted record, which it compares.
     fn begin_at_place(&mut self) {
-        let offset = self.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
+        let offset = self
+            .place
+            .as_ref()
+            .and_then(|place| i64::try_from(place.offset).ok());
         self.topic.start_at(offset.unwrap_or(0));
         self.accepted = None;
     }
 
     /// Has the next read begin at offset 0: the accepted record is not where it was.
     fn begin_anew(&mut self) {
-        let lost = self.place.take().and_then(|place| Claim::decode(place.record.as_bytes())).map(|claim| claim.head);
-        let newest = [lost, self.remembered].into_iter().flatten().max_by_key(|head| head.sequence);
+        let lost = self
+            .place
+            .take()
+            .and_then(|place| Claim::decode(place.record.as_bytes()))
+            .map(|claim| claim.head);
+        let newest = [lost, self.remembered]
+            .into_iter()
+            .flatten()
+            .max_by_key(|head| head.sequence);
         self.remembered = newest;
         self.begin_at_place();
     }
@@ -99,7 +114,11 @@ impl KafkaWitness {
         let end = self.topic.end()?;
         // The accepted record is read again, the others were read.
         let next = self.topic.next();
-        let read = if self.topic.is_begun() || self.place.is_none() { next } else { next + 1 };
+        let read = if self.topic.is_begun() || self.place.is_none() {
+            next
+        } else {
+            next + 1
+        };
         if end < read {
             return Err(Fault::Cut);
         }
@@ -111,19 +130,32 @@ impl KafkaWitness {
 
     /// Keeps the accepted record, and what may be lost, in the file.
     fn save_place(&mut self) -> Result<(), Error> {
-        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let Some(memory) = &mut self.memory else {
+            return Ok(());
+        };
         let place = match (self.place.clone(), self.remembered) {
             (None, None) => return Ok(()),
-            (Some(place), remembered) => Place { remembered, ..place },
-            (None, remembered) => {
-                Place { identity: self.identity.clone(), offset: 0, record: String::new(), written: None, remembered }
-            }
+            (Some(place), remembered) => Place {
+                remembered,
+                ..place
+            },
+            (None, remembered) => Place {
+                identity: self.identity.clone(),
+                offset: 0,
+                record: String::new(),
+                written: None,
+                remembered,
+            },
         };
         match memory.save(&place) {
             // The file still has an offset at which another claim may come to stand.
             Err(error) if self.remembered.is_some() => {
-                let why = format!("the file witness-place beside the ledger cannot be written: {error}");
-                Err(Error::Unavailable { name: self.topic.name().to_owned(), why })
+                let why =
+                    format!("the file witness-place beside the ledger cannot be written: {error}");
+                Err(Error::Unavailable {
+                    name: self.topic.name().to_owned(),
+                    why,
+                })
             }
             // Without it the next start reads more.
             _ => Ok(()),
@@ -134,7 +166,14 @@ impl KafkaWitness {
     ///
     /// One that is no claim counts for nothing, here and for everyone else who reads it: a stray byte, an empty record, what an aborted
     /// transaction has left. What fits into the fold is a claim, whether a transaction has written it or not.
-    fn take(&mut self, Stored { offset, written, payload }: &Stored) -> Result<(), Fault> {
+    fn take(
+        &mut self,
+        Stored {
+            offset,
+            written,
+            payload,
+        }: &Stored,
+    ) -> Result<(), Fault> {
         let place = self.place.as_ref().filter(|_| self.accepted.is_none());
         let is_there = |place: &Place| {
             let is_offset = i64::try_from(place.offset).ok() == Some(*offset);
@@ -154,12 +193,22 @@ impl KafkaWitness {
                 return Ok(());
             }
         };
-        let accepted = if place.is_some() { Some(claim) } else { fold(self.accepted, claim) };
+        let accepted = if place.is_some() {
+            Some(claim)
+        } else {
+            fold(self.accepted, claim)
+        };
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
             let identity = self.identity.clone();
             let offset = offset.unsigned_abs();
-            self.place = Some(Place { identity, offset, record, written: *written, remembered: None });
+            self.place = Some(Place {
+                identity,
+                offset,
+                record,
+                written: *written,
+                remembered: None,
+            });
             self.accepted = accepted;
         }
         Ok(())
@@ -221,7 +270,10 @@ impl Witness for KafkaWitness {
     }
 
     fn strays(&self) -> Strays {
-        Strays { witness: self.strays.len() as u64, budget: 0 }
+        Strays {
+            witness: self.strays.len() as u64,
+            budget: 0,
+        }
     }
 }
 
@@ -246,8 +298,22 @@ fn of(name: &str, fault: Fault) -> Error {
         Fault::Missing => Error::Missing { name },
         Fault::Damaged { what } => Error::Damaged { name, what },
         Fault::OfAnotherVersion => Error::OfAnotherVersion { name },
-        Fault::Cut => Error::Unavailable { name, why: "it was cut while it was read".to_owned() },
+        Fault::Cut => Error::Unavailable {
+            name,
+            why: "it was cut while it was read".to_owned(),
+        },
         Fault::Partitions { partitions } => Error::Partitions { name, partitions },
-        Fault::Setting { setting, found, needed, remedy } => Error::Setting { name, setting, found, needed, remedy },
+        Fault::Setting {
+            setting,
+            found,
+            needed,
+            remedy,
+        } => Error::Setting {
+            name,
+            setting,
+            found,
+            needed,
+            remedy,
+        },
     }
 }

@@ -47,7 +47,11 @@ impl Brokers {
     /// # Errors
     ///
     /// If the brokers do not tell their time.
-    pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp, schedule: ScheduleClock) -> Result<Self, Error> {
+    pub fn new(
+        mut clock: BrokerClock,
+        worker: fn() -> Timestamp,
+        schedule: ScheduleClock,
+    ) -> Result<Self, Error> {
         let before = worker();
         let last = clock.ask()?;
         let ahead = 0;
@@ -55,7 +59,17 @@ impl Brokers {
         let has_begun = false;
         let is_told = false;
         let reminder = Reminder::default();
-        let mut brokers = Brokers { clock, worker, schedule, last, ahead, off, has_begun, is_told, reminder };
+        let mut brokers = Brokers {
+            clock,
+            worker,
+            schedule,
+            last,
+            ahead,
+            off,
+            has_begun,
+            is_told,
+            reminder,
+        };
         brokers.compare(before);
         Ok(brokers)
     }
@@ -99,7 +113,9 @@ impl Brokers {
         let is_news = !std::mem::replace(&mut self.is_told, true);
         let is_due = self.reminder.is_due(Instant::now());
         if is_news || (self.off < 0 && is_due) {
-            let off = clock::show(Duration::from_millis(u64::try_from(off.as_millis()).unwrap_or(u64::MAX)));
+            let off = clock::show(Duration::from_millis(
+                u64::try_from(off.as_millis()).unwrap_or(u64::MAX),
+            ));
             warn!(
                 "the clock of this machine is {off} {which} the brokers'; windows close and synopses are published by the clock \
                  that is behind: synchronise them"
@@ -109,8 +125,11 @@ impl Brokers {
 
     /// Whether the worker's clock has moved otherwise than time does since the last answer.
     fn has_stepped(&self) -> bool {
-        let ahead = (self.worker)().micros().saturating_sub(self.last.now().micros());
-        ahead.saturating_sub(self.ahead).unsigned_abs() > TOLERANCE.as_micros().try_into().unwrap_or(u64::MAX)
+        let ahead = (self.worker)()
+            .micros()
+            .saturating_sub(self.last.now().micros());
+        ahead.saturating_sub(self.ahead).unsigned_abs()
+            > TOLERANCE.as_micros().try_into().unwrap_or(u64::MAX)
     }
 
     /// Whether the last answer is not to be relied on any more: a clock may have been set.
@@ -152,7 +171,8 @@ impl CutoffClock {
     pub fn reached(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
         match self {
             CutoffClock::Brokers(brokers) => {
-                if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful() {
+                if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.is_doubtful()
+                {
                     brokers.ask()?;
                 }
                 brokers.tell();

@@ -99,7 +99,11 @@ impl EndOffsetTracker {
     ) -> Result<Self, Error> {
         let servers = inspector.broker.servers.clone();
         let id = topic.id.clone();
-        let state = State { connected: true, partitions: topic.partitions.clone(), ..State::default() };
+        let state = State {
+            connected: true,
+            partitions: topic.partitions.clone(),
+            ..State::default()
+        };
         let shared = Arc::new((Mutex::new(state), Condvar::new()));
         let thread = TrackerThread {
             shared: shared.clone(),
@@ -116,7 +120,10 @@ impl EndOffsetTracker {
         std::thread::Builder::new()
             .name("end offsets".to_owned())
             .spawn(move || thread.run())
-            .map_err(|e| crate::Error::Unavailable { servers, why: e.to_string() })?;
+            .map_err(|e| crate::Error::Unavailable {
+                servers,
+                why: e.to_string(),
+            })?;
         Ok(EndOffsetTracker(shared))
     }
 
@@ -148,7 +155,9 @@ impl EndOffsetTracker {
     pub fn past(&self, since: Timestamp) -> Option<Positions> {
         let state = self.state();
         let mut known = state.known.range(..since).rev().map(|(_, known)| known);
-        known.find(|known| known.newest < since).map(|known| known.ends.clone())
+        known
+            .find(|known| known.newest < since)
+            .map(|known| known.ends.clone())
     }
 
     /// The first cutoff whose end offsets are wanted and not known yet.
@@ -285,10 +294,20 @@ impl TrackerThread {
             let mut rest = pause.saturating_sub(started.elapsed());
             // After a failure the pause is kept even if a cutoff is due.
             if pause == CHECK_INTERVAL {
-                rest = state.pending.first().map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
+                rest = state
+                    .pending
+                    .first()
+                    .map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
             }
             if rest.is_zero() {
-                return Some(state.pending.iter().copied().filter(|cutoff| cutoff.plus(self.slack) <= now).collect());
+                return Some(
+                    state
+                        .pending
+                        .iter()
+                        .copied()
+                        .filter(|cutoff| cutoff.plus(self.slack) <= now)
+                        .collect(),
+                );
             }
             let waited = self.shared.1.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -305,13 +324,24 @@ impl TrackerThread {
             }
         })?;
         self.clock_reminder.end();
-        let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
+        let passed = due
+            .iter()
+            .filter(|cutoff| cutoff.plus(self.slack) <= reached);
         let known = |cutoff| {
             let ends = self.ends(cutoff, &partitions)?;
-            Ok((cutoff, Known { ends, newest: self.clock.latest().plus(self.slack) }))
+            Ok((
+                cutoff,
+                Known {
+                    ends,
+                    newest: self.clock.latest().plus(self.slack),
+                },
+            ))
         };
         let ends = passed.map(|cutoff| known(*cutoff));
-        Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
+        Ok(Checked {
+            ends: ends.collect::<Result<_, Error>>()?,
+            partitions,
+        })
     }
 
     /// The end offsets at `cutoff`. Where brokers stamp messages, none before them is stamped later than [`TAKEN`] and twice the slack after it.
@@ -324,13 +354,23 @@ impl TrackerThread {
         // are reached. They were taken before, so that what comes in between is behind them.
         if was_late {
             // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
-            let found = self.inspector.first_since(time.plus(self.slack), partitions)?;
-            let found = found.into_iter().filter_map(|(partition, offset)| Some((partition, offset?)));
+            let found = self
+                .inspector
+                .first_since(time.plus(self.slack), partitions)?;
+            let found = found
+                .into_iter()
+                .filter_map(|(partition, offset)| Some((partition, offset?)));
             // A message that is given up can have a producer's time, which ends no window: others behind it would be missing.
-            ends.extend(found.filter(|(partition, offset)| self.params.passed_from(*partition, *offset) == *offset));
+            ends.extend(found.filter(|(partition, offset)| {
+                self.params.passed_from(*partition, *offset) == *offset
+            }));
         } else if is_late(TAKEN) {
             let why = "the end offsets of the input took a minute".to_owned();
-            return Err(crate::Error::Unavailable { servers: self.inspector.broker.servers.clone(), why }.into());
+            return Err(crate::Error::Unavailable {
+                servers: self.inspector.broker.servers.clone(),
+                why,
+            }
+            .into());
         }
         Ok(Positions(ends))
     }
@@ -357,9 +397,15 @@ mod tests {
     fn a_thread_that_waits_longer_than_any_request_hangs() {
         let tracker = EndOffsetTracker(Arc::default());
         tracker.state().connected = true;
-        for (seconds, is_connected, is_hanging) in [(0, true, false), (11, false, false), (181, false, true)] {
+        for (seconds, is_connected, is_hanging) in
+            [(0, true, false), (11, false, false), (181, false, true)]
+        {
             tracker.state().asked = Instant::now().checked_sub(Duration::from_secs(seconds));
-            assert_eq!((tracker.is_connected(), tracker.is_hanging()), (is_connected, is_hanging), "{seconds} s");
+            assert_eq!(
+                (tracker.is_connected(), tracker.is_hanging()),
+                (is_connected, is_hanging),
+                "{seconds} s"
+            );
         }
         tracker.state().asked = None;
         assert!(tracker.is_connected() && !tracker.is_hanging());
@@ -369,23 +415,46 @@ mod tests {
     fn brokers_that_refuse_are_not_brokers_that_cannot_be_reached() {
         let topic = "in".to_owned();
         let servers = "a:1".to_owned();
-        let no_right = crate::Error::NoRight { topic: topic.clone(), servers: servers.clone(), right: Right::Read };
-        let missing = crate::Error::NoTopic { topic, servers: servers.clone() };
+        let no_right = crate::Error::NoRight {
+            topic: topic.clone(),
+            servers: servers.clone(),
+            right: Right::Read,
+        };
+        let missing = crate::Error::NoTopic {
+            topic,
+            servers: servers.clone(),
+        };
         for error in [no_right, missing] {
             assert!(refusal(&error.into()).is_some_and(|why| why.contains("the right Read on")));
         }
-        let silent = crate::Error::Unavailable { servers, why: String::new() };
+        let silent = crate::Error::Unavailable {
+            servers,
+            why: String::new(),
+        };
         assert_eq!(refusal(&silent.into()), None);
     }
 
     #[test]
     fn ends_without_a_partition_that_a_reader_has_seen_meanwhile_are_taken_again() {
         let [newest, cutoff] = [2, 1].map(Timestamp::from_micros);
-        let known = || Known { ends: Positions::default(), newest };
-        let mut state = State { partitions: vec![0, 1, 2], pending: [cutoff].into(), ..State::default() };
-        state.record(Checked { partitions: vec![0, 1], ends: vec![(cutoff, known())] });
+        let known = || Known {
+            ends: Positions::default(),
+            newest,
+        };
+        let mut state = State {
+            partitions: vec![0, 1, 2],
+            pending: [cutoff].into(),
+            ..State::default()
+        };
+        state.record(Checked {
+            partitions: vec![0, 1],
+            ends: vec![(cutoff, known())],
+        });
         assert!(state.known.is_empty() && state.pending.contains(&cutoff));
-        state.record(Checked { partitions: vec![0, 1, 2], ends: vec![(cutoff, known())] });
+        state.record(Checked {
+            partitions: vec![0, 1, 2],
+            ends: vec![(cutoff, known())],
+        });
         assert!(state.known.contains_key(&cutoff) && state.pending.is_empty());
     }
 }

@@ -92,7 +92,13 @@ impl Kafka {
                 (CutoffClock::Brokers(brokers), Some(opened))
             }
         };
-        let tracker = EndOffsetTracker::start(inspector, &topic, params.clone(), stamped_by_broker, cutoffs)?;
+        let tracker = EndOffsetTracker::start(
+            inspector,
+            &topic,
+            params.clone(),
+            stamped_by_broker,
+            cutoffs,
+        )?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
         Ok(Kafka {
             params,
@@ -115,7 +121,10 @@ impl Kafka {
     /// the input: for operators.
     #[must_use]
     pub fn listing_broken(self, lists_broken: bool) -> Self {
-        Kafka { lists_broken, ..self }
+        Kafka {
+            lists_broken,
+            ..self
+        }
     }
 
     /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
@@ -144,10 +153,19 @@ impl Kafka {
 
     /// Adds to why a partition has stopped what else is broken, where it has just done so.
     fn stuck(&mut self, why: Told) -> Event {
-        let Some(consumer) = &mut self.consumer else { return Event::Stuck { why } };
-        let Some((partition, offset, from)) = consumer.behind_the_broken() else { return Event::Stuck { why } };
+        let Some(consumer) = &mut self.consumer else {
+            return Event::Stuck { why };
+        };
+        let Some((partition, offset, from)) = consumer.behind_the_broken() else {
+            return Event::Stuck { why };
+        };
         // Without an answer there is what is known.
-        let Ok(found) = sample::following(&self.params, &self.columns, &self.inspector, (&from, MOST_LISTED)) else {
+        let Ok(found) = sample::following(
+            &self.params,
+            &self.columns,
+            &self.inspector,
+            (&from, MOST_LISTED),
+        ) else {
             return Event::Stuck { why };
         };
         if found.broken.len() < 2 {
@@ -158,7 +176,9 @@ impl Kafka {
         let is_all = found.broken.len() as u64 == found.messages;
         let first = why.in_full();
         let in_full = match is_all {
-            true => format!("{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"),
+            true => format!(
+                "{remedy}: of the next messages, {reasons}; if it is only they that are wrong: {first}"
+            ),
             false => format!("{first}; of the next messages, {reasons}; {remedy}"),
         };
         let words = match is_all {
@@ -172,7 +192,9 @@ impl Kafka {
 
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
     fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
-        let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(Event::Idle);
+        };
         match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets()) {
             Ok(Some(found)) => {
                 let why = found.explain(&self.params.topic);
@@ -181,7 +203,11 @@ impl Kafka {
             }
             // A connection corrupted it.
             Ok(None) => Ok(Event::Reset {
-                why: format!("messages of topic '{}' were missed: {error}", self.params.topic).into(),
+                why: format!(
+                    "messages of topic '{}' were missed: {error}",
+                    self.params.topic
+                )
+                .into(),
             }),
             // The client may have passed messages over: without it reading starts again.
             Err(error) => {
@@ -199,8 +225,14 @@ impl Kafka {
             return Positions::default();
         }
         let margin = TAKEN + self.params.clock_slack * 2;
-        let recorded = recorded.past.as_ref().filter(|(cutoff, _)| cutoff.plus(margin) <= since);
-        self.tracker.past(since).or_else(|| recorded.map(|(_, ends)| ends.clone())).unwrap_or_default()
+        let recorded = recorded
+            .past
+            .as_ref()
+            .filter(|(cutoff, _)| cutoff.plus(margin) <= since);
+        self.tracker
+            .past(since)
+            .or_else(|| recorded.map(|(_, ends)| ends.clone()))
+            .unwrap_or_default()
     }
 
     /// Begins for whoever leaves reading to others and asks for [`Source::ends`] only: checks that the topic is the one that was opened and,
@@ -220,16 +252,25 @@ impl Kafka {
 
     /// The partitions of the topic, and among them all that were read before.
     fn partitions(&self, recorded: &Positions) -> Result<Vec<i32>, Error> {
-        let seen = self.tracker.partitions().into_iter().chain(recorded.0.keys().copied());
-        self.inspector.partitions(&self.topic.id, seen).or_else(|failure| {
-            // While no worker ran, the topic may have been made anew: then it shows in those that are there.
-            for (&partition, &end) in &recorded.0 {
-                let is_lag = matches!(failure, Error::Kafka(crate::Error::Lagging { .. }));
-                let Some(Ok(watermarks)) = is_lag.then(|| self.inspector.watermarks(partition)) else { break };
-                self.follows(partition, end, watermarks)?;
-            }
-            Err(failure)
-        })
+        let seen = self
+            .tracker
+            .partitions()
+            .into_iter()
+            .chain(recorded.0.keys().copied());
+        self.inspector
+            .partitions(&self.topic.id, seen)
+            .or_else(|failure| {
+                // While no worker ran, the topic may have been made anew: then it shows in those that are there.
+                for (&partition, &end) in &recorded.0 {
+                    let is_lag = matches!(failure, Error::Kafka(crate::Error::Lagging { .. }));
+                    let Some(Ok(watermarks)) = is_lag.then(|| self.inspector.watermarks(partition))
+                    else {
+                        break;
+                    };
+                    self.follows(partition, end, watermarks)?;
+                }
+                Err(failure)
+            })
     }
 
     /// The topic has these partitions, and what they have now is too early for every window that begins later: it may be deleted before any
@@ -247,18 +288,29 @@ impl Kafka {
     fn follows(&self, partition: i32, end: i64, (low, high): (i64, i64)) -> Result<(), Error> {
         // Brokers without ids do not say whether it is the same topic.
         if end > high && self.topic.id != topic::NO_ID && !self.params.broker.is_mock {
-            return Err(Error::Cut { topic: self.params.topic.clone(), partition, end: high, read: end });
+            return Err(Error::Cut {
+                topic: self.params.topic.clone(),
+                partition,
+                end: high,
+                read: end,
+            });
         }
         if end > high {
             let words = format!("partition {partition} ends before what was read of it");
-            let in_full = format!("partition {partition} ends at offset {high}, but was read up to {end}");
+            let in_full =
+                format!("partition {partition} ends at offset {high}, but was read up to {end}");
             return Err(self.recreated(Told::new(words, in_full)));
         }
         // By the times that producers give, an early message may come after what was deleted and not read.
         let is_unread = self.params.lost_until(partition, end).unwrap_or(end) < low;
         if self.params.trust_producer_time && is_unread {
             let from = self.params.lost_until(partition, 0).unwrap_or(0);
-            return Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low });
+            return Err(Error::Deleted {
+                topic: self.params.topic.clone(),
+                partition,
+                from,
+                to: low,
+            });
         }
         Ok(())
     }
@@ -275,13 +327,19 @@ impl Kafka {
     fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
         if self.tracker.is_hanging() {
             let Params { topic, broker, .. } = &self.params;
-            return Err(Error::Hanging { topic: topic.clone(), servers: broker.servers.clone() });
+            return Err(Error::Hanging {
+                topic: topic.clone(),
+                servers: broker.servers.clone(),
+            });
         }
         self.tracker.changed(then)
     }
 
     fn recreated(&self, why: Told) -> Error {
-        Error::Recreated { topic: self.params.topic.clone(), why }
+        Error::Recreated {
+            topic: self.params.topic.clone(),
+            why,
+        }
     }
 }
 
@@ -300,13 +358,19 @@ impl Source for Kafka {
             close_client(old);
         }
         let numbers = self.partitions(&recorded.ends)?;
-        let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
+        let ours: Vec<i32> = numbers
+            .iter()
+            .copied()
+            .filter(|partition| self.share.has(*partition))
+            .collect();
         // What comes before the first that is late enough is looked for is behind these, and what is deleted until then counts as deleted.
         let ends = Positions(self.inspector.ends(&ours)?);
         let first = self.inspector.first_since(since, &ours)?;
         // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
         // behind, or stood still, must not excuse a message that is gone.
-        let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
+        let now = self
+            .opened
+            .map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
         let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let mut partitions = BTreeMap::new();
         let past = self.past(since, recorded);
@@ -315,12 +379,26 @@ impl Source for Kafka {
             if let Some(end) = recorded.ends.0.get(&partition) {
                 self.follows(partition, *end, (low, high))?;
             }
-            let found = (first.get(&partition).copied().flatten(), at(&ends, partition));
-            let start = start::offset(&self.params, partition, low, found, (is_ahead, at(&past, partition)))?;
+            let found = (
+                first.get(&partition).copied().flatten(),
+                at(&ends, partition),
+            );
+            let start = start::offset(
+                &self.params,
+                partition,
+                low,
+                found,
+                (is_ahead, at(&past, partition)),
+            )?;
             partitions.insert(partition, Partition::new(start, since));
         }
         stamps::refuse(&self.params, first)?;
-        self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
+        self.consumer = Some(PartitionConsumer::start(
+            &self.params,
+            &self.columns,
+            self.share.of(),
+            partitions,
+        )?);
         self.has_partitions(numbers.clone());
         self.partitions = numbers;
         Ok(())
@@ -331,10 +409,16 @@ impl Source for Kafka {
             return Ok(Event::Reset { why: why.into() });
         }
         // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
-        let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
+        let due = self.tracker.wanted().map(|cutoff| {
+            cutoff
+                .plus(self.params.clock_slack)
+                .since(self.schedule.now())
+        });
         let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
         let Some(consumer) = &mut self.consumer else {
-            return Ok(Event::Reset { why: "reading has not started".to_owned().into() });
+            return Ok(Event::Reset {
+                why: "reading has not started".to_owned().into(),
+            });
         };
         match consumer.next(&self.params, until, timeout)? {
             Found::Event(Event::Stuck { why }) if self.lists_broken => Ok(self.stuck(why)),
@@ -352,18 +436,29 @@ impl Source for Kafka {
     }
 
     fn reached(&self, ends: &Positions) -> Result<bool, Error> {
-        let Some(consumer) = &self.consumer else { return Ok(false) };
+        let Some(consumer) = &self.consumer else {
+            return Ok(false);
+        };
         if consumer.has_gathered() {
             return Ok(false);
         }
-        let is_past =
-            |(partition, end): (&i32, &i64)| consumer.partitions.get(partition).is_some_and(|p| p.at() >= *end);
+        let is_past = |(partition, end): (&i32, &i64)| {
+            consumer
+                .partitions
+                .get(partition)
+                .is_some_and(|p| p.at() >= *end)
+        };
         // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.
         if !consumer.is_idle || ends.0.iter().all(is_past) {
             return Ok(ends.0.iter().all(is_past));
         }
-        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
-        Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
+        let positions = consumer
+            .positions()
+            .map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        Ok(ends
+            .0
+            .iter()
+            .all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
     }
 
     fn is_connected(&self) -> bool {
@@ -399,41 +494,73 @@ mod tests {
             skip: BTreeSet::new(),
             lost: vec![],
         };
-        let columns = Columns { time: "time".to_owned(), ..Columns::default() };
+        let columns = Columns {
+            time: "time".to_owned(),
+            ..Columns::default()
+        };
         let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
-        let ends = |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
+        let ends =
+            |source: &mut Kafka, cutoff: i64| source.ends(Timestamp::from_micros(cutoff)).unwrap();
         let started = Instant::now();
         while ends(&mut source, 0).is_none() {
-            assert!(started.elapsed() < Duration::from_secs(20), "both partitions are there");
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "both partitions are there"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         let cutoff = Timestamp::from_micros(0);
         let is_waited_for = |failure: &Error| {
             assert!(failure.is_transient(), "{failure}");
             assert!(
-                failure.to_string().contains("does not know all of topic 'input' yet: partition 2 is missing"),
+                failure
+                    .to_string()
+                    .contains("does not know all of topic 'input' yet: partition 2 is missing"),
                 "{failure}"
             );
         };
         // The ledger knows it, from before a restart.
         let recorded = Positions([(2, 1)].into());
-        let failures = [source.begin(&recorded), source.rewind(cutoff, &Recorded { ends: recorded, past: None })];
-        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
+        let failures = [
+            source.begin(&recorded),
+            source.rewind(
+                cutoff,
+                &Recorded {
+                    ends: recorded,
+                    past: None,
+                },
+            ),
+        ];
+        failures
+            .map(Result::unwrap_err)
+            .iter()
+            .for_each(is_waited_for);
         // Another reader has seen it.
         source.tracker.add_partitions(vec![0, 1, 2]);
         source.tracker.add_partitions(vec![0, 1]);
 
-        let failures = [source.rewind(cutoff, &Recorded::default()), source.begin(&Positions::default())];
-        failures.map(Result::unwrap_err).iter().for_each(is_waited_for);
+        let failures = [
+            source.rewind(cutoff, &Recorded::default()),
+            source.begin(&Positions::default()),
+        ];
+        failures
+            .map(Result::unwrap_err)
+            .iter()
+            .for_each(is_waited_for);
         let started = Instant::now();
         while source.is_connected() {
             assert_eq!(ends(&mut source, 1), None);
-            assert!(started.elapsed() < Duration::from_secs(20), "the partition is not missed");
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "the partition is not missed"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(ends(&mut source, 1), None);
         // One that was made anew has not even what was read of the partitions that are there.
-        let made_anew = source.begin(&Positions([(0, 5), (2, 1)].into())).unwrap_err();
+        let made_anew = source
+            .begin(&Positions([(0, 5), (2, 1)].into()))
+            .unwrap_err();
         assert!(matches!(made_anew, Error::Recreated { .. }), "{made_anew}");
     }
 }

@@ -35,20 +35,27 @@ pub struct Params {
 impl Params {
     /// How many threads read at most: no more than there are partitions.
     pub fn most_readers(&self) -> u32 {
-        let processors =
-            || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+        let processors = || {
+            std::thread::available_parallelism()
+                .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
+        };
         self.readers.unwrap_or_else(processors).max(1)
     }
 
     /// How many threads read a topic of so many partitions.
     pub(super) fn readers_of(&self, partitions: usize) -> u32 {
-        self.most_readers().min(u32::try_from(partitions).unwrap_or(u32::MAX).max(1))
+        self.most_readers()
+            .min(u32::try_from(partitions).unwrap_or(u32::MAX).max(1))
     }
 
     /// Up to where everything from `at` on is given up as lost; `None` if `at` is not.
     pub fn lost_until(&self, partition: i32, at: i64) -> Option<i64> {
         let mut to = at;
-        while let Some(lost) = self.lost.iter().find(|l| l.partition == partition && l.from <= to && to < l.to) {
+        while let Some(lost) = self
+            .lost
+            .iter()
+            .find(|l| l.partition == partition && l.from <= to && to < l.to)
+        {
             to = lost.to;
         }
         (to > at).then_some(to)
@@ -78,10 +85,14 @@ pub(super) fn is_stamped_by_broker(topic: &Topic) -> bool {
 /// If it is compacted, or its timestamps are not trusted.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     if !is_stamped_by_broker(topic) && !params.trust_producer_time {
-        return Err(Error::ProducerTime { topic: params.topic.clone() });
+        return Err(Error::ProducerTime {
+            topic: params.topic.clone(),
+        });
     }
     if setting(topic, "cleanup.policy").contains("compact") {
-        return Err(Error::Compacted { topic: params.topic.clone() });
+        return Err(Error::Compacted {
+            topic: params.topic.clone(),
+        });
     }
     Ok(())
 }

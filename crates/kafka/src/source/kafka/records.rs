@@ -17,9 +17,14 @@ impl Records {
     ///
     /// If the type of a key or a user is not declared.
     pub fn new(format: &Format, columns: &Columns) -> Result<Option<Self>, Undeclared> {
-        let Format::Records { form, declared } = format else { return Ok(None) };
+        let Format::Records { form, declared } = format else {
+            return Ok(None);
+        };
         let reader = RecordReader::new(form, columns, declared)?;
-        Ok(Some(Records { reader, gather: Gather::new(columns) }))
+        Ok(Some(Records {
+            reader,
+            gather: Gather::new(columns),
+        }))
     }
 
     /// Whether all that was taken has been returned.

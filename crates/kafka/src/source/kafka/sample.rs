@@ -63,7 +63,11 @@ pub fn sample(
         oldest.insert(partition, low..from.min(low + i64::from(most / 2)));
         newest.insert(partition, from..high);
     }
-    let all = oldest.values().chain(newest.values()).map(|range| range.end.abs_diff(range.start)).sum();
+    let all = oldest
+        .values()
+        .chain(newest.values())
+        .map(|range| range.end.abs_diff(range.start))
+        .sum();
     let mut told = |read| told(read, all);
     let mut trial = Trial::new(params, columns, take, &mut told)?;
     trial.read(&oldest)?;
@@ -98,16 +102,26 @@ pub(super) fn following(
 impl Sample {
     /// Those that are broken, each with the reason: the first of them, if there are many.
     pub fn reasons(&self) -> String {
-        format!("{} of {} cannot: {}", self.broken.len(), self.messages, self.listed())
+        format!(
+            "{} of {} cannot: {}",
+            self.broken.len(),
+            self.messages,
+            self.listed()
+        )
     }
 
     /// The same, without how many there are.
     pub fn listed(&self) -> String {
-        let one =
-            |(partition, offset, why): &(i32, i64, String)| format!("offset {offset} of partition {partition}: {why}");
+        let one = |(partition, offset, why): &(i32, i64, String)| {
+            format!("offset {offset} of partition {partition}: {why}")
+        };
         let listed: Vec<String> = self.broken.iter().take(SHOWN).map(one).collect();
         let more = self.broken.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
         format!("{}{more}", listed.join("; "))
     }
 
@@ -116,10 +130,14 @@ impl Sample {
         if self.broken.len() as u64 == self.messages {
             return "correct `format` first: no message fits it".to_owned();
         }
-        let one =
-            |(partition, offset, _): &(i32, i64, String)| format!("{{ partition = {partition}, offset = {offset} }}");
+        let one = |(partition, offset, _): &(i32, i64, String)| {
+            format!("{{ partition = {partition}, offset = {offset} }}")
+        };
         let listed: Vec<String> = self.broken.iter().take(SHOWN).map(one).collect();
-        format!("to continue without them, add to 'skip' in [input.kafka]: {}", listed.join(", "))
+        format!(
+            "to continue without them, add to 'skip' in [input.kafka]: {}",
+            listed.join(", ")
+        )
     }
 }
 
@@ -147,7 +165,15 @@ impl<'a> Trial<'a> {
             Format::Arrow => None,
         };
         let arrow = ArrowDecoder::new(columns.clone());
-        Ok(Trial { params, columns, arrow, reader, take, told, found: Sample::default() })
+        Ok(Trial {
+            params,
+            columns,
+            arrow,
+            reader,
+            take,
+            told,
+            found: Sample::default(),
+        })
     }
 
     /// Reads these offsets of each partition.
@@ -157,7 +183,8 @@ impl<'a> Trial<'a> {
         let mut list = TopicPartitionList::new();
         let mut ends = BTreeMap::new();
         for (&partition, range) in wanted.iter().filter(|(_, range)| !range.is_empty()) {
-            list.add_partition_offset(&params.topic, partition, Offset::Offset(range.start)).map_err(failed)?;
+            list.add_partition_offset(&params.topic, partition, Offset::Offset(range.start))
+                .map_err(failed)?;
             ends.insert(partition, range.end);
         }
         if ends.is_empty() || self.found.unpacked.is_some() {
@@ -171,7 +198,8 @@ impl<'a> Trial<'a> {
                 None => {
                     // The client moves past what is never returned: the markers of transactions, and what was aborted.
                     for at in consumer.position().map_err(failed)?.elements() {
-                        let is_done = |end: &i64| matches!(at.offset(), Offset::Offset(next) if next >= *end);
+                        let is_done =
+                            |end: &i64| matches!(at.offset(), Offset::Offset(next) if next >= *end);
                         if ends.get(&at.partition()).is_some_and(is_done) {
                             ends.remove(&at.partition());
                         }
@@ -206,24 +234,34 @@ impl<'a> Trial<'a> {
     fn try_one(&mut self, message: &impl Message) {
         let partition = message.partition();
         let offset = message.offset();
-        if self.params.skip.contains(&(partition, offset)) || self.params.lost_until(partition, offset).is_some() {
+        if self.params.skip.contains(&(partition, offset))
+            || self.params.lost_until(partition, offset).is_some()
+        {
             return;
         }
         self.found.messages += 1;
         (self.told)(self.found.messages);
-        if matches!(message.timestamp(), rdkafka::Timestamp::CreateTime(_)) && !self.params.trust_producer_time {
+        if matches!(message.timestamp(), rdkafka::Timestamp::CreateTime(_))
+            && !self.params.trust_producer_time
+        {
             self.found.by_producers.insert(partition, offset);
         }
-        let time = message.timestamp().to_millis().map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+        let time = message
+            .timestamp()
+            .to_millis()
+            .map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
         let read = match (time, message.payload()) {
             (None, _) => Err("it has no timestamp".to_owned()),
             (_, None) => Err("it is empty".to_owned()),
             (Some(_), Some(payload)) => match &mut self.reader {
-                Some(reader) => reader.read(payload).map_err(|broken| broken.to_string()).map(|row| {
-                    let mut gather = Gather::new(self.columns);
-                    gather.push(partition, offset, time, Some(row));
-                    gather.take()
-                }),
+                Some(reader) => reader
+                    .read(payload)
+                    .map_err(|broken| broken.to_string())
+                    .map(|row| {
+                        let mut gather = Gather::new(self.columns);
+                        gather.push(partition, offset, time, Some(row));
+                        gather.take()
+                    }),
                 None => {
                     let batch = self.arrow.decode(payload, partition, offset, time);
                     batch.map(Some).map_err(|broken| broken.to_string())

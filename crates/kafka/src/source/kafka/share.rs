@@ -34,10 +34,16 @@ mod tests {
     fn every_partition_is_in_one_share() {
         for of in 1..7 {
             for partition in 0..50 {
-                assert_eq!(Share::each(of).filter(|share| share.has(partition)).count(), 1);
+                assert_eq!(
+                    Share::each(of).filter(|share| share.has(partition)).count(),
+                    1
+                );
             }
             // As many as there are partitions leave none without one.
-            assert!(Share::each(of).all(|share| (0..of.cast_signed()).any(|partition| share.has(partition))));
+            assert!(
+                Share::each(of)
+                    .all(|share| (0..of.cast_signed()).any(|partition| share.has(partition)))
+            );
         }
         assert!((0..50).all(|partition| Share::ALL.has(partition)));
     }

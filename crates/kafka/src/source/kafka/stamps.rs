@@ -71,7 +71,12 @@ pub fn older_stamps(params: &Params, since: Timestamp) -> Result<Vec<OlderStamps
             let (low, high) = inspector.watermarks(partition)?;
             let (to, next) = reader.first_of_brokers(partition, stamp.offset + 1, high)?;
             let from = if stamp.offset <= low { 0 } else { stamp.offset };
-            older.push(OlderStamps { partition, from, to, next });
+            older.push(OlderStamps {
+                partition,
+                from,
+                to,
+                next,
+            });
         }
     }
     reader.close();
@@ -90,8 +95,9 @@ pub(super) fn refuse(params: &Params, first: BTreeMap<i32, Option<i64>>) -> Resu
     if params.trust_producer_time {
         return Ok(());
     }
-    let first =
-        first.into_iter().filter_map(|(partition, offset)| Some((partition, params.passed_from(partition, offset?))));
+    let first = first.into_iter().filter_map(|(partition, offset)| {
+        Some((partition, params.passed_from(partition, offset?)))
+    });
     let first: BTreeMap<i32, i64> = first.collect();
     if first.is_empty() {
         return Ok(());
@@ -115,7 +121,10 @@ struct MessageStamp {
 
 impl MessageStamp {
     fn of(message: &BorrowedMessage<'_>) -> Self {
-        MessageStamp { offset: message.offset(), time: message.timestamp() }
+        MessageStamp {
+            offset: message.offset(),
+            time: message.timestamp(),
+        }
     }
 
     fn is_of_producer(&self) -> bool {
@@ -135,7 +144,10 @@ impl<'a> StampReader<'a> {
     /// If the client cannot be created.
     fn start(params: &'a Params) -> Result<Self, crate::Error> {
         let failed = |error: KafkaError| params.broker.failed(&params.topic, &error);
-        Ok(StampReader { params, client: params.broker.consumer(&SETTINGS).map_err(failed)? })
+        Ok(StampReader {
+            params,
+            client: params.broker.consumer(&SETTINGS).map_err(failed)?,
+        })
     }
 
     fn close(self) {
@@ -147,19 +159,26 @@ impl<'a> StampReader<'a> {
     /// # Errors
     ///
     /// If a partition does not answer.
-    fn at(&self, offsets: &BTreeMap<i32, i64>) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
+    fn at(
+        &self,
+        offsets: &BTreeMap<i32, i64>,
+    ) -> Result<BTreeMap<i32, MessageStamp>, crate::Error> {
         let Params { broker, topic, .. } = self.params;
         let failed = |error: KafkaError| broker.failed(topic, &error);
         let mut list = TopicPartitionList::new();
         let mut left = offsets.clone();
         let mut found = BTreeMap::new();
         for (partition, offset) in offsets {
-            list.add_partition_offset(topic, *partition, Offset::Offset(*offset)).map_err(failed)?;
+            list.add_partition_offset(topic, *partition, Offset::Offset(*offset))
+                .map_err(failed)?;
         }
         self.client.assign(&list).map_err(failed)?;
         let mut deadline = Instant::now() + PATIENCE;
         while !left.is_empty() && Instant::now() < deadline {
-            match self.client.poll(deadline.saturating_duration_since(Instant::now())) {
+            match self
+                .client
+                .poll(deadline.saturating_duration_since(Instant::now()))
+            {
                 Some(Ok(message)) if left.remove(&message.partition()).is_some() => {
                     found.insert(message.partition(), MessageStamp::of(&message));
                     deadline = Instant::now() + PATIENCE;
@@ -179,7 +198,10 @@ impl<'a> StampReader<'a> {
             None => Ok(found),
             Some(partition) => {
                 let why = format!("partition {partition} of topic '{topic}' could not be read");
-                Err(crate::Error::Unavailable { servers: broker.servers.clone(), why })
+                Err(crate::Error::Unavailable {
+                    servers: broker.servers.clone(),
+                    why,
+                })
             }
         }
     }
@@ -190,14 +212,21 @@ impl<'a> StampReader<'a> {
     /// # Errors
     ///
     /// If the partition does not answer.
-    fn first_of_brokers(&self, partition: i32, from: i64, end: i64) -> Result<(i64, Option<Timestamp>), crate::Error> {
+    fn first_of_brokers(
+        &self,
+        partition: i32,
+        from: i64,
+        end: i64,
+    ) -> Result<(i64, Option<Timestamp>), crate::Error> {
         let mut from = from;
         let mut end = end;
         let mut time = None;
         while from < end {
             let middle = from + (end - from) / 2;
             match self.at(&[(partition, middle)].into())?.remove(&partition) {
-                Some(stamp) if stamp.offset < end && stamp.is_of_producer() => from = stamp.offset + 1,
+                Some(stamp) if stamp.offset < end && stamp.is_of_producer() => {
+                    from = stamp.offset + 1
+                }
                 Some(stamp) => {
                     end = middle;
                     let millis = stamp.time.to_millis();

@@ -27,5 +27,10 @@ pub(super) fn offset(
     if low <= past || is_complete || low <= from {
         return Ok(first.unwrap_or(past.min(end)).max(low));
     }
-    Err(Error::Deleted { topic: params.topic.clone(), partition, from, to: low })
+    Err(Error::Deleted {
+        topic: params.topic.clone(),
+        partition,
+        from,
+        to: low,
+    })
 }

@@ -92,7 +92,8 @@ impl Stretches {
         let first = first.get(&partition).copied().flatten();
         let low = self.inspector.watermarks(partition)?.0;
         let offset = start::offset(&self.params, partition, low, (first, end), (false, past))?;
-        self.change().insert(partition, Partition::new(offset, since));
+        self.change()
+            .insert(partition, Partition::new(offset, since));
         self.left.retain(|batch| batch.partition != partition);
         Ok(())
     }
@@ -101,7 +102,9 @@ impl Stretches {
     pub fn end(&mut self, partition: i32) {
         let is_read = match (&self.changed, &self.consumer) {
             (Some(changed), _) => changed.contains_key(&partition),
-            (None, consumer) => consumer.as_ref().is_some_and(|consumer| consumer.partitions.contains_key(&partition)),
+            (None, consumer) => consumer
+                .as_ref()
+                .is_some_and(|consumer| consumer.partitions.contains_key(&partition)),
         };
         // Whatever changes ends the client, which reads others too.
         if is_read {
@@ -115,9 +118,15 @@ impl Stretches {
         let consumer = &mut self.consumer;
         let left = &mut self.left;
         self.changed.get_or_insert_with(|| {
-            let Some(mut old) = consumer.take() else { return BTreeMap::new() };
+            let Some(mut old) = consumer.take() else {
+                return BTreeMap::new();
+            };
             left.extend(old.flush());
-            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.again())).collect();
+            let at = old
+                .partitions
+                .iter()
+                .map(|(number, partition)| (*number, partition.again()))
+                .collect();
             close_client(old);
             at
         })
@@ -133,11 +142,23 @@ impl Stretches {
             return Ok(Event::Batch(batch));
         }
         if let Some(changed) = &self.changed {
-            let partitions = changed.iter().map(|(number, partition)| (*number, partition.again())).collect();
-            self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.of, partitions)?);
+            let partitions = changed
+                .iter()
+                .map(|(number, partition)| (*number, partition.again()))
+                .collect();
+            self.consumer = Some(PartitionConsumer::start(
+                &self.params,
+                &self.columns,
+                self.of,
+                partitions,
+            )?);
             self.changed = None;
         }
-        let Some(consumer) = self.consumer.as_mut().filter(|consumer| !consumer.partitions.is_empty()) else {
+        let Some(consumer) = self
+            .consumer
+            .as_mut()
+            .filter(|consumer| !consumer.partitions.is_empty())
+        else {
             std::thread::sleep(timeout);
             return Ok(Event::Idle);
         };
@@ -157,7 +178,11 @@ impl Stretches {
         match found {
             Err(error) if !error.is_transient() => Err(error),
             _ => Ok(Event::Reset {
-                why: format!("messages of topic '{}' were missed: {failed}", self.params.topic).into(),
+                why: format!(
+                    "messages of topic '{}' were missed: {failed}",
+                    self.params.topic
+                )
+                .into(),
             }),
         }
     }
@@ -165,14 +190,18 @@ impl Stretches {
     /// Whether a partition has stopped at a broken message.
     pub fn has_stopped(&self, partition: i32) -> bool {
         let consumer = self.consumer.as_ref().filter(|_| self.changed.is_none());
-        consumer.and_then(|consumer| consumer.partitions.get(&partition)).is_some_and(Partition::has_stopped)
+        consumer
+            .and_then(|consumer| consumer.partitions.get(&partition))
+            .is_some_and(Partition::has_stopped)
     }
 
     /// An offset behind everything of a partition that was returned.
     pub fn at(&self, partition: i32) -> i64 {
         match (&self.changed, &self.consumer) {
             (Some(changed), _) => changed.get(&partition),
-            (None, consumer) => consumer.as_ref().and_then(|consumer| consumer.partitions.get(&partition)),
+            (None, consumer) => consumer
+                .as_ref()
+                .and_then(|consumer| consumer.partitions.get(&partition)),
         }
         .map_or(0, Partition::at)
     }
@@ -184,8 +213,12 @@ impl Stretches {
     /// If the position of the client cannot be read.
     pub fn reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
         let is_ours = |batch: &Batch| batch.partition == partition;
-        let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else { return Ok(false) };
-        let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else { return Ok(false) };
+        let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else {
+            return Ok(false);
+        };
+        let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else {
+            return Ok(false);
+        };
         if consumer.has_gathered() || self.left.iter().any(is_ours) {
             return Ok(false);
         }
@@ -193,7 +226,9 @@ impl Stretches {
         if at >= end || !consumer.is_idle {
             return Ok(at >= end);
         }
-        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        let positions = consumer
+            .positions()
+            .map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
         Ok(positions.0.get(&partition).is_some_and(|at| *at >= end))
     }
 }

@@ -23,7 +23,11 @@ impl TopicInspector {
     /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
         let inspector = MetadataClient::new(broker, topic).map_err(|e| broker.failed(topic, &e))?;
-        Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), inspector })
+        Ok(TopicInspector {
+            broker: broker.clone(),
+            topic: topic.to_owned(),
+            inspector,
+        })
     }
 
     /// The partitions of the topic, and among them those that were `seen` before: without one that the answering broker does not know yet, a
@@ -32,21 +36,35 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the topic does not have this id any more, if a partition is missing, or if the cluster does not answer or refuses.
-    pub fn partitions(&self, id: &str, seen: impl IntoIterator<Item = i32>) -> Result<Vec<i32>, Error> {
+    pub fn partitions(
+        &self,
+        id: &str,
+        seen: impl IntoIterator<Item = i32>,
+    ) -> Result<Vec<i32>, Error> {
         // This request first: it finds out why no broker answers.
-        let partitions = self
-            .inspector
-            .ask(|client, timeout| topic::partitions_within(&self.broker, client, &self.topic, timeout))?;
-        let Described { id: found, partitions: count, .. } = self
-            .inspector
-            .ask(|client, timeout| topic::described(&self.broker, client.client(), &self.topic, timeout))?;
+        let partitions = self.inspector.ask(|client, timeout| {
+            topic::partitions_within(&self.broker, client, &self.topic, timeout)
+        })?;
+        let Described {
+            id: found,
+            partitions: count,
+            ..
+        } = self.inspector.ask(|client, timeout| {
+            topic::described(&self.broker, client.client(), &self.topic, timeout)
+        })?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
-            return Err(Error::Recreated { topic: self.topic.clone(), why: why.into() });
+            return Err(Error::Recreated {
+                topic: self.topic.clone(),
+                why: why.into(),
+            });
         }
         // Each may have been answered by another broker.
         let why = if count != partitions.len() && !self.broker.is_mock {
-            format!("one broker has {} partitions and another one {count}", partitions.len())
+            format!(
+                "one broker has {} partitions and another one {count}",
+                partitions.len()
+            )
         } else if let Some(missing) = seen.into_iter().find(|number| !partitions.contains(number)) {
             format!("partition {missing} is missing")
         } else {
@@ -54,7 +72,12 @@ impl TopicInspector {
         };
         let topic = self.topic.clone();
         let servers = self.broker.servers.clone();
-        Err(crate::Error::Lagging { topic, servers, why }.into())
+        Err(crate::Error::Lagging {
+            topic,
+            servers,
+            why,
+        }
+        .into())
     }
 
     /// The first offset, and the one after the last.
@@ -74,7 +97,10 @@ impl TopicInspector {
     ///
     /// If the cluster does not answer or refuses.
     pub fn ends(&self, partitions: &[i32]) -> Result<BTreeMap<i32, i64>, crate::Error> {
-        partitions.iter().map(|partition| Ok((*partition, self.watermarks(*partition)?.1))).collect()
+        partitions
+            .iter()
+            .map(|partition| Ok((*partition, self.watermarks(*partition)?.1)))
+            .collect()
     }
 
     /// The first offset of each partition whose message has a timestamp of at least `time`, if there is one.
@@ -82,21 +108,40 @@ impl TopicInspector {
     /// # Errors
     ///
     /// If the cluster does not answer or refuses.
-    pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, crate::Error> {
+    pub fn first_since(
+        &self,
+        time: Timestamp,
+        partitions: &[i32],
+    ) -> Result<BTreeMap<i32, Option<i64>>, crate::Error> {
         let failed = |e| self.broker.failed(&self.topic, &e);
         let mut request = TopicPartitionList::with_capacity(partitions.len());
         // Negative timestamps have special meanings in this request.
         let millis = time.micros().div_euclid(1000).max(0);
         for partition in partitions {
-            request.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
+            request
+                .add_partition_offset(&self.topic, *partition, Offset::Offset(millis))
+                .map_err(failed)?;
         }
-        let answer =
-            self.inspector.ask(|client, timeout| client.offsets_for_times(request.clone(), timeout)).map_err(failed)?;
-        let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
+        let answer = self
+            .inspector
+            .ask(|client, timeout| client.offsets_for_times(request.clone(), timeout))
+            .map_err(failed)?;
+        let offset = |offset| {
+            if let Offset::Offset(offset) = offset {
+                Some(offset)
+            } else {
+                None
+            }
+        };
         answer
             .elements()
             .iter()
-            .map(|found| found.error().map(|()| (found.partition(), offset(found.offset()))).map_err(failed))
+            .map(|found| {
+                found
+                    .error()
+                    .map(|()| (found.partition(), offset(found.offset())))
+                    .map_err(failed)
+            })
             .collect()
     }
 }

@@ -32,7 +32,12 @@ pub(super) struct Unreadable {
 impl Unreadable {
     /// What happened and what to do.
     pub fn explain(&self, topic: &str) -> Told {
-        let Unreadable { partition, from, to, why } = self;
+        let Unreadable {
+            partition,
+            from,
+            to,
+            why,
+        } = self;
         let last = to - 1;
         let words = format!(
             "a batch of partition {partition} of topic '{topic}' cannot be read ({why}): it is corrupt, or unfolds to more than the client \
@@ -73,7 +78,12 @@ pub(super) fn find(
         }
         if let Some(why) = found {
             let to = end(params, partition, from, high)?;
-            return Ok(Some(Unreadable { partition, from, to, why }));
+            return Ok(Some(Unreadable {
+                partition,
+                from,
+                to,
+                why,
+            }));
         }
     }
     Ok(None)
@@ -109,13 +119,21 @@ fn probe(params: &Params, partition: i32, offset: i64) -> Result<Option<KafkaErr
     let settings = [SETTINGS.as_slice(), &[("enable.partition.eof", "true")]].concat();
     let consumer = params.broker.consumer(&settings).map_err(failed)?;
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(&params.topic, partition, Offset::Offset(offset)).map_err(failed)?;
+    list.add_partition_offset(&params.topic, partition, Offset::Offset(offset))
+        .map_err(failed)?;
     consumer.assign(&list).map_err(failed)?;
     let answer = first(&consumer);
     close_client(consumer);
     answer.ok_or_else(|| {
-        let why = format!("partition {partition} of topic '{}' could not be read", params.topic);
-        crate::Error::Unavailable { servers: params.broker.servers.clone(), why }.into()
+        let why = format!(
+            "partition {partition} of topic '{}' could not be read",
+            params.topic
+        );
+        crate::Error::Unavailable {
+            servers: params.broker.servers.clone(),
+            why,
+        }
+        .into()
     })
 }
 

@@ -28,10 +28,17 @@ impl CsvReader {
         let nodes: Vec<Option<usize>> = header.iter().map(|name| tree.child(0, name)).collect();
         for node in tree.children(0) {
             if nodes.iter().filter(|found| **found == Some(node)).count() > 1 {
-                return Err(Broken::new(format_args!("it has two columns '{}'", tree.name(node))));
+                return Err(Broken::new(format_args!(
+                    "it has two columns '{}'",
+                    tree.name(node)
+                )));
             }
         }
-        Ok(CsvReader { nodes, tree, row: Row::default() })
+        Ok(CsvReader {
+            nodes,
+            tree,
+            row: Row::default(),
+        })
     }
 
     /// The needed fields of a line. An empty field counts as null, and so does one of another type than declared.
@@ -44,11 +51,15 @@ impl CsvReader {
         if fields.len() != self.nodes.len() {
             let found = fields.len();
             let wanted = self.nodes.len();
-            return Err(Broken::new(format_args!("it has {found} fields, the header has {wanted}")));
+            return Err(Broken::new(format_args!(
+                "it has {found} fields, the header has {wanted}"
+            )));
         }
         self.row.clear(self.tree.values, self.tree.len());
         for (field, node) in fields.iter().zip(&self.nodes) {
-            let Some(node) = node.filter(|_| !field.is_empty()) else { continue };
+            let Some(node) = node.filter(|_| !field.is_empty()) else {
+                continue;
+            };
             for role in self.tree.roles(node) {
                 self.row.set(*role, Scalar::Text(field));
             }
@@ -64,7 +75,9 @@ impl CsvReader {
 /// If it is too long, not UTF-8, or has a quote where none can be.
 pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
     if line.len() > LARGEST_RECORD {
-        return Err(Broken::new(format_args!("it has more than {LARGEST_RECORD} bytes")));
+        return Err(Broken::new(format_args!(
+            "it has more than {LARGEST_RECORD} bytes"
+        )));
     }
     let mut rest = std::str::from_utf8(line).map_err(|_| Broken::new("it is not UTF-8"))?;
     let mut fields = Vec::new();
@@ -74,9 +87,14 @@ pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
             None => {
                 let (field, _) = rest.split_once(',').unwrap_or((rest, ""));
                 if field.contains('"') {
-                    return Err(Broken::new("it has a quote within a field that does not begin with one"));
+                    return Err(Broken::new(
+                        "it has a quote within a field that does not begin with one",
+                    ));
                 }
-                (field.to_owned(), rest.get(field.len()..).unwrap_or_default())
+                (
+                    field.to_owned(),
+                    rest.get(field.len()..).unwrap_or_default(),
+                )
             }
         };
         fields.push(field);
@@ -92,8 +110,9 @@ pub fn split(line: &[u8]) -> Result<Vec<String>, Broken> {
 fn unquote(mut rest: &str) -> Result<(String, &str), Broken> {
     let mut field = String::new();
     loop {
-        let (text, after) =
-            rest.split_once('"').ok_or_else(|| Broken::new("it has a quoted field that does not end on its line"))?;
+        let (text, after) = rest
+            .split_once('"')
+            .ok_or_else(|| Broken::new("it has a quoted field that does not end on its line"))?;
         field.push_str(text);
         match after.strip_prefix('"') {
             Some(more) => {

@@ -2,7 +2,9 @@
 
 use super::declared::IdType;
 use bernstream_synopsis::clock::Timestamp;
-use bernstream_synopsis::scalar::{OF_DOUBLE, OF_SINGLE, integer, integer_of, integer_part, number};
+use bernstream_synopsis::scalar::{
+    OF_DOUBLE, OF_SINGLE, integer, integer_of, integer_part, number,
+};
 use bernstream_synopsis::times::TimeFormat;
 
 /// What a field is needed for, which decides the types that it may have.
@@ -47,7 +49,9 @@ impl Role {
             (Role::Time(declared), Content::Times(format)) => declared == format,
             (Role::Time(declared), Content::Timestamps) => declared == TimeFormat::Rfc3339,
             (Role::Time(declared), Content::Numbers) => declared != TimeFormat::Rfc3339,
-            (Role::Key(IdType::Text) | Role::Unit(IdType::Text), content) => content == Content::Bytes,
+            (Role::Key(IdType::Text) | Role::Unit(IdType::Text), content) => {
+                content == Content::Bytes
+            }
             (_, Content::Numbers | Content::Times(_)) => true,
             (_, Content::Bytes | Content::Timestamps) => false,
         }
@@ -58,7 +62,9 @@ impl Role {
             Role::Time(TimeFormat::Rfc3339) => {
                 "the event time must be text or a Timestamp, unless input.time_format says in which unit it is"
             }
-            Role::Time(_) => "the event time must be a number or text, in the unit that input.time_format says",
+            Role::Time(_) => {
+                "the event time must be a number or text, in the unit that input.time_format says"
+            }
             Role::Key(IdType::Text) => "a key must be text or bytes, as its type says",
             Role::Key(IdType::Integer) => "a key must be a number or text, as its type says",
             Role::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
@@ -152,7 +158,9 @@ impl Row {
 
     /// Notes that a node of the tree was met; whether it was before.
     pub(super) fn meets(&mut self, node: usize) -> bool {
-        self.seen.get_mut(node).is_none_or(|seen| std::mem::replace(seen, true))
+        self.seen
+            .get_mut(node)
+            .is_none_or(|seen| std::mem::replace(seen, true))
     }
 
     /// Takes a value for a role; one of another type counts as missing.
@@ -204,30 +212,59 @@ mod tests {
             let mut row = Row::default();
             row.clear(1, 0);
             row.set(role, *scalar);
-            row.time.is_some() || row.key.is_there || row.unit.is_there || row.values.iter().any(Option::is_some)
+            row.time.is_some()
+                || row.key.is_there
+                || row.unit.is_there
+                || row.values.iter().any(Option::is_some)
         })
     }
 
     #[test]
     fn a_role_can_take_a_content_if_it_takes_one_of_its_values() {
-        let times = [TimeFormat::Rfc3339, TimeFormat::Seconds, TimeFormat::Milliseconds, TimeFormat::Nanoseconds];
+        let times = [
+            TimeFormat::Rfc3339,
+            TimeFormat::Seconds,
+            TimeFormat::Milliseconds,
+            TimeFormat::Nanoseconds,
+        ];
         let ids = [IdType::Text, IdType::Integer];
-        let roles = times.map(Role::Time).into_iter().chain(ids.map(Role::Key)).chain(ids.map(Role::Unit));
+        let roles = times
+            .map(Role::Time)
+            .into_iter()
+            .chain(ids.map(Role::Key))
+            .chain(ids.map(Role::Unit));
         let contents: [(Content, &[Scalar<'_>]); 4] = [
-            (Content::Text, &[Scalar::Text("7"), Scalar::Text("2026-01-01T00:00:00Z")]),
-            (Content::Bytes, &[Scalar::Bytes(b"7"), Scalar::Bytes(b"2026-01-01T00:00:00Z")]),
-            (Content::Numbers, &[Scalar::Integer(7), Scalar::Float(7.0), Scalar::Single(7.0)]),
+            (
+                Content::Text,
+                &[Scalar::Text("7"), Scalar::Text("2026-01-01T00:00:00Z")],
+            ),
+            (
+                Content::Bytes,
+                &[Scalar::Bytes(b"7"), Scalar::Bytes(b"2026-01-01T00:00:00Z")],
+            ),
+            (
+                Content::Numbers,
+                &[Scalar::Integer(7), Scalar::Float(7.0), Scalar::Single(7.0)],
+            ),
             (Content::Nothing, &[]),
         ];
         for role in roles.chain([Role::Value(0)]) {
             for (content, scalars) in contents {
-                assert_eq!(role.can_take(content), takes(role, scalars), "{role:?} {content:?}");
+                assert_eq!(
+                    role.can_take(content),
+                    takes(role, scalars),
+                    "{role:?} {content:?}"
+                );
             }
         }
         let in_millis = Content::Times(TimeFormat::Milliseconds);
-        assert!(Role::Time(TimeFormat::Milliseconds).can_take(in_millis) && Role::Value(0).can_take(in_millis));
         assert!(
-            !Role::Time(TimeFormat::Microseconds).can_take(in_millis) && !Role::Key(IdType::Text).can_take(in_millis)
+            Role::Time(TimeFormat::Milliseconds).can_take(in_millis)
+                && Role::Value(0).can_take(in_millis)
+        );
+        assert!(
+            !Role::Time(TimeFormat::Microseconds).can_take(in_millis)
+                && !Role::Key(IdType::Text).can_take(in_millis)
         );
         assert!(Role::Time(TimeFormat::Rfc3339).can_take(Content::Timestamps));
         assert!(
@@ -241,11 +278,24 @@ mod tests {
         let text = Scalar::Text("1970-01-01T01:00:00.0000019+01:00");
         assert_eq!(time(TimeFormat::Rfc3339, text), Some(1));
         assert_eq!(time(TimeFormat::Rfc3339, Scalar::Integer(1)), None);
-        assert_eq!(time(TimeFormat::Seconds, Scalar::Integer(-2)), Some(-2_000_000));
+        assert_eq!(
+            time(TimeFormat::Seconds, Scalar::Integer(-2)),
+            Some(-2_000_000)
+        );
         assert_eq!(time(TimeFormat::Nanoseconds, Scalar::Text("-1")), Some(-1));
-        assert_eq!(time(TimeFormat::Milliseconds, Scalar::Integer(i128::from(i64::MAX))), None);
+        assert_eq!(
+            time(
+                TimeFormat::Milliseconds,
+                Scalar::Integer(i128::from(i64::MAX))
+            ),
+            None
+        );
         for float in [Scalar::Float(1.0), Scalar::Single(1.0), Scalar::Text("1.0")] {
-            assert_eq!(time(TimeFormat::Milliseconds, float), Some(1_000), "{float:?}");
+            assert_eq!(
+                time(TimeFormat::Milliseconds, float),
+                Some(1_000),
+                "{float:?}"
+            );
         }
         assert_eq!(time(TimeFormat::Milliseconds, Scalar::Float(1.5)), None);
         assert_eq!(time(TimeFormat::Rfc3339, Scalar::Float(1.0)), None);

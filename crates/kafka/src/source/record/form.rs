@@ -15,7 +15,10 @@ pub enum Format {
     /// Each message is an Arrow IPC stream of any number of records; its columns have types.
     Arrow,
     /// Each message is one record.
-    Records { form: RecordForm, declared: Declared },
+    Records {
+        form: RecordForm,
+        declared: Declared,
+    },
 }
 
 /// The form of a record.
@@ -45,7 +48,11 @@ impl RecordForm {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
-    pub fn impossible(&self, columns: &Columns, declared: &Declared) -> Result<Vec<Impossible>, Undeclared> {
+    pub fn impossible(
+        &self,
+        columns: &Columns,
+        declared: &Declared,
+    ) -> Result<Vec<Impossible>, Undeclared> {
         let mut found = Vec::new();
         for (path, role) in needed(columns, declared)? {
             let types = match self {
@@ -55,7 +62,11 @@ impl RecordForm {
             };
             if !types.iter().any(|kind| role.can_take(kind.content)) {
                 let types: BTreeSet<String> = types.into_iter().map(|kind| kind.name).collect();
-                found.push(Impossible { field: path.to_owned(), types, requirement: role.requirement() });
+                found.push(Impossible {
+                    field: path.to_owned(),
+                    types,
+                    requirement: role.requirement(),
+                });
             }
         }
         Ok(found)

@@ -38,9 +38,19 @@ impl Gather {
             rows: 0,
             bytes: 0,
             times: Int64Builder::with_capacity(0),
-            keys: columns.key.as_ref().map(|_| BinaryBuilder::with_capacity(0, 0)),
-            units: columns.unit.as_ref().map(|_| BinaryBuilder::with_capacity(0, 0)),
-            values: columns.values.iter().map(|_| Float64Builder::with_capacity(0)).collect(),
+            keys: columns
+                .key
+                .as_ref()
+                .map(|_| BinaryBuilder::with_capacity(0, 0)),
+            units: columns
+                .unit
+                .as_ref()
+                .map(|_| BinaryBuilder::with_capacity(0, 0)),
+            values: columns
+                .values
+                .iter()
+                .map(|_| Float64Builder::with_capacity(0))
+                .collect(),
         }
     }
 
@@ -58,8 +68,13 @@ impl Gather {
         row: Option<&Row>,
     ) -> Option<Batch> {
         let is_full = self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES;
-        let goes_on = |(first, _, time): Place| !is_full && first == partition && time == message_time;
-        let before = if self.place.is_some_and(goes_on) { None } else { self.take() };
+        let goes_on =
+            |(first, _, time): Place| !is_full && first == partition && time == message_time;
+        let before = if self.place.is_some_and(goes_on) {
+            None
+        } else {
+            self.take()
+        };
         self.place.get_or_insert((partition, offset, message_time));
         self.rows += 1;
         self.times.append_option(row.and_then(|row| row.time));
@@ -81,7 +96,9 @@ impl Gather {
     pub fn take(&mut self) -> Option<Batch> {
         let (partition, offset, message_time) = self.place.take()?;
         (self.rows, self.bytes) = (0, 0);
-        let text = |builder: &mut Option<BinaryBuilder>| builder.as_mut().map(|builder| Text::from(builder.finish()));
+        let text = |builder: &mut Option<BinaryBuilder>| {
+            builder.as_mut().map(|builder| Text::from(builder.finish()))
+        };
         Some(Batch {
             partition,
             offset,

@@ -21,7 +21,9 @@ pub(super) fn read(payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Bro
         return Err(Broken::new("it is not a JSON object"));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    Value { tree, node: 0, row }.deserialize(&mut json).map_err(Broken::new)?;
+    Value { tree, node: 0, row }
+        .deserialize(&mut json)
+        .map_err(Broken::new)?;
     json.end().map_err(Broken::new)
 }
 
@@ -95,7 +97,9 @@ impl<'de> Visitor<'de> for Value<'_> {
                 None => {
                     fields.next_value::<IgnoredAny>()?;
                 }
-                Some(child) if row.meets(child) => return Err(A::Error::custom("a needed name is there twice")),
+                Some(child) if row.meets(child) => {
+                    return Err(A::Error::custom("a needed name is there twice"));
+                }
                 Some(node) => fields.next_value_seed(Value { tree, node, row })?,
             }
         }

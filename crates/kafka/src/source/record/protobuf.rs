@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use prost_reflect::{
-    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor,
-    ReflectMessage, Value,
+    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind,
+    MessageDescriptor, ReflectMessage, Value,
 };
 use serde::Serialize;
 
@@ -51,20 +51,35 @@ impl WireField {
         match field.kind() {
             Kind::Enum(kind) => symbols = symbols_of(&kind),
             Kind::Message(message) if message.full_name() == TIMESTAMP => {
-                let part = |name| Some((name, WireField::new(&numbers, &message.get_field_by_name(name)?)));
+                let part = |name| {
+                    Some((
+                        name,
+                        WireField::new(&numbers, &message.get_field_by_name(name)?),
+                    ))
+                };
                 parts = TIMESTAMP_PARTS.into_iter().filter_map(part).collect();
             }
             _ => {}
         }
         let list = if field.is_list() { "repeated " } else { "" };
-        WireField { kind: format!("{list}{}", type_name(&field.kind())), numbers, symbols, parts }
+        WireField {
+            kind: format!("{list}{}", type_name(&field.kind())),
+            numbers,
+            symbols,
+            parts,
+        }
     }
 }
 
 /// The names that values of an enum are read as, by number.
 fn symbols_of(kind: &EnumDescriptor) -> BTreeMap<i32, String> {
-    let read_as = |number| kind.get_value(number).map(|symbol| (number, symbol.name().to_owned()));
-    kind.values().filter_map(|symbol| read_as(symbol.number())).collect()
+    let read_as = |number| {
+        kind.get_value(number)
+            .map(|symbol| (number, symbol.name().to_owned()))
+    };
+    kind.values()
+        .filter_map(|symbol| read_as(symbol.number()))
+        .collect()
 }
 
 /// The name of a type in the language of descriptors. Ledgers keep it.
@@ -118,10 +133,15 @@ impl MessageType {
     pub fn parse(file: Vec<u8>, name: &str) -> Result<Self, Broken> {
         catch_panic(|| {
             let pool = DescriptorPool::decode(file.as_slice());
-            let pool = pool.map_err(|e| Broken::new(format_args!("it is not a descriptor file: {e}")))?;
+            let pool =
+                pool.map_err(|e| Broken::new(format_args!("it is not a descriptor file: {e}")))?;
             let descriptor = pool.get_message_by_name(name);
-            let descriptor = descriptor.ok_or_else(|| Broken::new(format_args!("it has no message '{name}'")))?;
-            Ok(MessageType { descriptor, file: file.clone() })
+            let descriptor = descriptor
+                .ok_or_else(|| Broken::new(format_args!("it has no message '{name}'")))?;
+            Ok(MessageType {
+                descriptor,
+                file: file.clone(),
+            })
         })
     }
 
@@ -132,7 +152,10 @@ impl MessageType {
 
     /// The field at a path such as `after.amount`; `None` if there is none.
     pub fn field(&self, path: &str) -> Option<WireField> {
-        let (last, before) = self.fields(path)?.split_last().map(|(last, before)| (last.clone(), before.to_vec()))?;
+        let (last, before) = self
+            .fields(path)?
+            .split_last()
+            .map(|(last, before)| (last.clone(), before.to_vec()))?;
         let around: Vec<u32> = before.iter().map(FieldDescriptor::number).collect();
         Some(WireField::new(&around, &last))
     }
@@ -141,10 +164,19 @@ impl MessageType {
     pub(super) fn at(&self, path: &str) -> Option<FieldType> {
         let fields = self.fields(path)?;
         let field = fields.last()?;
-        let is_one = fields.iter().all(|field| field.cardinality() != Cardinality::Repeated);
-        let content = if is_one { content(&field.kind()) } else { Content::Nothing };
+        let is_one = fields
+            .iter()
+            .all(|field| field.cardinality() != Cardinality::Repeated);
+        let content = if is_one {
+            content(&field.kind())
+        } else {
+            Content::Nothing
+        };
         let list = if is_one { "" } else { "repeated " };
-        Some(FieldType { content, name: format!("{list}{}", type_name(&field.kind())) })
+        Some(FieldType {
+            content,
+            name: format!("{list}{}", type_name(&field.kind())),
+        })
     }
 
     /// The fields that a path leads through.
@@ -166,7 +198,8 @@ impl MessageType {
     /// If it is not a message of this type.
     pub(super) fn read(&self, payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
         catch_panic(|| {
-            let message = DynamicMessage::decode(self.descriptor.clone(), payload).map_err(Broken::new)?;
+            let message =
+                DynamicMessage::decode(self.descriptor.clone(), payload).map_err(Broken::new)?;
             fields(&message, 0, tree, row);
             Ok(())
         })
@@ -176,13 +209,19 @@ impl MessageType {
 /// The needed fields of the message at a node. The recursion is that of the tree.
 fn fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
     for child in tree.children(node) {
-        let Some(field) = message.descriptor().get_field_by_name(tree.name(child)) else { continue };
+        let Some(field) = message.descriptor().get_field_by_name(tree.name(child)) else {
+            continue;
+        };
         // A field without presence has its default where it is not written.
         if field.supports_presence() && !message.has_field(&field) {
             continue;
         }
         let value = message.get_field(&field);
-        let mut set = |scalar: Scalar<'_>| tree.roles(child).iter().for_each(|role| row.set(*role, scalar));
+        let mut set = |scalar: Scalar<'_>| {
+            tree.roles(child)
+                .iter()
+                .for_each(|role| row.set(*role, scalar))
+        };
         match value.as_ref() {
             Value::I32(integer) => set(Scalar::Integer((*integer).into())),
             Value::I64(integer) => set(Scalar::Integer((*integer).into())),
@@ -197,11 +236,16 @@ fn fields(message: &DynamicMessage, node: usize, tree: &Tree, row: &mut Row) {
                     Kind::Enum(kind) => kind.get_value(*number),
                     _ => None,
                 };
-                symbol.iter().for_each(|symbol| set(Scalar::Text(symbol.name())));
+                symbol
+                    .iter()
+                    .for_each(|symbol| set(Scalar::Text(symbol.name())));
             }
             Value::Message(inner) => {
                 if let Some(time) = timestamp(inner) {
-                    let roles = tree.roles(child).iter().filter(|role| matches!(role, Role::Time(_)));
+                    let roles = tree
+                        .roles(child)
+                        .iter()
+                        .filter(|role| matches!(role, Role::Time(_)));
                     roles.for_each(|role| row.set(*role, Scalar::Text(&time)));
                 }
                 fields(inner, child, tree, row);
@@ -216,11 +260,17 @@ fn timestamp(message: &DynamicMessage) -> Option<String> {
     if message.descriptor().full_name() != TIMESTAMP {
         return None;
     }
-    let part = |name| message.get_field_by_name(name).map(std::borrow::Cow::into_owned);
+    let part = |name| {
+        message
+            .get_field_by_name(name)
+            .map(std::borrow::Cow::into_owned)
+    };
     let seconds = part("seconds")?.as_i64()?;
     let nanos = part("nanos")?.as_i32()?;
-    let micros = seconds
-        .checked_mul(1_000_000)?
-        .checked_add((0..1_000_000_000).contains(&nanos).then_some(i64::from(nanos / 1_000))?)?;
+    let micros = seconds.checked_mul(1_000_000)?.checked_add(
+        (0..1_000_000_000)
+            .contains(&nanos)
+            .then_some(i64::from(nanos / 1_000))?,
+    )?;
     Some(Timestamp::from_micros(micros).to_string())
 }

@@ -22,9 +22,17 @@ impl RecordReader {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
-    pub fn new(form: &RecordForm, columns: &Columns, declared: &Declared) -> Result<Self, Undeclared> {
+    pub fn new(
+        form: &RecordForm,
+        columns: &Columns,
+        declared: &Declared,
+    ) -> Result<Self, Undeclared> {
         let tree = Tree::new(columns, declared, steps)?;
-        Ok(RecordReader { form: form.clone(), tree, row: Row::default() })
+        Ok(RecordReader {
+            form: form.clone(),
+            tree,
+            row: Row::default(),
+        })
     }
 
     /// The needed fields of a record. A field that is missing or of another type than declared counts as null.
@@ -35,7 +43,9 @@ impl RecordReader {
     pub fn read(&mut self, payload: &[u8]) -> Result<&Row, Broken> {
         if payload.len() > LARGEST_RECORD {
             let length = payload.len();
-            return Err(Broken::new(format_args!("it has {length} bytes, a record has at most {LARGEST_RECORD}")));
+            return Err(Broken::new(format_args!(
+                "it has {length} bytes, a record has at most {LARGEST_RECORD}"
+            )));
         }
         self.row.clear(self.tree.values, self.tree.len());
         match &self.form {

@@ -21,9 +21,13 @@ struct Node {
 /// A key or a user without a declared type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeclared {
-    #[error("the type of the key is not declared: add `type`, \"text\" or \"integer\", to `key` of [input]")]
+    #[error(
+        "the type of the key is not declared: add `type`, \"text\" or \"integer\", to `key` of [input]"
+    )]
     Key,
-    #[error("the type of the user is not declared: add `type`, \"text\" or \"integer\", to `user` of [privacy]")]
+    #[error(
+        "the type of the user is not declared: add `type`, \"text\" or \"integer\", to `user` of [privacy]"
+    )]
     Unit,
 }
 
@@ -42,7 +46,10 @@ pub(super) fn whole(name: &str) -> Vec<&str> {
 /// # Errors
 ///
 /// If the type of a key or a user is not declared.
-pub(super) fn needed<'a>(columns: &'a Columns, declared: &Declared) -> Result<Vec<(&'a str, Role)>, Undeclared> {
+pub(super) fn needed<'a>(
+    columns: &'a Columns,
+    declared: &Declared,
+) -> Result<Vec<(&'a str, Role)>, Undeclared> {
     let mut needed = vec![(columns.time.as_str(), Role::Time(declared.time))];
     if let Some(key) = &columns.key {
         needed.push((key, Role::Key(declared.key.ok_or(Undeclared::Key)?)));
@@ -50,7 +57,13 @@ pub(super) fn needed<'a>(columns: &'a Columns, declared: &Declared) -> Result<Ve
     if let Some(unit) = &columns.unit {
         needed.push((unit, Role::Unit(declared.unit.ok_or(Undeclared::Unit)?)));
     }
-    needed.extend(columns.values.iter().enumerate().map(|(at, value)| (value.as_str(), Role::Value(at))));
+    needed.extend(
+        columns
+            .values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (value.as_str(), Role::Value(at))),
+    );
     Ok(needed)
 }
 
@@ -58,8 +71,15 @@ impl Tree {
     /// # Errors
     ///
     /// If the type of a key or a user is not declared.
-    pub fn new(columns: &Columns, declared: &Declared, split: impl Fn(&str) -> Vec<&str>) -> Result<Self, Undeclared> {
-        let mut tree = Tree { nodes: vec![Node::default()], values: columns.values.len() };
+    pub fn new(
+        columns: &Columns,
+        declared: &Declared,
+        split: impl Fn(&str) -> Vec<&str>,
+    ) -> Result<Self, Undeclared> {
+        let mut tree = Tree {
+            nodes: vec![Node::default()],
+            values: columns.values.len(),
+        };
         for (path, role) in needed(columns, declared)? {
             tree.add(&split(path), role);
         }
@@ -71,7 +91,10 @@ impl Tree {
         for step in path {
             at = self.child(at, step).unwrap_or_else(|| {
                 let next = self.nodes.len();
-                self.nodes.push(Node { name: (*step).to_owned(), ..Node::default() });
+                self.nodes.push(Node {
+                    name: (*step).to_owned(),
+                    ..Node::default()
+                });
                 if let Some(node) = self.nodes.get_mut(at) {
                     node.children.push(next);
                 }
@@ -99,12 +122,19 @@ impl Tree {
 
     /// The nodes of the needed fields of the object at a node.
     pub fn children(&self, node: usize) -> impl Iterator<Item = usize> {
-        self.nodes.get(node).into_iter().flat_map(|node| node.children.iter().copied())
+        self.nodes
+            .get(node)
+            .into_iter()
+            .flat_map(|node| node.children.iter().copied())
     }
 
     /// The node of a field of the object at a node.
     pub fn child(&self, node: usize, name: &str) -> Option<usize> {
         let children = self.nodes.get(node)?.children.iter();
-        children.copied().find(|child| self.nodes.get(*child).is_some_and(|child| child.name == name))
+        children.copied().find(|child| {
+            self.nodes
+                .get(*child)
+                .is_some_and(|child| child.name == name)
+        })
     }
 }

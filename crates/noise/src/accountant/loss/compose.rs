@@ -41,26 +41,50 @@ impl Composed {
     )]
     pub fn new(parts: &[(PrivacyLoss, u64)], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
         let step = grid.step;
-        let losses: Vec<(Pmf, u64)> = parts.iter().map(|&(law, count)| (Pmf::new(law, grid), count)).collect();
-        let moments: Vec<f64> = losses.iter().map(|(pmf, _)| pmf.log_moment(tilt, step)).collect();
+        let losses: Vec<(Pmf, u64)> = parts
+            .iter()
+            .map(|&(law, count)| (Pmf::new(law, grid), count))
+            .collect();
+        let moments: Vec<f64> = losses
+            .iter()
+            .map(|(pmf, _)| pmf.log_moment(tilt, step))
+            .collect();
         let total = |moments: &[f64]| -> f64 {
-            losses.iter().zip(moments).map(|((_, count), moment)| *count as f64 * moment).sum()
+            losses
+                .iter()
+                .zip(moments)
+                .map(|((_, count), moment)| *count as f64 * moment)
+                .sum()
         };
         let log_moment = total(&moments);
         let growth = |shift: f64| {
-            total(&losses.iter().map(|(pmf, _)| pmf.log_moment(tilt + shift, step)).collect::<Vec<_>>()) - log_moment
+            total(
+                &losses
+                    .iter()
+                    .map(|(pmf, _)| pmf.log_moment(tilt + shift, step))
+                    .collect::<Vec<_>>(),
+            ) - log_moment
         };
         let support = |end: fn(&Pmf) -> i64| -> i128 {
-            losses.iter().map(|(pmf, count)| i128::from(end(pmf)) * i128::from(*count)).sum()
+            losses
+                .iter()
+                .map(|(pmf, count)| i128::from(end(pmf)) * i128::from(*count))
+                .sum()
         };
         let first = support(|pmf| pmf.lowest);
         let last = support(|pmf| pmf.lowest + pmf.masses.len() as i64 - 1);
         let (low, high) = bounds(parts, tilt, growth);
         let highest = last.min(libm::ceil(high / step) as i128);
         // One point more, as the place of epsilon is rounded.
-        let needed = first.max(libm::floor(low / step) as i128).min(libm::floor(least / step) as i128 - 1).min(highest);
+        let needed = first
+            .max(libm::floor(low / step) as i128)
+            .min(libm::floor(least / step) as i128 - 1)
+            .min(highest);
         let longest = losses.iter().map(|(pmf, _)| pmf.masses.len()).max()?;
-        let length = usize::try_from(highest - needed + 1).ok()?.max(longest).max(2);
+        let length = usize::try_from(highest - needed + 1)
+            .ok()?
+            .max(longest)
+            .max(2);
         if length as f64 > 4.0 * MOST_POINTS {
             return None;
         }
@@ -81,7 +105,8 @@ impl Composed {
             .iter()
             .zip(&moments)
             .map(|((pmf, count), moment)| {
-                *count as f64 * (RELATIVE + 8.0 * UNIT * (tilt * pmf.farthest(step) + moment.abs() + 1.0))
+                *count as f64
+                    * (RELATIVE + 8.0 * UNIT * (tilt * pmf.farthest(step) + moment.abs() + 1.0))
             })
             .sum();
         let window = (lowest as f64).abs().max((highest as f64).abs()) * step;
@@ -94,13 +119,20 @@ impl Composed {
             masses,
             above: if highest == last { 0.0 } else { TAIL * 1.001 },
             error,
-            beyond: losses.iter().map(|(pmf, count)| pmf.beyond * *count as f64).sum(),
+            beyond: losses
+                .iter()
+                .map(|(pmf, count)| pmf.beyond * *count as f64)
+                .sum(),
             log_factor,
         })
     }
 
     /// At least the delta at `epsilon`; 1 below the window.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "points, far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "points, far below 2^53"
+    )]
     pub fn delta(&self, epsilon: f64) -> f64 {
         let place = |i: i64| i as f64 * self.step;
         let below = libm::floor(epsilon / self.step) as i64 - 1;
@@ -134,7 +166,13 @@ impl Composed {
 }
 
 /// The tilted law of the sum modulo `length`, its first point at index 0, and the largest norm of a part.
-fn transform(losses: &[(Pmf, u64)], moments: &[f64], step: f64, tilt: f64, length: usize) -> Option<(Vec<f64>, f64)> {
+fn transform(
+    losses: &[(Pmf, u64)],
+    moments: &[f64],
+    step: f64,
+    tilt: f64,
+    length: usize,
+) -> Option<(Vec<f64>, f64)> {
     let mut planner = RealFftPlanner::<f64>::new();
     let forward = planner.plan_fft_forward(length);
     let inverse = planner.plan_fft_inverse(length);
@@ -198,7 +236,12 @@ mod tests {
 
     #[test]
     fn the_error_term_is_above_the_error_of_the_transform() {
-        for (t, count, tilt) in [(0.0625, 1000, 0.5), (0.5, 100, 2.0), (0.015_625, 4096, 5.0), (0.1, 100_000, 0.2)] {
+        for (t, count, tilt) in [
+            (0.0625, 1000, 0.5),
+            (0.5, 100, 2.0),
+            (0.015_625, 4096, 5.0),
+            (0.1, 100_000, 0.2),
+        ] {
             let grid = Grid { step: t };
             let parts = [(PrivacyLoss::Response(t), count as u64)];
             let composed = Composed::new(&parts, grid, tilt, f64::INFINITY).unwrap();
@@ -206,12 +249,26 @@ mod tests {
             let exact = binomial(count, chance);
             let mass = |i: i64| {
                 let ups = i + count as i64;
-                if ups % 2 == 0 { exact.get((ups / 2) as usize).copied().unwrap_or(0.0) } else { 0.0 }
+                if ups % 2 == 0 {
+                    exact.get((ups / 2) as usize).copied().unwrap_or(0.0)
+                } else {
+                    0.0
+                }
             };
             let points = (composed.lowest..).zip(&composed.masses);
-            let error: f64 = points.map(|(i, found)| (found - mass(i)).powi(2)).sum::<f64>().sqrt();
-            println!("{t}, {count} times: an error of {error:.1e}, at most {:.1e}", composed.error);
-            assert!(error < composed.error, "{t} {count}: {error} {}", composed.error);
+            let error: f64 = points
+                .map(|(i, found)| (found - mass(i)).powi(2))
+                .sum::<f64>()
+                .sqrt();
+            println!(
+                "{t}, {count} times: an error of {error:.1e}, at most {:.1e}",
+                composed.error
+            );
+            assert!(
+                error < composed.error,
+                "{t} {count}: {error} {}",
+                composed.error
+            );
             // Of use: a small part of the law.
             assert!(composed.error < 1e-6, "{}", composed.error);
         }

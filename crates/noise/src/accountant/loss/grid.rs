@@ -35,7 +35,11 @@ impl Grid {
         const ADDED: f64 = 1e-5;
         let is_gaussian = |law: PrivacyLoss| matches!(law, PrivacyLoss::Gaussian(_));
         // The law of which there are most is aligned: the mass between points is what costs.
-        let anchor = parts.iter().filter(|(law, _)| !is_gaussian(*law)).max_by_key(|(_, count)| *count).copied();
+        let anchor = parts
+            .iter()
+            .filter(|(law, _)| !is_gaussian(*law))
+            .max_by_key(|(_, count)| *count)
+            .copied();
         let between: f64 = parts
             .iter()
             .map(|&(law, count)| {
@@ -44,18 +48,35 @@ impl Grid {
                     PrivacyLoss::Response(_) => 0.0,
                     PrivacyLoss::Gaussian(_) => 2.0,
                 };
-                let atoms = if is_gaussian(law) || Some((law, count)) == anchor { 0.0 } else { 1.5 };
+                let atoms = if is_gaussian(law) || Some((law, count)) == anchor {
+                    0.0
+                } else {
+                    1.5
+                };
                 (spread_out + atoms) * count as f64
             })
             .sum();
-        let square = ADDED * epsilon.max(spread(parts) / 1000.0) / (between * (tilt + 1.0) / 12.0 + tilt / 8.0);
-        let finest = parts.iter().map(|(law, _)| law.parameter()).fold(f64::INFINITY, f64::min);
+        let square = ADDED * epsilon.max(spread(parts) / 1000.0)
+            / (between * (tilt + 1.0) / 12.0 + tilt / 8.0);
+        let finest = parts
+            .iter()
+            .map(|(law, _)| law.parameter())
+            .fold(f64::INFINITY, f64::min);
         let mut step = square.sqrt().clamp(1e-7, 0.5).min(finest / 4.0);
         // The steps of the tilted sum that matter, as with the exact bounds later.
-        let (low, high) = bounds(parts, tilt, |s| log_moment(parts, tilt + s) - log_moment(parts, tilt));
+        let (low, high) = bounds(parts, tilt, |s| {
+            log_moment(parts, tilt + s) - log_moment(parts, tilt)
+        });
         let longest = parts
             .iter()
-            .map(|&(law, _)| law.parameter() * if is_gaussian(law) { 2.0 * DEVIATIONS } else { 2.0 })
+            .map(|&(law, _)| {
+                law.parameter()
+                    * if is_gaussian(law) {
+                        2.0 * DEVIATIONS
+                    } else {
+                        2.0
+                    }
+            })
             .fold(0.0, f64::max);
         let width = (high - low).max(longest);
         if !width.is_finite() {
@@ -75,9 +96,16 @@ pub(super) const TAIL: f64 = 1e-20;
 
 /// Where the tilted sum lies but for [`TAIL`] on each side, by Chernoff's bound; `growth(s)` is how much the log moment grows
 /// from the tilt to `tilt + s`.
-pub(super) fn bounds(parts: &[(PrivacyLoss, u64)], tilt: f64, growth: impl Fn(f64) -> f64) -> (f64, f64) {
+pub(super) fn bounds(
+    parts: &[(PrivacyLoss, u64)],
+    tilt: f64,
+    growth: impl Fn(f64) -> f64,
+) -> (f64, f64) {
     let (down, up) = best_shifts(parts, tilt);
-    ((growth(-down) - TAIL.ln()) / -down, (growth(up) - TAIL.ln()) / up)
+    (
+        (growth(-down) - TAIL.ln()) / -down,
+        (growth(up) - TAIL.ln()) / up,
+    )
 }
 
 /// The shifts of the tilt with about the narrowest bounds below and above. Any are correct.
@@ -89,7 +117,9 @@ fn best_shifts(parts: &[(PrivacyLoss, u64)], tilt: f64) -> (f64, f64) {
             .map(|i| 2_f64.powf(f64::from(i) / 2.0))
             .map(|s| (s, width(s)))
             .filter(|(_, width)| width.is_finite())
-            .fold((1.0, f64::INFINITY), |best, found| if found.1 < best.1 { found } else { best })
+            .fold((1.0, f64::INFINITY), |best, found| {
+                if found.1 < best.1 { found } else { best }
+            })
             .0
     };
     (best(-1.0), best(1.0))
@@ -107,9 +137,11 @@ impl Pmf {
         let Grid { step } = grid;
         match law {
             PrivacyLoss::Gaussian(mu) => gaussian(mu, step),
-            PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) if t > LARGEST_LOSS => {
-                Pmf { lowest: point_above(t, step) as i64, masses: vec![1.0], beyond: 0.0 }
-            }
+            PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) if t > LARGEST_LOSS => Pmf {
+                lowest: point_above(t, step) as i64,
+                masses: vec![1.0],
+                beyond: 0.0,
+            },
             PrivacyLoss::Laplace(t) => mirrored(&laplace(t, step), step),
             PrivacyLoss::Response(t) => {
                 let mut upper = vec![0.0; point_above(t, step) + 1];
@@ -124,7 +156,12 @@ impl Pmf {
     pub fn log_moment(&self, tilt: f64, step: f64) -> f64 {
         let exponent = |j: usize| tilt * ((self.lowest + j as i64) as f64 * step);
         let largest = exponent(0).max(exponent(self.masses.len() - 1));
-        let sum: f64 = self.masses.iter().enumerate().map(|(j, mass)| mass * libm::exp(exponent(j) - largest)).sum();
+        let sum: f64 = self
+            .masses
+            .iter()
+            .enumerate()
+            .map(|(j, mass)| mass * libm::exp(exponent(j) - largest))
+            .sum();
         largest + libm::log(sum)
     }
 
@@ -137,11 +174,19 @@ impl Pmf {
 }
 
 /// The first point at or above a positive loss.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the points of a grid, about")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "at most the points of a grid, about"
+)]
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn point_above(loss: f64, step: f64) -> usize {
     let point = libm::ceil(loss / step) as usize;
-    if (point as f64) * step < loss { point + 1 } else { point.max(1) }
+    if (point as f64) * step < loss {
+        point + 1
+    } else {
+        point.max(1)
+    }
 }
 
 /// Adds a mass at `loss`, on the ends of its cell; what is above is never less than it should be.
@@ -155,11 +200,27 @@ fn split(upper: &mut [f64], loss: f64, mass: f64, step: f64) {
 }
 
 /// A law with `P[-L = l] = exp(-l) P[L = l]`, from what the cells above 0 leave at the points from 0 on.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
+    reason = "far below 2^53"
+)]
 fn mirrored(upper: &[f64], step: f64) -> Pmf {
-    let below = upper.iter().enumerate().skip(1).rev().map(|(i, mass)| mass * libm::exp(-(i as f64) * step));
-    let masses = below.chain([2.0 * upper[0]]).chain(upper[1..].iter().copied()).collect();
-    Pmf { lowest: 1 - upper.len() as i64, masses, beyond: 0.0 }
+    let below = upper
+        .iter()
+        .enumerate()
+        .skip(1)
+        .rev()
+        .map(|(i, mass)| mass * libm::exp(-(i as f64) * step));
+    let masses = below
+        .chain([2.0 * upper[0]])
+        .chain(upper[1..].iter().copied())
+        .collect();
+    Pmf {
+        lowest: 1 - upper.len() as i64,
+        masses,
+        beyond: 0.0,
+    }
 }
 
 /// Every term is positive: a full cell leaves `tanh(h/4)/2 exp((i h - t)/2)` at each end, without cancellation.
@@ -187,7 +248,11 @@ fn laplace(t: f64, step: f64) -> Vec<f64> {
 
 /// The mass of each cell is split as if its density were exponential with the steepest slope in it, that at its lower end: it
 /// has its mass above the true one, which is log-concave, and so leaves less at the lower point.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "far below 2^53"
+)]
 fn gaussian(mu: f64, step: f64) -> Pmf {
     const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
     let mean = mu * mu / 2.0;
@@ -203,7 +268,11 @@ fn gaussian(mu: f64, step: f64) -> Pmf {
     masses[0] += near.1 * (1.0 + MARGIN);
     for (j, i) in (lowest..highest).enumerate() {
         let far = (standard(i + 1), tail(standard(i + 1)));
-        let mass = if near.0 < 0.0 && far.0 > 0.0 { 1.0 - near.1 - far.1 } else { (near.1 - far.1).abs() };
+        let mass = if near.0 < 0.0 && far.0 > 0.0 {
+            1.0 - near.1 - far.1
+        } else {
+            (near.1 - far.1).abs()
+        };
         // An argument is good to mu + 11 parts of 2^-51, a tail to 11 times as much: less than 2^-38 of it.
         let mass = mass.max(0.0) + MARGIN * near.1.max(far.1);
         let slope = -near.0 / mu + (1.0 + 1.0 / mu) / (1_u64 << 40) as f64;
@@ -213,7 +282,11 @@ fn gaussian(mu: f64, step: f64) -> Pmf {
         masses[j + 1] += mass * (1.0 - share);
         near = far;
     }
-    Pmf { lowest, masses, beyond: near.1 * (1.0 + MARGIN) }
+    Pmf {
+        lowest,
+        masses,
+        beyond: near.1 * (1.0 + MARGIN),
+    }
 }
 
 #[cfg(test)]
@@ -224,10 +297,19 @@ mod tests {
     fn deltas(pmf: &Pmf, step: f64) -> Vec<(f64, f64)> {
         let at = |j: usize| (pmf.lowest + j as i64) as f64 * step;
         let delta = |epsilon: f64| {
-            let above = pmf.masses.iter().enumerate().filter(|(j, _)| at(*j) > epsilon);
-            pmf.beyond + above.map(|(j, mass)| mass * -(epsilon - at(j)).exp_m1()).sum::<f64>()
+            let above = pmf
+                .masses
+                .iter()
+                .enumerate()
+                .filter(|(j, _)| at(*j) > epsilon);
+            pmf.beyond
+                + above
+                    .map(|(j, mass)| mass * -(epsilon - at(j)).exp_m1())
+                    .sum::<f64>()
         };
-        (0..pmf.masses.len()).map(|j| (at(j), delta(at(j)))).collect()
+        (0..pmf.masses.len())
+            .map(|j| (at(j), delta(at(j))))
+            .collect()
     }
 
     /// At the points of the grid delta is that of the law; between, a chord.
@@ -235,30 +317,54 @@ mod tests {
     fn at_its_points_a_grid_has_the_delta_of_the_law() {
         for t in [0.003, 0.1, 0.77, 3.0] {
             for step in [t, t / 2.0, t / 7.0, t / 6.3, t / 40.7, t * 1.3] {
-                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Laplace(t), Grid { step }), step) {
-                    let exact =
-                        if epsilon.abs() <= t { -((epsilon - t) / 2.0).exp_m1() } else { (-epsilon.exp_m1()).max(0.0) };
-                    assert!((found - exact).abs() < 1e-14, "{t} {step} {epsilon}: {found} {exact}");
+                for (epsilon, found) in
+                    deltas(&Pmf::new(PrivacyLoss::Laplace(t), Grid { step }), step)
+                {
+                    let exact = if epsilon.abs() <= t {
+                        -((epsilon - t) / 2.0).exp_m1()
+                    } else {
+                        (-epsilon.exp_m1()).max(0.0)
+                    };
+                    assert!(
+                        (found - exact).abs() < 1e-14,
+                        "{t} {step} {epsilon}: {found} {exact}"
+                    );
                 }
-                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Response(t), Grid { step }), step) {
+                for (epsilon, found) in
+                    deltas(&Pmf::new(PrivacyLoss::Response(t), Grid { step }), step)
+                {
                     let yes = 1.0 / (1.0 + (-t).exp());
-                    let terms = [(yes, t), (1.0 - yes, -t)].map(|(mass, l)| mass * (-(epsilon - l).exp_m1()).max(0.0));
-                    assert!((found - terms[0] - terms[1]).abs() < 1e-14, "{t} {step} {epsilon}: {found} {terms:?}");
+                    let terms = [(yes, t), (1.0 - yes, -t)]
+                        .map(|(mass, l)| mass * (-(epsilon - l).exp_m1()).max(0.0));
+                    assert!(
+                        (found - terms[0] - terms[1]).abs() < 1e-14,
+                        "{t} {step} {epsilon}: {found} {terms:?}"
+                    );
                 }
             }
         }
         for mu in [0.01, 0.5, 3.0, 40.0] {
             for step in [mu / 8.0, mu / 40.3] {
-                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Gaussian(mu), Grid { step }), step) {
+                for (epsilon, found) in
+                    deltas(&Pmf::new(PrivacyLoss::Gaussian(mu), Grid { step }), step)
+                {
                     let tail = |x: f64| libm::erfc(x / 2_f64.sqrt()) / 2.0;
                     let near = epsilon / mu - mu / 2.0;
                     let far = epsilon / mu + mu / 2.0;
-                    let exact = tail(near) - if far < 35.0 { epsilon.exp() * tail(far) } else { 0.0 };
+                    let exact = tail(near)
+                        - if far < 35.0 {
+                            epsilon.exp() * tail(far)
+                        } else {
+                            0.0
+                        };
                     assert!(
                         found > exact * (1.0 - 1e-12) - 1e-14 || far > 30.0,
                         "{mu} {step} {epsilon}: {found} {exact}"
                     );
-                    assert!(found < exact * 1.2 + 1e-10, "{mu} {step} {epsilon}: {found} {exact}");
+                    assert!(
+                        found < exact * 1.2 + 1e-10,
+                        "{mu} {step} {epsilon}: {found} {exact}"
+                    );
                 }
             }
         }
@@ -277,7 +383,10 @@ mod tests {
             for step in [0.000_3, 0.001, 0.002_2] {
                 let pmf = Pmf::new(law, Grid { step });
                 let sum = pmf.masses.iter().sum::<f64>() + pmf.beyond;
-                assert!((1.0 - 1e-13..1.0 + 1e-5).contains(&sum), "{law:?} {step}: {sum}");
+                assert!(
+                    (1.0 - 1e-13..1.0 + 1e-5).contains(&sum),
+                    "{law:?} {step}: {sum}"
+                );
             }
         }
     }

@@ -43,7 +43,9 @@ impl Losses {
             }
         }
         if square != 0.0 {
-            losses.parts.push((PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
+            losses
+                .parts
+                .push((PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
         }
         losses
     }
@@ -85,37 +87,61 @@ impl Losses {
             return f64::INFINITY;
         }
         // [CKS20, corollary 13] with the moments in the place of rho, and never more than what is lost at worst.
-        let guess = |tilt: f64| (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln();
+        let guess = |tilt: f64| {
+            (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln()
+        };
         let tilt = golden(guess, -12.0, 18.0);
         let near = guess(tilt).min(self.worst()).max(self.spread() / 1000.0);
         let tilt = tilt.min(LARGEST_TILT / near);
-        let composed =
-            Grid::new(&self.parts, tilt, near).and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
-        let Some(composed) = composed else { return f64::INFINITY };
+        let composed = Grid::new(&self.parts, tilt, near)
+            .and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
+        let Some(composed) = composed else {
+            return f64::INFINITY;
+        };
         let is_within = |epsilon: f64| self.with_apart(composed.delta(epsilon), epsilon) <= delta;
         if is_within(0.0) {
             return 0.0;
         }
-        let above = (0..14).map(|i| near * (1.0 + 1e-3 * f64::from(1 << i))).find(|epsilon| is_within(*epsilon));
-        let Some(mut within) = above else { return f64::INFINITY };
+        let above = (0..14)
+            .map(|i| near * (1.0 + 1e-3 * f64::from(1 << i)))
+            .find(|epsilon| is_within(*epsilon));
+        let Some(mut within) = above else {
+            return f64::INFINITY;
+        };
         let mut beyond = 0.0;
         while within - beyond > within / f64::from(1 << 30) {
             let middle = f64::midpoint(beyond, within);
-            (beyond, within) = if is_within(middle) { (beyond, middle) } else { (middle, within) };
+            (beyond, within) = if is_within(middle) {
+                (beyond, middle)
+            } else {
+                (middle, within)
+            };
         }
         within
     }
 
     fn with_apart(&self, delta: f64, epsilon: f64) -> f64 {
-        let slack = if self.apart == 0.0 { 0.0 } else { self.apart * (1.0 + epsilon.exp()) * (1.0 + 1e-12) };
+        let slack = if self.apart == 0.0 {
+            0.0
+        } else {
+            self.apart * (1.0 + epsilon.exp()) * (1.0 + 1e-12)
+        };
         // Also for what is no number.
-        if delta + slack <= 1.0 { delta + slack } else { 1.0 }
+        if delta + slack <= 1.0 {
+            delta + slack
+        } else {
+            1.0
+        }
     }
 
     /// Whether the bounds on the errors hold for these numbers.
     fn is_usable(&self) -> bool {
         self.parts.iter().all(|(law, count)| {
-            let most = if matches!(law, PrivacyLoss::Gaussian(_)) { grid::LARGEST_MU } else { f64::from(1 << 20) };
+            let most = if matches!(law, PrivacyLoss::Gaussian(_)) {
+                grid::LARGEST_MU
+            } else {
+                f64::from(1 << 20)
+            };
             law.parameter() > 1e-9 && law.parameter() < most && *count <= MOST
         })
     }
@@ -132,9 +158,17 @@ impl Losses {
     /// The largest loss.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
     fn worst(&self) -> f64 {
-        let of =
-            |law: PrivacyLoss| if matches!(law, PrivacyLoss::Gaussian(_)) { f64::INFINITY } else { law.parameter() };
-        self.parts.iter().map(|(law, count)| of(*law) * *count as f64).sum()
+        let of = |law: PrivacyLoss| {
+            if matches!(law, PrivacyLoss::Gaussian(_)) {
+                f64::INFINITY
+            } else {
+                law.parameter()
+            }
+        };
+        self.parts
+            .iter()
+            .map(|(law, count)| of(*law) * *count as f64)
+            .sum()
     }
 
     /// The tilt for which `of` is least, as far as a tilt is of use near `epsilon`.

@@ -37,7 +37,11 @@ impl PrivacyLoss {
         match self {
             PrivacyLoss::Laplace(t) => {
                 let decay = (-2.0 * x).exp();
-                let between = if x < 1e-9 { 1.0 } else { (1.0 - decay) / (2.0 * x) };
+                let between = if x < 1e-9 {
+                    1.0
+                } else {
+                    (1.0 - decay) / (2.0 * x)
+                };
                 x - t / 2.0 + ((1.0 + decay) / 2.0 + t / 2.0 * between).ln()
             }
             PrivacyLoss::Response(t) => x - t / 2.0 + (-2.0 * x).exp().ln_1p() - (-t).exp().ln_1p(),
@@ -48,10 +52,17 @@ impl PrivacyLoss {
 
 #[expect(clippy::cast_precision_loss, reason = "a guide")]
 pub(super) fn log_moment(parts: &[(PrivacyLoss, u64)], tilt: f64) -> f64 {
-    parts.iter().map(|(law, count)| law.log_moment(tilt) * *count as f64).sum()
+    parts
+        .iter()
+        .map(|(law, count)| law.log_moment(tilt) * *count as f64)
+        .sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a guide")]
 pub(super) fn spread(parts: &[(PrivacyLoss, u64)]) -> f64 {
-    parts.iter().map(|(law, count)| law.parameter().powi(2) * *count as f64).sum::<f64>().sqrt()
+    parts
+        .iter()
+        .map(|(law, count)| law.parameter().powi(2) * *count as f64)
+        .sum::<f64>()
+        .sqrt()
 }

@@ -29,7 +29,10 @@ struct Place<'t> {
 
 impl<'a> Input<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Input { rest: bytes, values: FREE_VALUES.saturating_add(bytes.len().saturating_mul(4)) }
+        Input {
+            rest: bytes,
+            values: FREE_VALUES.saturating_add(bytes.len().saturating_mul(4)),
+        }
     }
 
     /// Reads all of it as one record.
@@ -38,18 +41,43 @@ impl<'a> Input<'a> {
     ///
     /// If it is not one, with nothing behind it.
     pub fn record(mut self, schema: &Schema, tree: &Tree, row: &mut Row) -> Result<(), Broken> {
-        self.value(schema.root(), Place { schema, tree, node: Some(0), depth: 0 }, row)?;
-        if self.rest.is_empty() { Ok(()) } else { Err(Broken::new("there are bytes after the record")) }
+        self.value(
+            schema.root(),
+            Place {
+                schema,
+                tree,
+                node: Some(0),
+                depth: 0,
+            },
+            row,
+        )?;
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Broken::new("there are bytes after the record"))
+        }
     }
 
     fn value(&mut self, kind: usize, place: Place<'_>, row: &mut Row) -> Result<(), Broken> {
-        self.values = self.values.checked_sub(1).ok_or_else(|| Broken::new("it has too many values for its length"))?;
-        let place = Place { depth: place.depth + 1, ..place };
+        self.values = self
+            .values
+            .checked_sub(1)
+            .ok_or_else(|| Broken::new("it has too many values for its length"))?;
+        let place = Place {
+            depth: place.depth + 1,
+            ..place
+        };
         if place.depth > DEEPEST {
-            return Err(Broken::new(format_args!("its values lie more than {DEEPEST} deep in one another")));
+            return Err(Broken::new(format_args!(
+                "its values lie more than {DEEPEST} deep in one another"
+            )));
         }
-        let Place { schema, tree, node, .. } = place;
-        let kind = schema.kind(kind).ok_or_else(|| Broken::new("its schema lacks a type"))?;
+        let Place {
+            schema, tree, node, ..
+        } = place;
+        let kind = schema
+            .kind(kind)
+            .ok_or_else(|| Broken::new("its schema lacks a type"))?;
         let roles = node.map_or(&[][..], |node| tree.roles(node));
         let mut set = |scalar: Scalar<'_>| roles.iter().for_each(|role| row.set(*role, scalar));
         match kind {
@@ -73,12 +101,22 @@ impl<'a> Input<'a> {
             }
             Type::Fixed(size) => set(Scalar::Bytes(self.take(*size)?)),
             Type::Enum(symbols) => {
-                let symbol = usize::try_from(self.integer()?).ok().and_then(|at| symbols.get(at));
-                set(Scalar::Text(symbol.ok_or_else(|| Broken::new("an enum has a symbol that there is not"))?));
+                let symbol = usize::try_from(self.integer()?)
+                    .ok()
+                    .and_then(|at| symbols.get(at));
+                set(Scalar::Text(symbol.ok_or_else(|| {
+                    Broken::new("an enum has a symbol that there is not")
+                })?));
             }
             Type::Union(kinds) => {
-                let kind = usize::try_from(self.integer()?).ok().and_then(|at| kinds.get(at));
-                self.value(*kind.ok_or_else(|| Broken::new("a union has a type that there is not"))?, place, row)?;
+                let kind = usize::try_from(self.integer()?)
+                    .ok()
+                    .and_then(|at| kinds.get(at));
+                self.value(
+                    *kind.ok_or_else(|| Broken::new("a union has a type that there is not"))?,
+                    place,
+                    row,
+                )?;
             }
             Type::Record(fields) => {
                 for (name, kind) in fields {
@@ -86,17 +124,36 @@ impl<'a> Input<'a> {
                     self.value(*kind, Place { node, ..place }, row)?;
                 }
             }
-            Type::Array(items) => self.blocks(|input| input.value(*items, Place { node: None, ..place }, row))?,
+            Type::Array(items) => self.blocks(|input| {
+                input.value(
+                    *items,
+                    Place {
+                        node: None,
+                        ..place
+                    },
+                    row,
+                )
+            })?,
             Type::Map(values) => self.blocks(|input| {
                 input.bytes()?;
-                input.value(*values, Place { node: None, ..place }, row)
+                input.value(
+                    *values,
+                    Place {
+                        node: None,
+                        ..place
+                    },
+                    row,
+                )
             })?,
         }
         Ok(())
     }
 
     /// The blocks of an array or a map; what has a length in bytes is passed over as a whole.
-    fn blocks(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), Broken>) -> Result<(), Broken> {
+    fn blocks(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
         loop {
             match self.integer()? {
                 0 => return Ok(()),
@@ -127,18 +184,25 @@ impl<'a> Input<'a> {
 
     /// A length and so many bytes.
     fn bytes(&mut self) -> Result<&'a [u8], Broken> {
-        let length = usize::try_from(self.integer()?).map_err(|_| Broken::new("a length is negative"))?;
+        let length =
+            usize::try_from(self.integer()?).map_err(|_| Broken::new("a length is negative"))?;
         self.take(length)
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(|| truncated("a value"))?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or_else(|| truncated("a value"))?;
         self.rest = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(|| truncated("a value"))?;
+        let (taken, rest) = self
+            .rest
+            .split_first_chunk()
+            .ok_or_else(|| truncated("a value"))?;
         self.rest = rest;
         Ok(*taken)
     }

@@ -33,11 +33,15 @@ impl Schemas {
     /// If it is not one record of one of these schemas.
     pub(super) fn read(&self, payload: &[u8], tree: &Tree, row: &mut Row) -> Result<(), Broken> {
         let [0, i0, i1, i2, i3, record @ ..] = payload else {
-            return Err(Broken::new("it does not begin with a zero and the id of a schema"));
+            return Err(Broken::new(
+                "it does not begin with a zero and the id of a schema",
+            ));
         };
         let id = u32::from_be_bytes([*i0, *i1, *i2, *i3]);
-        let schema =
-            self.0.get(&id).ok_or_else(|| Broken::new(format_args!("no schema with id {id} is configured")))?;
+        let schema = self
+            .0
+            .get(&id)
+            .ok_or_else(|| Broken::new(format_args!("no schema with id {id} is configured")))?;
         Input::new(record).record(schema, tree, row)
     }
 }

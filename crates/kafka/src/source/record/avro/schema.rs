@@ -43,11 +43,21 @@ impl Schema {
     ///
     /// If the text is not the schema of a record.
     pub fn parse(text: &str) -> Result<Self, Broken> {
-        let value: Value = serde_json::from_str(text).map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
-        let mut parser = Parser { types: Vec::new(), notes: BTreeMap::new(), names: BTreeMap::new() };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|e| Broken::new(format_args!("it is not JSON: {e}")))?;
+        let mut parser = Parser {
+            types: Vec::new(),
+            notes: BTreeMap::new(),
+            names: BTreeMap::new(),
+        };
         let root = parser.parse(&value, "")?;
         let Parser { types, notes, .. } = parser;
-        let schema = Schema { canonical: value.to_string(), types, notes, root };
+        let schema = Schema {
+            canonical: value.to_string(),
+            types,
+            notes,
+            root,
+        };
         match schema.kind(root) {
             Some(Type::Record(_)) => Ok(schema),
             _ => Err(Broken::new("it is not the schema of a record")),
@@ -64,18 +74,26 @@ impl Schema {
 
     /// The types that the field at this path can have; none if there is no such field.
     pub(super) fn at(&self, path: &[&str]) -> Vec<FieldType> {
-        self.leads(self.root, path).into_iter().map(|at| self.field_type(at)).collect()
+        self.leads(self.root, path)
+            .into_iter()
+            .map(|at| self.field_type(at))
+            .collect()
     }
 
     /// Where a path leads from a type: a union has the paths of all of its types. Unions are in no unions, so every step of the recursion
     /// but those takes one off the path.
     fn leads(&self, at: usize, path: &[&str]) -> Vec<usize> {
         match (self.kind(at), path.split_first()) {
-            (Some(Type::Union(kinds)), _) => kinds.iter().flat_map(|kind| self.leads(*kind, path)).collect(),
+            (Some(Type::Union(kinds)), _) => kinds
+                .iter()
+                .flat_map(|kind| self.leads(*kind, path))
+                .collect(),
             (_, None) => vec![at],
             (Some(Type::Record(fields)), Some((step, rest))) => {
                 let named = fields.iter().filter(|(name, _)| name == step);
-                named.flat_map(|(_, kind)| self.leads(*kind, rest)).collect()
+                named
+                    .flat_map(|(_, kind)| self.leads(*kind, rest))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -85,7 +103,11 @@ impl Schema {
         let note = self.notes.get(&at).map(String::as_str);
         let (content, name) = match self.kind(at) {
             Some(Type::Boolean) => (Content::Nothing, "boolean"),
-            Some(Type::Integer) => (note.and_then(times).map_or(Content::Numbers, Content::Times), "an integer"),
+            Some(Type::Integer) => (
+                note.and_then(times)
+                    .map_or(Content::Numbers, Content::Times),
+                "an integer",
+            ),
             Some(Type::Float | Type::Double) => (Content::Numbers, "a floating-point number"),
             Some(Type::Bytes | Type::Fixed(_)) => (Content::Bytes, "bytes"),
             Some(Type::Text | Type::Enum(_)) => (Content::Text, "text"),
@@ -94,7 +116,10 @@ impl Schema {
             Some(Type::Record(_)) => (Content::Nothing, "a record"),
             Some(Type::Null | Type::Union(_)) | None => (Content::Nothing, "null"),
         };
-        FieldType { content, name: note.unwrap_or(name).to_owned() }
+        FieldType {
+            content,
+            name: note.unwrap_or(name).to_owned(),
+        }
     }
 }
 
@@ -126,8 +151,14 @@ impl Parser {
         match value {
             Value::String(name) => self.named(name, space),
             Value::Array(branches) => {
-                let kinds = branches.iter().map(|branch| self.parse(branch, space)).collect::<Result<Vec<_>, _>>()?;
-                if kinds.iter().any(|kind| matches!(self.types.get(*kind), Some(Type::Union(_)))) {
+                let kinds = branches
+                    .iter()
+                    .map(|branch| self.parse(branch, space))
+                    .collect::<Result<Vec<_>, _>>()?;
+                if kinds
+                    .iter()
+                    .any(|kind| matches!(self.types.get(*kind), Some(Type::Union(_))))
+                {
                     return Err(Broken::new("it has a union in a union"));
                 }
                 Ok(self.add(Type::Union(kinds)))
@@ -156,7 +187,11 @@ impl Parser {
 
     fn declared(&mut self, value: &Value, space: &str) -> Result<usize, Broken> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let part = |key: &str| value.get(key).ok_or_else(|| Broken::new(format_args!("a type has no '{key}'")));
+        let part = |key: &str| {
+            value
+                .get(key)
+                .ok_or_else(|| Broken::new(format_args!("a type has no '{key}'")))
+        };
         match part("type")? {
             Value::String(kind) => match kind.as_str() {
                 "array" => {
@@ -168,9 +203,13 @@ impl Parser {
                     Ok(self.add(Type::Map(values)))
                 }
                 "record" | "error" | "enum" | "fixed" => {
-                    let name = text("name").ok_or_else(|| Broken::new(format_args!("a {kind} has no name")))?;
+                    let name = text("name")
+                        .ok_or_else(|| Broken::new(format_args!("a {kind} has no name")))?;
                     let name = full(name, text("namespace").unwrap_or(space));
-                    let space = name.rsplit_once('.').map_or("", |(space, _)| space).to_owned();
+                    let space = name
+                        .rsplit_once('.')
+                        .map_or("", |(space, _)| space)
+                        .to_owned();
                     // A record may have itself in it, so it is known before its fields are.
                     let at = self.add(Type::Null);
                     if self.names.insert(name.clone(), at).is_some() {
@@ -202,13 +241,22 @@ impl Parser {
     }
 
     fn fields(&mut self, value: &Value, space: &str) -> Result<Vec<(String, usize)>, Broken> {
-        let all = value.as_array().ok_or_else(|| Broken::new("the fields of a record are not a list"))?;
+        let all = value
+            .as_array()
+            .ok_or_else(|| Broken::new("the fields of a record are not a list"))?;
         let mut fields: Vec<(String, usize)> = Vec::with_capacity(all.len());
         for field in all {
-            let name = field.get("name").and_then(Value::as_str).ok_or_else(|| Broken::new("a field has no name"))?;
-            let kind = field.get("type").ok_or_else(|| Broken::new(format_args!("field '{name}' has no type")))?;
+            let name = field
+                .get("name")
+                .and_then(Value::as_str)
+                .ok_or_else(|| Broken::new("a field has no name"))?;
+            let kind = field
+                .get("type")
+                .ok_or_else(|| Broken::new(format_args!("field '{name}' has no type")))?;
             if fields.iter().any(|(known, _)| known == name) {
-                return Err(Broken::new(format_args!("it has two fields '{name}' in one record")));
+                return Err(Broken::new(format_args!(
+                    "it has two fields '{name}' in one record"
+                )));
             }
             fields.push((name.to_owned(), self.parse(kind, space)?));
         }
@@ -218,12 +266,19 @@ impl Parser {
 
 /// A full name: a name without a dot lies in the namespace around it.
 fn full(name: &str, space: &str) -> String {
-    if name.contains('.') || space.is_empty() { name.to_owned() } else { format!("{space}.{name}") }
+    if name.contains('.') || space.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{space}.{name}")
+    }
 }
 
 fn symbols(value: &Value) -> Result<Vec<String>, Broken> {
-    let all = value.as_array().map(|all| all.iter().map(|symbol| symbol.as_str().map(str::to_owned)));
-    all.and_then(Iterator::collect).ok_or_else(|| Broken::new("the symbols of an enum are not a list of texts"))
+    let all = value
+        .as_array()
+        .map(|all| all.iter().map(|symbol| symbol.as_str().map(str::to_owned)));
+    all.and_then(Iterator::collect)
+        .ok_or_else(|| Broken::new("the symbols of an enum are not a list of texts"))
 }
 
 fn size(value: &Value) -> Result<usize, Broken> {
