@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 
 use crate::error::Error;
-use crate::error_context::{ErrorContext, RecentFailure};
+use crate::error_context::{ErrorContext, KnownFailure, RecentFailure};
 use crate::security::{Security, open_to_all};
 
 /// How long a broker may take to answer one request.
@@ -307,11 +307,21 @@ impl Broker {
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
         match self.recent.latest() {
-            Some(failure) if self.recent.is_permanent() => Error::Denied {
+            Some(KnownFailure {
+                failure,
+                is_permanent: true,
+            }) => Error::Denied {
                 why: failure.explain(&servers, &self.security),
                 servers,
             },
-            Some(failure) => Error::Unavailable {
+            Some(KnownFailure { failure, .. }) if failure.is_permanent() => Error::Unavailable {
+                why: format!(
+                    "one broker rejects this client while others answer: {}",
+                    failure.explain(&servers, &self.security)
+                ),
+                servers,
+            },
+            Some(KnownFailure { failure, .. }) => Error::Unavailable {
                 why: failure.explain(&servers, &self.security),
                 servers,
             },

@@ -12,40 +12,82 @@ use crate::connection_failure::ConnectionFailure;
 /// How long a failure counts as recent. A client repeats the same one only after 30 s.
 const RECENT: Duration = Duration::from_secs(60);
 
+/// How long one broker may reject what others accept, while credentials are changed at one after the other.
+const LONGEST_REJECTION: Duration = Duration::from_secs(600);
+
 /// What all clients of a cluster have lately heard of it.
 #[derive(Debug, Default)]
 struct Heard {
     /// The latest failure; a permanent one takes precedence.
     failure: Option<(ConnectionFailure, Instant)>,
+    /// Since when permanent failures have followed each other.
+    rejected_since: Option<Instant>,
     answered: Option<Instant>,
+}
+
+impl Heard {
+    fn recent(&self, now: Instant) -> Option<&ConnectionFailure> {
+        let (failure, at) = self.failure.as_ref()?;
+        (now.saturating_duration_since(*at) < RECENT).then_some(failure)
+    }
+
+    fn is_rejected(&self, now: Instant) -> bool {
+        self.recent(now)
+            .is_some_and(ConnectionFailure::is_permanent)
+    }
+
+    /// Whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
+    fn is_permanent(&self, now: Instant) -> bool {
+        let has_lasted =
+            |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
+        let is_answered = self.answered.is_some_and(|at| !has_lasted(at, RECENT));
+        let is_lasting = self
+            .rejected_since
+            .is_some_and(|since| has_lasted(since, LONGEST_REJECTION));
+        self.is_rejected(now) && (!is_answered || is_lasting)
+    }
+
+    /// A permanent failure is not replaced by the disconnect that follows it.
+    fn add(&mut self, failure: ConnectionFailure, now: Instant) {
+        let was_rejected = self.is_rejected(now);
+        if !failure.is_permanent() && was_rejected {
+            return;
+        }
+        if !was_rejected {
+            self.rejected_since = failure.is_permanent().then_some(now);
+        }
+        self.failure = Some((failure, now));
+    }
 }
 
 /// Why clients of a cluster could not connect, and whether brokers have answered them all the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentFailure(Arc<Mutex<Heard>>);
 
+/// A failure, and what it means for whoever waits.
+pub(super) struct KnownFailure {
+    pub failure: ConnectionFailure,
+    pub is_permanent: bool,
+}
+
 impl RecentFailure {
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn latest(&self) -> Option<ConnectionFailure> {
+    pub fn latest(&self) -> Option<KnownFailure> {
+        let now = Instant::now();
         let heard = self.heard();
-        heard
-            .failure
-            .as_ref()
-            .filter(|(_, at)| at.elapsed() < RECENT)
-            .map(|(failure, _)| failure.clone())
+        let failure = heard.recent(now)?.clone();
+        let is_permanent = heard.is_permanent(now);
+        Some(KnownFailure {
+            failure,
+            is_permanent,
+        })
     }
 
-    /// Whether no waiting mends it. One broker may still reject what others accept, while credentials are changed at one after the
-    /// other.
     pub fn is_permanent(&self) -> bool {
-        let is_answered = self
-            .heard()
-            .answered
-            .is_some_and(|at| at.elapsed() < RECENT);
-        !is_answered && self.latest().is_some_and(|failure| failure.is_permanent())
+        self.heard().is_permanent(Instant::now())
     }
 
     /// Notes that a broker has answered a request.
@@ -53,11 +95,8 @@ impl RecentFailure {
         self.heard().answered = Some(Instant::now());
     }
 
-    /// A permanent failure is not replaced by the disconnect that follows it.
     fn add(&self, failure: ConnectionFailure) {
-        if failure.is_permanent() || !self.latest().is_some_and(|latest| latest.is_permanent()) {
-            self.heard().failure = Some((failure, Instant::now()));
-        }
+        self.heard().add(failure, Instant::now());
     }
 }
 
@@ -74,3 +113,35 @@ impl ClientContext for ErrorContext {
 }
 
 impl ConsumerContext for ErrorContext {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_is_permanent_where_no_broker_answers_and_after_ten_minutes() {
+        let rejection = || ConnectionFailure::new("a:1: SASL authentication error: wrong password");
+        let disconnect = ConnectionFailure::new("a:1: Disconnected");
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut heard = Heard::default();
+        heard.add(rejection(), at(0));
+        heard.add(disconnect, at(1));
+        assert!(
+            heard.is_permanent(at(2)),
+            "the disconnect that follows says nothing"
+        );
+        heard.answered = Some(at(3));
+        assert!(!heard.is_permanent(at(59)), "others accept it");
+        assert!(!heard.is_permanent(at(60)), "it is over");
+        for second in (60..660).step_by(30) {
+            assert!(!heard.is_permanent(at(second)), "{second} s");
+            heard.add(rejection(), at(second));
+            heard.answered = Some(at(second));
+        }
+        assert!(heard.is_permanent(at(661)), "nobody is about to mend it");
+        heard.add(rejection(), at(800));
+        heard.answered = Some(at(800));
+        assert!(!heard.is_permanent(at(801)), "another one");
+    }
+}
