@@ -25,7 +25,9 @@ impl MissingTopic {
     /// Notes whether the latest attempt failed because something `is_missing`; whether trying again may help.
     pub fn may_return(&mut self, is_missing: bool) -> bool {
         if !is_missing {
-            *self = MissingTopic::later();
+            if let MissingTopic::AtStart { .. } = self {
+                *self = MissingTopic::later();
+            }
             return false;
         }
         match self {

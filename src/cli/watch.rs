@@ -306,12 +306,14 @@ mod tests {
         look(30, Ok(topic(1, &[]))).unwrap();
         look(45, missing()).unwrap();
         look(60, silent()).unwrap();
-        assert_eq!(look(75, missing()).unwrap_err().to_string(), "Deleted");
+        look(75, missing()).unwrap();
+        look(90, missing()).unwrap();
+        assert_eq!(look(105, missing()).unwrap_err().to_string(), "Deleted");
         let other = Topic {
             id: "two".to_owned(),
             ..topic(1, &[])
         };
-        assert_eq!(look(90, Ok(other)).unwrap_err().to_string(), "Recreated");
+        assert_eq!(look(120, Ok(other)).unwrap_err().to_string(), "Recreated");
     }
 
     fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {

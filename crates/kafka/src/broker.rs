@@ -234,7 +234,7 @@ impl Broker {
         loop {
             match client.poll(deadline.saturating_duration_since(Instant::now()))? {
                 Err(error) if is_of_group(&error) => {}
-                Err(error) if is_unanswered(&error) && !self.recent.is_permanent() => {}
+                Err(error) if is_unanswered(&error) && !self.recent.is_denied() => {}
                 Ok(message) => {
                     self.hear_answer();
                     return Some(Ok(message));

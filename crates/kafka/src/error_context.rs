@@ -36,15 +36,20 @@ impl Heard {
             .is_some_and(ConnectionFailure::is_permanent)
     }
 
+    /// Whether a broker rejects the client, and none has answered.
+    fn is_denied(&self, now: Instant) -> bool {
+        let is_answered = self
+            .answered
+            .is_some_and(|at| now.saturating_duration_since(at) < RECENT);
+        self.is_rejected(now) && !is_answered
+    }
+
     /// Whether no waiting mends it: no broker has answered, or one has rejected what others accept for too long.
     fn is_permanent(&self, now: Instant) -> bool {
-        let has_lasted =
-            |since: Instant, time: Duration| now.saturating_duration_since(since) >= time;
-        let is_answered = self.answered.is_some_and(|at| !has_lasted(at, RECENT));
         let is_lasting = self
             .rejected_since
-            .is_some_and(|since| has_lasted(since, LONGEST_REJECTION));
-        self.is_rejected(now) && (!is_answered || is_lasting)
+            .is_some_and(|since| now.saturating_duration_since(since) >= LONGEST_REJECTION);
+        self.is_denied(now) || self.is_rejected(now) && is_lasting
     }
 
     /// A permanent failure is not replaced by the disconnect that follows it.
@@ -88,6 +93,12 @@ impl RecentFailure {
 
     pub fn is_permanent(&self) -> bool {
         self.heard().is_permanent(Instant::now())
+    }
+
+    /// Whether a broker rejects this client and its clones, and none has answered them. Where requests succeed, a rejection by one broker,
+    /// however long, ends nothing.
+    pub fn is_denied(&self) -> bool {
+        self.heard().is_denied(Instant::now())
     }
 
     /// Notes that a broker has answered a request.

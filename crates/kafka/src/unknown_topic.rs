@@ -5,28 +5,26 @@ use std::time::{Duration, Instant};
 /// How long a topic may be unknown that was there: brokers that come back from an outage do not know all of them at once.
 const UNKNOWN_FOR: Duration = Duration::from_secs(30);
 
-/// After so long without an answer about it, the time begins anew.
-const ANEW: Duration = Duration::from_secs(60);
+/// The longest time between two answers that follow each other: what lies further apart was an outage in between.
+const LONGEST_GAP: Duration = Duration::from_secs(20);
 
-/// For how long brokers have said that they do not know a topic.
+/// For how long brokers have said that they do not know a topic, apart from the times in which they said nothing.
 #[derive(Debug, Default)]
 pub struct UnknownTopic {
-    since: Option<Instant>,
+    unknown: Duration,
     latest: Option<Instant>,
 }
 
 impl UnknownTopic {
     /// Notes that brokers did not know the topic at `now`; whether it may come back.
     pub fn may_return(&mut self, now: Instant) -> bool {
-        if self
-            .latest
-            .is_none_or(|latest| now.saturating_duration_since(latest) >= ANEW)
-        {
-            self.since = Some(now);
+        if let Some(latest) = self.latest.replace(now) {
+            let gap = now.saturating_duration_since(latest);
+            if gap < LONGEST_GAP {
+                self.unknown += gap;
+            }
         }
-        self.latest = Some(now);
-        self.since
-            .is_some_and(|since| now.saturating_duration_since(since) < UNKNOWN_FOR)
+        self.unknown < UNKNOWN_FOR
     }
 
     /// Notes that brokers know the topic.
@@ -44,11 +42,10 @@ mod tests {
         let start = Instant::now();
         let mut unknown = UnknownTopic::default();
         let mut may_return = |second| unknown.may_return(start + Duration::from_secs(second));
-        assert!(may_return(0) && may_return(29));
-        assert!(!may_return(30) && !may_return(31));
-        assert!(may_return(91) && may_return(120), "the next outage");
-        assert!(!may_return(121));
+        assert!(may_return(0) && may_return(15) && may_return(29));
+        assert!(may_return(60) && may_return(60), "an outage in between");
+        assert!(!may_return(61), "thirty seconds in all");
         unknown.is_known();
-        assert!(unknown.may_return(start + Duration::from_secs(122)));
+        assert!(unknown.may_return(start + Duration::from_secs(62)));
     }
 }

@@ -166,7 +166,7 @@ pub fn act(
         }
         match ledger.mark_in_log(accepted) {
             // The next step tries again.
-            Err(error) if error.is_log_unavailable() => {}
+            Err(error) if error.is_log_unavailable() || error.is_missing() => {}
             marked => marked?,
         }
         if let Some(error) = published.failure {
@@ -256,6 +256,8 @@ pub enum Error {
 pub enum Reason {
     /// Brokers or a disk do not answer, whoever meets it first.
     Unreachable,
+    /// Brokers do not know a topic.
+    Missing,
     Log(Discriminant<log::Error>),
     Budget(Discriminant<BudgetError>),
 }
@@ -271,6 +273,7 @@ impl Error {
     /// What it is about.
     pub fn reason(&self) -> Reason {
         match self {
+            error if error.is_missing() => Reason::Missing,
             Error::Ledger(ledger::Error::Log(log::Error::Unavailable { .. })) => {
                 Reason::Unreachable
             }

@@ -163,6 +163,8 @@ impl Sink for KafkaSink {
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
+        // What a topic has lost that was made anew is not sent to it.
+        self.confirm()?;
         let topic = &self.params.topic;
         let mut unmet: BTreeMap<Digest, &str> = newest
             .iter()

@@ -66,16 +66,21 @@ pub(super) fn run<'a>(
                 if error.is_transient()
                     || error.is_missing() && unknown.may_return(Instant::now()) =>
             {
-                reader.seen().fails(
-                    Unread::of(&error),
-                    &format!("cannot read the input: {error}; trying again"),
-                );
+                reader.seen().fails(Unread::of(&error), &why_unread(&error));
                 stop.wait(RETRY);
             }
             (Err(error), _) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+fn why_unread(error: &source::Error) -> String {
+    if error.is_missing() {
+        return "cannot read the input: brokers do not know its topic, as for a moment after an outage; trying again"
+            .to_owned();
+    }
+    format!("cannot read the input: {error}; trying again")
 }
 
 /// Why the input is not read for a while.
