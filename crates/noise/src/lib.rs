@@ -18,7 +18,7 @@ mod calibrated;
 pub mod concentrated;
 pub mod continual;
 mod error;
-pub mod exact;
+mod exact;
 pub mod gaussian;
 mod laplace;
 pub mod noise;

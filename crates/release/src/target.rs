@@ -5,7 +5,7 @@ use std::fmt;
 use super::builtin::Builtin;
 use super::error::Error;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
-pub use bernstream_noise::exact::Exact;
+use bernstream_noise::Exact;
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::law::Norm;
 use bernstream_synopsis::shape::Shape;
