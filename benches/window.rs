@@ -9,7 +9,7 @@ use bernstream_functions::density::Density;
 use bernstream_release::Target;
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::AccumulatorSpec;
-use bernstream_release::window::{Axis, Form, Outside, Rules, VERSION, Windows};
+use bernstream_release::window::{Axis, Outside, ReleaseInput, Rules, VERSION, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Grid;
@@ -52,13 +52,13 @@ fn rules() -> Rules {
     }
 }
 
-fn form(axes: usize, spec: AccumulatorSpec) -> Form {
+fn form(axes: usize, spec: AccumulatorSpec) -> ReleaseInput {
     let axis = Axis {
         min: 0.0,
         max: 100.0,
         outside: Outside::Clamp,
     };
-    Form {
+    ReleaseInput {
         axes: vec![axis; axes],
         label: None,
         columns: (0..axes).collect(),

@@ -15,7 +15,7 @@ use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
 use bernstream_config::{Input, Settings, socket_address};
 use bernstream_kafka::source::kafka;
-use bernstream_kafka::source::kafka::{Kafka, Stretches};
+use bernstream_kafka::source::kafka::{Kafka, PartitionRanges};
 use bernstream_ledger::sealing::Secret;
 use bernstream_server::serve;
 use bernstream_synopsis::clock::{Reminder, Timestamp};
@@ -122,7 +122,7 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
     let forms = settings.forms();
     let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
-    let own = Stretches::open(params.clone(), columns)?
+    let own = PartitionRanges::open(params.clone(), columns)?
         .shared()
         .into_iter()
         .map(absorbing)

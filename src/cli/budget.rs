@@ -12,7 +12,7 @@ use crate::cli::{settings, shares};
 use bernstream_config::Settings;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::budget::entry::BlockGrid;
-use bernstream_ledger::budget::fold::{Held, Shares};
+use bernstream_ledger::budget::fold::{ActiveShare, Shares};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::price::Price;
@@ -131,7 +131,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     print(text)
 }
 
-fn holder(held: &Held, whole: Price) -> String {
+fn holder(held: &ActiveShare, whole: Price) -> String {
     let entry = &held.entry;
     let from = entry.of.blocks.since(entry.from);
     let from = if from.is_empty() {

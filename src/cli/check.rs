@@ -9,12 +9,12 @@ use serde::Serialize;
 use crate::cli::components::input_id;
 use crate::cli::failure::Failure;
 use crate::cli::foreseen::foresee;
-use crate::cli::left::Left;
+use crate::cli::left::RemainingBudget;
 use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::sampled::Trial;
-use crate::cli::shares::{self, Beginner};
+use crate::cli::shares::{self, ShareRequest};
 use crate::cli::{alone, explain, newest_schema, older_stamps, sampled, settings};
 use bernstream_config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use bernstream_kafka::check::{Check, Needed, check_topic, setting};
@@ -66,7 +66,7 @@ struct Checked {
     /// Whether readers will see anything, of each density that says how many records it expects.
     visibility: Vec<String>,
     /// Absent without a ledger.
-    ledger: Option<Left>,
+    ledger: Option<RemainingBudget>,
     notes: Vec<String>,
     warnings: Vec<String>,
     /// Input, output and witness; empty with `--offline`.
@@ -191,7 +191,7 @@ fn summary(settings: &Settings) -> Result<Checked, Failure> {
             .map(|release| message(settings, release))
             .collect(),
         visibility: explain::verdicts(settings)?,
-        ledger: Left::of(settings),
+        ledger: RemainingBudget::of(settings),
         notes,
         warnings: settings.warnings(Timestamp::now()),
         checks: Vec::new(),
@@ -548,7 +548,7 @@ fn share_check(settings: &Settings, name: &str) -> Check {
             .blocks
             .first_from(Timestamp::now())
             .map_or(Span::ALL.start, |block| block.start);
-        let beginner = Beginner {
+        let beginner = ShareRequest {
             owner: &owner,
             was_claimed,
             first,

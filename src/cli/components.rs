@@ -8,7 +8,7 @@ use tracing::{info, warn};
 pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::refused;
 use crate::cli::rebuilt;
-use crate::cli::shares::{self, Beginner};
+use crate::cli::shares::{self, ShareRequest};
 use bernstream_config::{Input, Settings, canonical, diff};
 use bernstream_kafka::broker_clock::BrokerClock;
 use bernstream_kafka::ledger::log::open_log;
@@ -21,7 +21,7 @@ use bernstream_kafka::topic;
 use bernstream_ledger as ledger;
 use bernstream_ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use bernstream_ledger::witness::Witness;
-use bernstream_ledger::{Genesis, Ledger, Wanted};
+use bernstream_ledger::{DesiredSettings, Genesis, Ledger};
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::Detail;
@@ -42,7 +42,7 @@ pub struct Process {
 
 impl Process {
     /// Refuses a ledger with other settings that another worker has recorded meanwhile.
-    fn recognise(&self, wanted: &Wanted, ledger: &Ledger) -> Result<(), OpenError> {
+    fn recognise(&self, wanted: &DesiredSettings, ledger: &Ledger) -> Result<(), OpenError> {
         let recorded = ledger.settings();
         let is_first = self.first.get_or_init(|| recorded.to_owned()) == recorded;
         if wanted.agrees(recorded) || (is_first && !self.is_settled.load(Relaxed)) {
@@ -226,7 +226,7 @@ pub fn genesis(
         .map_err(|error| refused(error.to_string()))?;
     let witness = witness.identity()?;
     let input = input_id(settings)?;
-    let beginner = Beginner {
+    let beginner = ShareRequest {
         owner: &witness,
         was_claimed: claim.is_some(),
         first: start.first,
@@ -381,7 +381,7 @@ pub fn other_input(settings: &Settings) -> String {
 }
 
 /// The settings that a worker records in its ledger.
-fn wanted(settings: &Settings, process: &Process) -> Wanted {
+fn wanted(settings: &Settings, process: &Process) -> DesiredSettings {
     let keys = || match &settings.windows.keys {
         Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
         None => vec![None],
@@ -390,7 +390,7 @@ fn wanted(settings: &Settings, process: &Process) -> Wanted {
         .releases
         .iter()
         .filter(|release| release.is_sum_of_panes());
-    Wanted {
+    DesiredSettings {
         settings: canonical::recorded(settings),
         reach: settings.reach(),
         grid: settings.windows.grid,
@@ -414,7 +414,11 @@ fn wanted(settings: &Settings, process: &Process) -> Wanted {
 /// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
 /// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it. A worker that follows another one
 /// does so when it acts.
-fn take_over(settings: &Settings, wanted: &Wanted, ledger: &mut Ledger) -> Result<(), OpenError> {
+fn take_over(
+    settings: &Settings,
+    wanted: &DesiredSettings,
+    ledger: &mut Ledger,
+) -> Result<(), OpenError> {
     let changes = diff::differences(ledger.settings(), &wanted.settings);
     let Some(configuration) =
         wanted.change(ledger.settings(), ledger.slots(), ledger.next_window())

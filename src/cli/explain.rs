@@ -17,7 +17,7 @@ use crate::cli::explain::errors::{Accuracy, scale};
 use crate::cli::explain::plan::Plan;
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
-use crate::cli::left::Left;
+use crate::cli::left::RemainingBudget;
 use crate::cli::print::{as_json, line, note, print, section, warning};
 use crate::cli::progress::during;
 use crate::cli::{candidates, comparison, settings};
@@ -57,7 +57,7 @@ struct Explained {
     /// What the windows of a block are charged, and how long it lasts.
     budget: Vec<String>,
     /// Absent without a ledger that can be used with this file.
-    ledger: Option<Left>,
+    ledger: Option<RemainingBudget>,
     /// Why the ledger that is there cannot be used with this file.
     refused: Option<String>,
     guarantee: Vec<String>,
@@ -147,7 +147,7 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
             .collect::<Result<_, _>>()?,
         cap: Vec::new(),
         budget: budget(settings),
-        ledger: Left::of(settings),
+        ledger: RemainingBudget::of(settings),
         // A ledger that cannot be read is told by whoever opens it.
         refused: Ledger::newest_settings(&settings.ledger)
             .ok()

@@ -6,7 +6,7 @@ use crate::cli::budget_forecast::{kept_back, windows_to_come};
 use crate::cli::components::other_promise;
 use crate::cli::figures::counted;
 use bernstream_config::{Settings, Unit, canonical, diff};
-use bernstream_ledger::{Glance, Ledger, exists};
+use bernstream_ledger::{Ledger, LedgerSummary, exists};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Blocks, Span};
 use bernstream_synopsis::price::Price;
@@ -31,7 +31,7 @@ pub struct BlockToCome {
 
 /// How the budget stands in a ledger that exists. Nothing here depends on a record.
 #[derive(Clone, Debug, Serialize)]
-pub struct Left {
+pub struct RemainingBudget {
     /// The start of the next window to close.
     pub next_window: Timestamp,
     /// What one block may spend.
@@ -57,7 +57,7 @@ pub struct Left {
     kept_back: String,
 }
 
-impl Left {
+impl RemainingBudget {
     /// What is left in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
     /// which whoever opens it tells.
     pub fn of(settings: &Settings) -> Option<Self> {
@@ -68,12 +68,12 @@ impl Left {
         if other_promise(settings, &recorded).is_some() {
             return None;
         }
-        let glance = Glance::at(&settings.ledger).ok()?;
+        let glance = LedgerSummary::at(&settings.ledger).ok()?;
         (glance.total.zero() == settings.privacy.total.zero())
-            .then(|| Left::follow(settings, &glance, &recorded))
+            .then(|| RemainingBudget::follow(settings, &glance, &recorded))
     }
 
-    fn follow(settings: &Settings, glance: &Glance, recorded: &str) -> Self {
+    fn follow(settings: &Settings, glance: &LedgerSummary, recorded: &str) -> Self {
         let grid = settings.windows.grid;
         let next = grid.first_from(glance.next_window);
         let block = settings.blocks.span_of(next.start);
@@ -124,7 +124,7 @@ impl Left {
                 .share_ends
                 .is_some_and(|ends| to_come.block.end > ends)
         };
-        Left {
+        RemainingBudget {
             next_window: next.start,
             total: settings.privacy.total,
             spent,
@@ -140,7 +140,7 @@ impl Left {
 
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Left {
+        let RemainingBudget {
             next_window,
             total,
             spent,

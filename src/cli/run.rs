@@ -95,7 +95,7 @@ pub fn work(
     runtime: &tokio::runtime::Runtime,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let front = Front::open(settings, runtime)?;
+    let front = HttpEndpoints::open(settings, runtime)?;
     let process = Process::default();
     let mut read_again = None;
     loop {
@@ -121,14 +121,14 @@ pub fn work(
 }
 
 /// What others see of the worker, for as long as its process lives.
-struct Front<'r> {
+struct HttpEndpoints<'r> {
     runtime: &'r tokio::runtime::Runtime,
     probes: Option<TcpListener>,
     hosts: Arc<[String]>,
     _dashboard: Option<FeedReader>,
 }
 
-impl<'r> Front<'r> {
+impl<'r> HttpEndpoints<'r> {
     fn open(settings: &Settings, runtime: &'r tokio::runtime::Runtime) -> Result<Self, Failure> {
         let listen = |address, setting| {
             serve::listen(address, setting).map_err(|error| Failure::Unavailable(error.to_string()))
@@ -153,7 +153,7 @@ impl<'r> Front<'r> {
                 runtime,
             )
         });
-        Ok(Front {
+        Ok(HttpEndpoints {
             runtime,
             probes,
             hosts: Arc::clone(&hosts),
@@ -203,7 +203,7 @@ enum Ended {
 fn go(
     settings: &Settings,
     origin: Origin<'_>,
-    front: &Front<'_>,
+    front: &HttpEndpoints<'_>,
     process: &Process,
     stop: &Stop,
 ) -> Result<Ended, Failure> {

@@ -11,14 +11,14 @@ use bernstream_kafka::topic;
 use bernstream_kafka::topic::NO_ID;
 use bernstream_ledger::budget::entry::Shared;
 use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::Held;
+use bernstream_ledger::budget::fold::ActiveShare;
 use bernstream_ledger::budget::join::{Wanted, next};
 use bernstream_ledger::witness::Witness;
 use bernstream_ledger::{Holding, Ledger};
 use bernstream_synopsis::clock::Timestamp;
 
 /// A pipeline that is to have a new ledger.
-pub struct Beginner<'b> {
+pub struct ShareRequest<'b> {
     /// The id of its witness.
     pub owner: &'b str,
     /// Whether its witness has accepted anything.
@@ -49,7 +49,11 @@ pub fn create(params: &Params) -> Result<bool, OpenError> {
 /// # Errors
 ///
 /// As for [`begin`].
-pub fn foresee(settings: &Settings, input: &str, beginner: &Beginner<'_>) -> Result<(), OpenError> {
+pub fn foresee(
+    settings: &Settings,
+    input: &str,
+    beginner: &ShareRequest<'_>,
+) -> Result<(), OpenError> {
     match wanted(settings, input, beginner)? {
         Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted, None).map(drop)?),
         None => Ok(()),
@@ -66,7 +70,7 @@ pub fn foresee(settings: &Settings, input: &str, beginner: &Beginner<'_>) -> Res
 pub fn begin(
     settings: &Settings,
     input: &str,
-    beginner: &Beginner<'_>,
+    beginner: &ShareRequest<'_>,
 ) -> Result<(Option<Holding>, Timestamp), OpenError> {
     let Some((wanted, mut topic)) = wanted(settings, input, beginner)? else {
         return Ok((None, beginner.first));
@@ -126,7 +130,7 @@ pub fn guarded(
 pub fn held(
     settings: &Settings,
     ledger: &Ledger,
-) -> Result<Option<(BudgetTopic, Held)>, OpenError> {
+) -> Result<Option<(BudgetTopic, ActiveShare)>, OpenError> {
     let genesis = ledger.genesis();
     let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else {
         return Ok(None);
@@ -163,7 +167,7 @@ pub fn held(
 fn wanted(
     settings: &Settings,
     input: &str,
-    beginner: &Beginner<'_>,
+    beginner: &ShareRequest<'_>,
 ) -> Result<Option<(Wanted, BudgetTopic)>, OpenError> {
     let Some((budget, of, topic)) = open(settings, input)? else {
         return Ok(None);
@@ -171,7 +175,7 @@ fn wanted(
     let SharedBudget {
         topic: name, share, ..
     } = budget.clone();
-    let Beginner {
+    let ShareRequest {
         owner,
         was_claimed,
         first,

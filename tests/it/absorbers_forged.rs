@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::producer::{Producer, Record};
-use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_ledger::sealing::Secret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
@@ -73,7 +73,8 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
-    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let stretches =
+        PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
     let forms = settings.forms();
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
     let is_over = AtomicBool::new(false);
@@ -220,7 +221,7 @@ fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
         version: VERSION,
         settings: settings.reading(),
         choices: settings.choices(),
-        topic: Stretches::open(input.clone(), settings.columns.clone())
+        topic: PartitionRanges::open(input.clone(), settings.columns.clone())
             .expect("it opens")
             .id()
             .to_owned(),

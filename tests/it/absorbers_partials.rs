@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bernstream_config::{Input, Settings};
-use bernstream_kafka::source::kafka::Stretches;
-use bernstream_release::window::Form;
+use bernstream_kafka::source::kafka::PartitionRanges;
+use bernstream_release::window::ReleaseInput;
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::scale::{Absorbing, Announcement, Partial, Step};
@@ -209,11 +209,11 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
         .flat_map(|end| [1, 2].map(|number| input.announced(number, 0, end)))
         .collect();
     let mut absorbing = input.open();
-    let forms: Arc<[Form]> = input
+    let forms: Arc<[ReleaseInput]> = input
         .settings
         .forms()
         .into_iter()
-        .map(|form| Form { panes: 1, ..form })
+        .map(|form| ReleaseInput { panes: 1, ..form })
         .collect();
     asked
         .iter()
@@ -457,7 +457,7 @@ impl Records {
             panic!("records come from Kafka")
         };
         let stretches =
-            Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
+            PartitionRanges::open(input.clone(), self.settings.columns.clone()).expect("it opens");
         let forms = self.settings.forms();
         Absorbing::new(stretches, self.settings.windows.clone(), forms)
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bernstream_config::{Input, Settings};
 use bernstream_kafka::producer::{Producer, Record};
-use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_ledger::sealing::Secret;
 use bernstream_release::window::VERSION;
 use bernstream_synopsis::Positions;
@@ -53,7 +53,7 @@ fn a_flood_of_old_announcements_does_not_delay_a_new_one() {
     let broker = kafka::at(&servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_worker(&scale, &broker, &like, keys.clone()).expect("it opens");
-    let id = Stretches::open(input.clone(), settings.columns.clone())
+    let id = PartitionRanges::open(input.clone(), settings.columns.clone())
         .expect("it opens")
         .id()
         .to_owned();
@@ -192,7 +192,8 @@ fn a_partial_that_no_reader_makes_is_refused_and_read_here() {
     let broker = kafka::at(&scene.servers);
     let keys = Keys::new(&Secret::new([7; 32]));
     let mut topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
-    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let stretches =
+        PartitionRanges::open(input.clone(), settings.columns.clone()).expect("it opens");
     let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), settings.forms());
     let is_over = AtomicBool::new(false);
     let metrics = Metrics::new(Detail::Operator, "forged", "pure epsilon", "").expect("metrics");

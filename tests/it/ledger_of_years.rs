@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bernstream_ledger::{
-    Closing, Configuration, Error, Genesis, Glance, Ledger, Outcome, Pending, Row, Step,
+    Closing, Configuration, Error, Genesis, Ledger, LedgerSummary, Outcome, Pending, Row, Step,
 };
 use bernstream_synopsis::Positions;
 
@@ -214,7 +214,7 @@ fn a_ledger_of_an_older_format_is_refused_whoever_looks_at_it_and_stays_as_it_wa
             Ledger::peek(&params).map(drop),
             Ledger::pending(&params).map(drop),
             Ledger::newest_settings(&params).map(drop),
-            Glance::at(&params).map(drop),
+            LedgerSummary::at(&params).map(drop),
         ];
         for refused in refusals {
             assert!(

@@ -8,7 +8,7 @@ use bernstream::cli::components;
 use bernstream_config::{Settings, diff};
 use bernstream_ledger::bootstrap::{PriorState, Scheme, StartMode, bootstrap};
 use bernstream_ledger::budget::entry::{Entry, Holder, Record, Shared};
-use bernstream_ledger::budget::fold::{Shares, Void};
+use bernstream_ledger::budget::fold::{Rejection, Shares};
 use bernstream_ledger::witness::Claim;
 use bernstream_ledger::{Digest, Head, Ledger};
 use bernstream_synopsis::Fraction;
@@ -759,7 +759,7 @@ fn pipelines_of_one_budget_read_the_same_fields_whatever_their_names_are() {
         assert_eq!(taken(&mut shares, "b", one), Ok(()));
         assert!(matches!(
             taken(&mut shares, "c", other),
-            Err(Void::Other(_))
+            Err(Rejection::Other(_))
         ));
         assert_eq!(taken(&mut shares, "d", one), Ok(()));
     }

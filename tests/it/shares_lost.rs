@@ -8,7 +8,7 @@ use bernstream_kafka::Broker;
 use bernstream_kafka::ledger::budget::topic::BudgetTopic;
 use bernstream_ledger::Ledger;
 use bernstream_ledger::budget::entry::{End, Record};
-use bernstream_ledger::budget::fold::Void;
+use bernstream_ledger::budget::fold::Rejection;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use crate::harness::kafka;
@@ -190,8 +190,8 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
         bernstream_synopsis::Fraction::ALL,
         "the share was not taken again"
     );
-    let void: Vec<Void> = topic.void().iter().map(|(_, why)| why.clone()).collect();
-    assert_eq!(void, [Void::Again, Void::Again]);
+    let void: Vec<Rejection> = topic.void().iter().map(|(_, why)| why.clone()).collect();
+    assert_eq!(void, [Rejection::Again, Rejection::Again]);
     assert!(topic.join(&wanted(&params, "b", 1_000_000)).is_ok());
     let late = topic
         .join(&wanted(&params, "c", 1))

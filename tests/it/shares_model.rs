@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bernstream_ledger::budget::entry::{BlockGrid, End, Entry, Holder, Record, Shared};
 use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::{Shares, Void};
+use bernstream_ledger::budget::fold::{Rejection, Shares};
 use bernstream_ledger::budget::join::{Next, Wanted, next};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::clock::Timestamp;
@@ -92,7 +92,7 @@ fn wanted(owner: &str, millionths: u32, from: i64) -> Wanted {
     }
 }
 
-fn fold(records: &[Record]) -> (Shares, Vec<Result<(), Void>>) {
+fn fold(records: &[Record]) -> (Shares, Vec<Result<(), Rejection>>) {
     let mut shares = Shares::default();
     let verdicts = records
         .iter()
@@ -220,7 +220,7 @@ fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
         let (_, verdicts) = fold(&[takes("a", 0, 400_000, 0), Record::Share(entry)]);
         assert_eq!(verdicts[0], Ok(()));
         match verdicts[1].clone() {
-            Err(Void::Other(what)) => what,
+            Err(Rejection::Other(what)) => what,
             other => panic!("{other:?}"),
         }
     };
@@ -267,15 +267,15 @@ fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
     let left = share(400_000);
     let expected = [
         Ok(()),
-        Err(Void::Again),
-        Err(Void::TooMuch(left)),
+        Err(Rejection::Again),
+        Err(Rejection::TooMuch(left)),
         Ok(()),
-        Err(Void::Ended),
-        Err(Void::TooMuch(left)),
+        Err(Rejection::Ended),
+        Err(Rejection::TooMuch(left)),
         Ok(()),
-        Err(Void::Again),
-        Err(Void::Unheld),
-        Err(Void::Nothing),
+        Err(Rejection::Again),
+        Err(Rejection::Unheld),
+        Err(Rejection::Nothing),
     ];
     assert_eq!(verdicts, expected);
     assert_eq!(
@@ -285,14 +285,14 @@ fn what_is_doubled_late_or_of_another_budget_is_void_for_ever() {
 
     let mut between = entry("a", 0, 100_000, 0);
     between.from = Timestamp::from_micros(1);
-    assert_eq!(fold(&[Record::Share(between)]).1, [Err(Void::OffGrid)]);
+    assert_eq!(fold(&[Record::Share(between)]).1, [Err(Rejection::OffGrid)]);
     let aside = Record::End(End {
         holder: holder("a", 0),
         from: Timestamp::from_micros(1),
     });
     assert_eq!(
         fold(&[takes("a", 0, 1, 0), aside]).1,
-        [Ok(()), Err(Void::OffGrid)]
+        [Ok(()), Err(Rejection::OffGrid)]
     );
 }
 
@@ -371,7 +371,7 @@ fn a_pipeline_takes_continues_or_is_told_what_is_left() {
     assert_eq!(next(&after, &replacing, Some(&ours)).unwrap(), begun);
     assert_eq!(
         after.take(ends("b", 0, 3)),
-        Err(Void::Ended),
+        Err(Rejection::Ended),
         "an end of the ledger before frees nothing"
     );
     // One that has ended is followed by the next generation, after its end.

@@ -20,7 +20,7 @@ use bernstream_kafka::sink::deliver;
 use bernstream_ledger::bootstrap::StartMode;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Claim, Witness};
-use bernstream_ledger::{Configuration, Error, Ledger, Standby, Wanted};
+use bernstream_ledger::{Configuration, DesiredSettings, Error, Ledger, Standby};
 use bernstream_noise::noise::Generator;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
@@ -59,7 +59,7 @@ fn stand_by(pipeline: &mut Pipeline, settings: &str, now: Timestamp) {
     stand_by_with(pipeline, wanted(settings), now);
 }
 
-fn stand_by_with(pipeline: &mut Pipeline, wanted: Wanted, now: Timestamp) {
+fn stand_by_with(pipeline: &mut Pipeline, wanted: DesiredSettings, now: Timestamp) {
     let accepted = pipeline.witness.borrow().accepted();
     pipeline
         .ledger
@@ -67,8 +67,8 @@ fn stand_by_with(pipeline: &mut Pipeline, wanted: Wanted, now: Timestamp) {
 }
 
 /// What a process knows of its settings for as long as it lives.
-fn wanted(settings: &str) -> Wanted {
-    Wanted {
+fn wanted(settings: &str) -> DesiredSettings {
+    DesiredSettings {
         settings: settings.to_owned(),
         reach: Duration::ZERO,
         grid: Grid::new(at(0), Duration::from_secs(3600)).unwrap(),

@@ -15,7 +15,7 @@ use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::kafka::KafkaSink;
 use bernstream_kafka::topic;
 use bernstream_ledger::budget::error::Error as BudgetError;
-use bernstream_ledger::budget::fold::Void;
+use bernstream_ledger::budget::fold::Rejection;
 use bernstream_ledger::log::{Log, Reader};
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Claim, Witness};
@@ -319,7 +319,12 @@ fn what_somebody_else_writes_to_a_budget_topic_is_void() {
     for _ in 0..2 {
         assert!(budget.read().expect("it can be read").held().is_empty());
         assert_eq!(budget.strays(), written);
-        assert!(budget.void().iter().all(|(_, void)| *void == Void::Stray));
+        assert!(
+            budget
+                .void()
+                .iter()
+                .all(|(_, void)| *void == Rejection::Stray)
+        );
     }
     write(
         &writer(&topic, &[]),

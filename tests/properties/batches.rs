@@ -5,7 +5,7 @@ use std::time::Duration;
 use arrow_array::{BinaryArray, Float64Array, Int64Array};
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::AccumulatorSpec;
-use bernstream_release::window::{Axis, Cap, Form, Outside, Rules};
+use bernstream_release::window::{Axis, Cap, Outside, ReleaseInput, Rules};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Grid;
 
@@ -67,13 +67,13 @@ pub fn rules() -> Rules {
 }
 
 /// One axis from 0 to 10.
-pub fn form(spec: AccumulatorSpec) -> Form {
+pub fn form(spec: AccumulatorSpec) -> ReleaseInput {
     let axes = vec![Axis {
         min: 0.0,
         max: 10.0,
         outside: Outside::Clamp,
     }];
-    Form {
+    ReleaseInput {
         axes,
         label: None,
         columns: vec![0],

@@ -16,7 +16,7 @@ use bernstream_release::window::accumulator::{
     Accumulator, AccumulatorSpec, Feature, Record, TableLabel,
 };
 use bernstream_release::window::{
-    Axis, Cap, Form, LONGEST_UNIT, Label, Outside, RecordCounts, Rules, Windows, rank,
+    Axis, Cap, LONGEST_UNIT, Label, Outside, RecordCounts, ReleaseInput, Rules, Windows, rank,
 };
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::{Grid, Span};
@@ -54,7 +54,7 @@ impl Feature for Moments {
 }
 
 /// One form of every kind, over the columns x, y and label.
-pub fn forms(panes: u32) -> Vec<Form> {
+pub fn forms(panes: u32) -> Vec<ReleaseInput> {
     let axis = |outside| Axis {
         min: 0.0,
         max: 10.0,
@@ -67,14 +67,14 @@ pub fn forms(panes: u32) -> Vec<Form> {
         outside: Outside::Clamp,
     });
     let nodes = |per_axis: &[u32]| Nodes::new(per_axis).expect("a small grid");
-    let plain = |accumulator, axes: usize| Form {
+    let plain = |accumulator, axes: usize| ReleaseInput {
         axes: clamped[..axes].to_vec(),
         label: None,
         columns: (0..axes).collect(),
         accumulator,
         panes,
     };
-    let labelled = |label, accumulator, axes: usize| Form {
+    let labelled = |label, accumulator, axes: usize| ReleaseInput {
         label: Some(label),
         columns: (0..axes).chain([2]).collect(),
         ..plain(accumulator, axes)
@@ -279,7 +279,7 @@ type Kept = ((i64, u64), Option<Vec<u8>>, usize, Record);
 /// The law, row by row: what each form and key keeps of the window, and what became of the rows.
 fn by_the_law(
     rules: &Rules,
-    forms: &[Form],
+    forms: &[ReleaseInput],
     messages: &[Batch],
     window: Span,
 ) -> (Vec<Vec<Accumulator>>, RecordCounts) {
@@ -397,7 +397,7 @@ fn belongs(rules: &Rules, batch: &Batch, row: usize) -> Result<Belongs, &'static
     }
 }
 
-fn record(form: &Form, batch: &Batch, row: usize) -> Result<Record, &'static str> {
+fn record(form: &ReleaseInput, batch: &Batch, row: usize) -> Result<Record, &'static str> {
     let number = |column: usize| {
         let values = &batch.values[column];
         (values.is_valid(row) && !values.value(row).is_nan())

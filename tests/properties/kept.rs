@@ -8,7 +8,7 @@ use arrow_array::Float64Array;
 use bernstream_functions::machine::{Machine, Settings};
 use bernstream_functions::regression::Regression;
 use bernstream_release::Target;
-use bernstream_release::window::{Axis, Form, Label, Outside, Windows};
+use bernstream_release::window::{Axis, Label, Outside, ReleaseInput, Windows};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::machine::{Kernel, Loss};
 use rand::rngs::ChaCha20Rng;
@@ -55,7 +55,7 @@ fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128>
         outside: Outside::Clamp,
     });
     let rules = rules_for_users(CAP, 100);
-    let form = Form {
+    let form = ReleaseInput {
         label: Some(label),
         columns: vec![0, 1],
         ..form(target.accumulator())

@@ -2,7 +2,7 @@
 
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream_release::window::{Form, Part, Rules, Window, Windows};
+use bernstream_release::window::{ReleaseInput, Rules, Window, WindowPart, Windows};
 use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use crate::batches::seconds;
 use crate::chunks::{forms, messages, rules};
 
-fn open(rules: &Rules, forms: &[Form]) -> Windows {
+fn open(rules: &Rules, forms: &[ReleaseInput]) -> Windows {
     let first = rules.grid.span_of(seconds(0));
     Windows::new(rules.clone(), forms.to_vec(), first.start, first, None)
 }
@@ -30,7 +30,7 @@ fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
 }
 
 /// The windows of one reader of everything.
-fn whole(rules: &Rules, forms: &[Form], messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
+fn whole(rules: &Rules, forms: &[ReleaseInput], messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
     let mut windows = open(rules, forms);
     messages.iter().for_each(|batch| _ = windows.absorb(batch));
     std::iter::from_fn(|| windows.next().is_some().then(|| kept(&windows.close()))).collect()
@@ -39,7 +39,7 @@ fn whole(rules: &Rules, forms: &[Form], messages: &[Batch]) -> Vec<Vec<Vec<Accum
 /// The windows of several readers. Some of them fall out, forget everything and read their share again.
 fn shared(
     rules: &Rules,
-    forms: &[Form],
+    forms: &[ReleaseInput],
     messages: &[Batch],
     readers: usize,
     seed: u64,
@@ -57,7 +57,7 @@ fn shared(
         .collect();
     let mut closed = Vec::new();
     while all[0].0.next().is_some() {
-        let mut parts: Vec<Part> = all
+        let mut parts: Vec<WindowPart> = all
             .iter_mut()
             .map(|(windows, ours)| {
                 if random.random_bool(0.2) {
@@ -108,7 +108,7 @@ fn records_that_wait_are_added_whoever_has_them() {
     let large = AccumulatorSpec::Histogram(Nodes::new(&[400, 400]).expect("a grid"));
     let messages = messages(7);
     for (cap, panes) in [(None, 1), (None, 3), (Some(2), 1)] {
-        let forms = [Form {
+        let forms = [ReleaseInput {
             accumulator: large.clone(),
             panes,
             ..forms(1).swap_remove(1)

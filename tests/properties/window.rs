@@ -3,7 +3,7 @@
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_release::window::{
-    Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows,
+    Axis, LONGEST_UNIT, Outside, RecordCounts, ReleaseInput, Rules, Window, Windows,
 };
 use bernstream_synopsis::histogram::Nodes;
 use rand::rngs::ChaCha20Rng;
@@ -17,7 +17,7 @@ fn nodes() -> Nodes {
     Nodes::new(&[20]).expect("a small grid")
 }
 
-fn histogram() -> Form {
+fn histogram() -> ReleaseInput {
     form(AccumulatorSpec::Histogram(nodes()))
 }
 
@@ -307,7 +307,7 @@ fn membership_is_the_predicate_of_the_design() {
     let first = rules().grid.span_of(seconds(0));
     let mut dropping = Windows::new(
         rules(),
-        vec![Form {
+        vec![ReleaseInput {
             axes,
             ..histogram()
         }],
@@ -457,7 +457,7 @@ fn which_of_several_records_of_one_time_count_does_not_depend_on_where_they_lie(
     for row in &mut moved {
         (row.partition, row.offset) = (random.random_range(0..3), random.random_range(0..1_000));
     }
-    let first_of_several = Form {
+    let first_of_several = ReleaseInput {
         accumulator: AccumulatorSpec::Records { most: 3 },
         ..histogram()
     };
@@ -529,7 +529,7 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
 }
 
 /// One form of the value as it is, one that drops what is above 5, both of one column.
-fn two_forms() -> Vec<Form> {
+fn two_forms() -> Vec<ReleaseInput> {
     let axes = vec![Axis {
         min: 0.0,
         max: 5.0,
@@ -537,7 +537,7 @@ fn two_forms() -> Vec<Form> {
     }];
     vec![
         histogram(),
-        Form {
+        ReleaseInput {
             axes,
             ..histogram()
         },
@@ -575,7 +575,7 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
     let hopping = |panes| {
         vec![
             histogram(),
-            Form {
+            ReleaseInput {
                 panes,
                 ..histogram()
             },
@@ -638,7 +638,7 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
 fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
     let mut windows = Windows::new(
         rules(),
-        vec![Form {
+        vec![ReleaseInput {
             panes: 3,
             ..histogram()
         }],
@@ -671,7 +671,7 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
             let first = rules.grid.span_of(seconds(0));
             let mut windows = Windows::new(
                 rules,
-                vec![Form {
+                vec![ReleaseInput {
                     panes,
                     ..histogram()
                 }],

@@ -7,7 +7,7 @@ use rand::rngs::ChaCha12Rng;
 
 use super::deadline::Deadline;
 use super::law::Law;
-use super::looks::Looks;
+use super::looks::SequentialTest;
 use super::samplers::key;
 use super::tally::Tally;
 use super::threads::in_parts;
@@ -140,7 +140,7 @@ impl Attacker {
         ratios.iter().for_each(|x| without.add(-*x));
         let mut with = with.parts();
         let mut without = without.parts();
-        let mut error = Looks::new(alarm / 2.0, draws).band(draws);
+        let mut error = SequentialTest::new(alarm / 2.0, draws).band(draws);
         if is_gaussian {
             let mu = self.distance();
             let normal = |x: f64, mean: f64| {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::messages::{Message, Row};
-use super::stage::Stage;
-use super::way::Way;
+use super::stage::BackgroundStream;
+use super::way::InjectionStrategy;
 use bernstream_synopsis::clock::{Timestamp, micros};
 
 /// A row, and when its producer has it.
@@ -28,7 +28,7 @@ enum Flush {
 /// Ways in which a producer that keeps no row for longer than grace cuts the rows of others and of the unit. Each row
 /// comes into being at its event time, or as far ahead of it as is allowed: what is created later or earlier can miss its window in one
 /// stream and not in the other.
-pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
+pub(super) fn cuts<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
     let skew = stage.subject.plan.rules.max_future_skew;
     let mut all = Vec::new();
     // How many rows wait already decides which of the others then wait in vain.
@@ -52,21 +52,26 @@ pub(super) fn cuts<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     all
 }
 
-fn cut<'s>(stage: &'s Stage<'_>, name: String, flush: Flush, ahead: Duration) -> Way<'s> {
+fn cut<'s>(
+    stage: &'s BackgroundStream<'_>,
+    name: String,
+    flush: Flush,
+    ahead: Duration,
+) -> InjectionStrategy<'s> {
     let delay = stage.subject.plan.rules.allowed_lateness;
-    Way::anew(name, move |rows| {
+    InjectionStrategy::anew(name, move |rows| {
         sent(created(stage, rows, ahead), flush, delay)
     })
 }
 
 /// The rows of others that are not late, and those of the unit, in the order in which they come into being: so far ahead of their event
 /// times.
-fn created(stage: &Stage<'_>, own: &[Row], ahead: Duration) -> Vec<Created> {
+fn created(stage: &BackgroundStream<'_>, own: &[Row], ahead: Duration) -> Vec<Created> {
     let in_time = stage
         .others
         .iter()
         .filter(|message| !is_late(stage, message));
-    let middle = Stage::time(stage.full(), 0.5);
+    let middle = BackgroundStream::time(stage.full(), 0.5);
     let rows = in_time.flat_map(Message::rows).chain(own).cloned();
     let mut all: Vec<Created> = rows
         .map(|row| Created {
@@ -78,7 +83,7 @@ fn created(stage: &Stage<'_>, own: &[Row], ahead: Duration) -> Vec<Created> {
     all
 }
 
-fn is_late(stage: &Stage<'_>, message: &Message) -> bool {
+fn is_late(stage: &BackgroundStream<'_>, message: &Message) -> bool {
     stage
         .windows
         .iter()

@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use super::messages::Row;
 use super::pair::Pair;
-use super::way::Way;
+use super::way::InjectionStrategy;
 
 /// What a promise lets differ where a row is.
 pub(super) enum Edit {
@@ -18,7 +18,7 @@ pub(super) enum Edit {
 
 impl Edit {
     /// The pairs that differ at `row`, written in this way.
-    pub fn pairs(&self, way: &Way<'_>, name: &str, row: &Row) -> Vec<Pair> {
+    pub fn pairs(&self, way: &InjectionStrategy<'_>, name: &str, row: &Row) -> Vec<Pair> {
         match self {
             Edit::Add => vec![way.added(name, from_ref(row))],
             Edit::AddMany(copies) => vec![way.added(name, &vec![row.clone(); *copies])],

@@ -5,9 +5,9 @@ use super::cuts::cuts;
 use super::edit::Edit;
 use super::messages::Row;
 use super::pair::Pair;
-use super::stage::{Stage, TICK};
+use super::stage::{BackgroundStream, TICK};
 use super::subject::Stamps;
-use super::way::Way;
+use super::way::InjectionStrategy;
 use crate::odd;
 use crate::way;
 use bernstream_synopsis::clock::Timestamp;
@@ -16,7 +16,7 @@ use bernstream_synopsis::clock::Timestamp;
 const PLAIN: &str = "a plain row";
 
 /// Pairs that differ at `plain`, a row in the full window, by event time, place, message timestamp, form, cut and inferred types.
-pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 6] {
+pub(super) fn everywhere(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> [Vec<Pair>; 6] {
     [
         times(stage, edit, plain),
         at_each(way::places(stage), edit, plain),
@@ -27,14 +27,14 @@ pub(super) fn everywhere(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> [Vec<Pa
     ]
 }
 
-fn at_each(ways: Vec<Way<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+fn at_each(ways: Vec<InjectionStrategy<'_>>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     ways.iter()
         .flat_map(|way| edit.pairs(way, PLAIN, plain))
         .collect()
 }
 
 /// A row that decides, by what it has or lacks, which types the columns of its message have.
-fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+fn types(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     let lacking = [
         (PLAIN, plain.clone()),
         (
@@ -74,10 +74,10 @@ fn types(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 }
 
 /// Event times of every kind, each beside others and in a message of its own.
-fn times(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
-    let beside = Way::beside(stage);
-    let stamp = Stage::time(stage.full(), 0.6);
-    let alone = Way::message("in a message of its own", stage, 1, stamp);
+fn times(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+    let beside = InjectionStrategy::beside(stage);
+    let stamp = BackgroundStream::time(stage.full(), 0.6);
+    let alone = InjectionStrategy::message("in a message of its own", stage, 1, stamp);
     let mut pairs = ahead(stage, edit, plain);
     for (name, row) in odd::times(plain, stage, stamp) {
         pairs.extend(edit.pairs(&alone, name, &row));
@@ -88,15 +88,15 @@ fn times(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 
 /// In every partition as far ahead of its message timestamp as is allowed, just before others send records that are late: whoever
 /// closed windows by the newest event time would lose those.
-fn ahead(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+fn ahead(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     let stamp = stage.late(stage.full()).minus(TICK);
     let time = match stage.subject.stamps {
-        Stamps::None => Stage::time(stage.empty(), 0.9),
+        Stamps::None => BackgroundStream::time(stage.empty(), 0.9),
         Stamps::Broker { .. } | Stamps::Producers => {
             stamp.plus(stage.subject.plan.rules.max_future_skew)
         }
     };
-    let way = Way::messages("just before late ones of others", stage, &[0, 1], stamp);
+    let way = InjectionStrategy::messages("just before late ones of others", stage, &[0, 1], stamp);
     edit.pairs(
         &way,
         "as far ahead as allowed",
@@ -108,7 +108,7 @@ fn ahead(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 }
 
 /// In every form in which text can be written: a plain row, and in several batches rows whose texts are odd.
-fn forms(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
+fn forms(stage: &BackgroundStream<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
     const ODD: [&str; 4] = ["null", "empty", "not text", "64 KiB"];
     let [several, one] = [24, 1].map(|batches| way::forms(stage, plain, batches));
     let mut pairs: Vec<Pair> = several
@@ -126,7 +126,7 @@ fn forms(stage: &Stage<'_>, edit: &Edit, plain: &Row) -> Vec<Pair> {
 }
 
 /// Rows whose key or unit is odd.
-pub(super) fn texts(stage: &Stage<'_>, row: &Row) -> Vec<(String, Row)> {
+pub(super) fn texts(stage: &BackgroundStream<'_>, row: &Row) -> Vec<(String, Row)> {
     let mut all = Vec::new();
     if stage.subject.columns.unit.is_some() {
         all.extend(odd::units(row));

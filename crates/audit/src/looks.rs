@@ -4,16 +4,16 @@
 /// a wrong one with probability `alarm` at most: look `k` may do so with `alarm / k (k + 1)`, and these add up to `alarm`
 /// (union bound).
 #[derive(Clone, Copy, Debug)]
-pub struct Looks {
+pub struct SequentialTest {
     alarm: f64,
     number: u32,
     runs: u64,
 }
 
-impl Looks {
+impl SequentialTest {
     /// With probability `alarm` of a false alarm; the first look after `first` runs.
     pub fn new(alarm: f64, first: u64) -> Self {
-        Looks {
+        SequentialTest {
             alarm,
             number: 1,
             runs: first,
@@ -27,7 +27,7 @@ impl Looks {
 
     /// The look after this one.
     pub fn next(self) -> Self {
-        Looks {
+        SequentialTest {
             number: self.number + 1,
             runs: self.runs + self.runs.div_ceil(4),
             ..self
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_the_looks_may_get_wrong_adds_up_to_the_alarm() {
-        let mut looks = Looks::new(1e-3, 100);
+        let mut looks = SequentialTest::new(1e-3, 100);
         let mut spent = 0.0;
         let mut before = 0;
         for _ in 0..60 {

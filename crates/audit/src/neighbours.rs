@@ -7,14 +7,14 @@
 //! function most: those are found by trying.
 
 use super::pair::Pair;
-use super::stage::Stage;
+use super::stage::BackgroundStream;
 use super::subject::Subject;
 use crate::{records, users, values};
 use bernstream_synopsis::Adjacency;
 
 /// All pairs for a subject; of each kind the most telling one comes first, then of each kind the next.
 pub fn pairs(subject: &Subject<'_>) -> Vec<Pair> {
-    let stage = Stage::new(subject);
+    let stage = BackgroundStream::new(subject);
     in_turn(match (&subject.plan.rules.cap, subject.adjacency) {
         (Some(cap), _) => users::rooms(&stage, cap),
         (None, Adjacency::AddRemove) => records::rooms(&stage),

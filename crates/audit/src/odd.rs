@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::Row;
-use super::stage::{Stage, TICK};
+use super::stage::{BackgroundStream, TICK};
 use bernstream_release::window::LONGEST_UNIT;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -94,7 +94,11 @@ pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
 }
 
 /// The row at each odd event time; `stamp` is the message timestamp that it gets.
-pub(super) fn times(row: &Row, stage: &Stage<'_>, stamp: Timestamp) -> Vec<(&'static str, Row)> {
+pub(super) fn times(
+    row: &Row,
+    stage: &BackgroundStream<'_>,
+    stamp: Timestamp,
+) -> Vec<(&'static str, Row)> {
     let window = stage.full();
     let skew = stage.subject.plan.rules.max_future_skew;
     let year = Duration::from_secs(31_556_952);
@@ -119,7 +123,10 @@ pub(super) fn times(row: &Row, stage: &Stage<'_>, stamp: Timestamp) -> Vec<(&'st
         ),
         ("as far ahead as allowed", Some(stamp.plus(skew))),
         ("a bit further ahead", Some(stamp.plus(skew).plus(TICK))),
-        ("in the last window", Some(Stage::time(stage.empty(), 0.5))),
+        (
+            "in the last window",
+            Some(BackgroundStream::time(stage.empty(), 0.5)),
+        ),
         (
             "after the last window",
             Some(stage.subject.end().plus(TICK)),

@@ -6,16 +6,20 @@ use super::edit::Edit;
 use super::everywhere::{everywhere, texts};
 use super::messages::{Message, Row};
 use super::pair::Pair;
-use super::scene::Scene;
-use super::stage::Stage;
-use super::way::Way;
+use super::scene::WindowFixture;
+use super::stage::BackgroundStream;
+use super::way::InjectionStrategy;
 use crate::odd;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
-    let beside = Way::beside(stage);
-    let movers =
-        Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
+pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
+    let beside = InjectionStrategy::beside(stage);
+    let movers = WindowFixture::all(stage).map(|scenes| {
+        scenes
+            .iter()
+            .flat_map(WindowFixture::added)
+            .collect::<Vec<_>>()
+    });
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
     let mut rooms: Vec<Vec<Pair>> = movers
         .iter()
@@ -38,7 +42,7 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
 }
 
 /// A record of others less, or twice: the first of a window, one in the middle, the last.
-fn of_others(stage: &Stage<'_>, beside: &Way<'_>) -> Vec<Pair> {
+fn of_others(stage: &BackgroundStream<'_>, beside: &InjectionStrategy<'_>) -> Vec<Pair> {
     let full = stage.full();
     let mut pairs = Vec::new();
     let here: Vec<&Row> = stage

@@ -10,7 +10,7 @@ use super::deadline::Deadline;
 use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
-use super::looks::Looks;
+use super::looks::SequentialTest;
 use super::tally::{Tally, distance, quantiles};
 use super::threads::in_parts;
 use crate::low_bits;
@@ -129,7 +129,7 @@ pub fn test(
         .collect();
     let of_value: Vec<f64> = values.iter().map(|x| law.value_up_to(*x)).collect();
     let mut seen = Seen::new(sizes, values);
-    let mut looks = Looks::new(alarm, 1_000);
+    let mut looks = SequentialTest::new(alarm, 1_000);
     let mut done = 0;
     let mut last: Option<Sampled> = None;
     loop {
@@ -254,7 +254,7 @@ impl Sampler {
         law: &Law,
         seen: &Seen,
         (of_size, of_value): (&[f64], &[f64]),
-        looks: &Looks,
+        looks: &SequentialTest,
         alarm: f64,
     ) -> Sampled {
         let draws = seen.sizes.total();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages::Row;
 use super::movers::{Context, Values};
-use super::stage::Stage;
+use super::stage::BackgroundStream;
 use bernstream_synopsis::grid::Span;
 use bernstream_worker::pipeline::Release;
 
@@ -12,8 +12,8 @@ use bernstream_worker::pipeline::Release;
 const MOVERS: usize = 2;
 
 /// A window and key, as one release sees them.
-pub(super) struct Scene<'a> {
-    stage: &'a Stage<'a>,
+pub(super) struct WindowFixture<'a> {
+    stage: &'a BackgroundStream<'a>,
     release: &'a Release,
     kind: &'static str,
     window: Span,
@@ -21,9 +21,9 @@ pub(super) struct Scene<'a> {
     others: Vec<Values>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> WindowFixture<'a> {
     /// With many records of others, with few, and with none; of each kind one a release.
-    pub fn all(stage: &'a Stage<'a>) -> [Vec<Self>; 3] {
+    pub fn all(stage: &'a BackgroundStream<'a>) -> [Vec<Self>; 3] {
         let keys = stage.keys();
         let first = keys.first().cloned().flatten();
         let last = keys.last().cloned().flatten();
@@ -35,7 +35,7 @@ impl<'a> Scene<'a> {
         kinds.map(|(kind, window, key)| {
             let scene = |release: &'a Release| {
                 let others = stage.others_in(release, window, key);
-                Scene {
+                WindowFixture {
                     stage,
                     release,
                     kind,
@@ -93,7 +93,7 @@ impl<'a> Scene<'a> {
 
     fn row(&self, values: &Values) -> Row {
         self.stage.row(
-            Stage::time(self.window, 0.02),
+            BackgroundStream::time(self.window, 0.02),
             self.key.clone(),
             self.stage.spread(self.release, values),
         )

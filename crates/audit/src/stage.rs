@@ -25,7 +25,7 @@ const MOST_ROWS: usize = 60;
 const UNITS: [&str; 3] = ["anna", "bela", "cleo"];
 
 /// A subject, and the records of others.
-pub(super) struct Stage<'a> {
+pub(super) struct BackgroundStream<'a> {
     pub subject: &'a Subject<'a>,
     pub windows: Vec<Span>,
     /// The ends of each column of values.
@@ -35,7 +35,7 @@ pub(super) struct Stage<'a> {
     pub others: Arc<Vec<Message>>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> BackgroundStream<'a> {
     pub fn new(subject: &'a Subject<'a>) -> Self {
         let ends: Vec<[f64; 2]> = (0..subject.columns.values.len())
             .map(|column| ends(subject, column))
@@ -44,7 +44,7 @@ impl<'a> Stage<'a> {
             .iter()
             .map(|[min, max]| Some(min.midpoint(*max)))
             .collect();
-        let mut stage = Stage {
+        let mut stage = BackgroundStream {
             subject,
             windows: subject.windows(),
             ends,
@@ -104,7 +104,7 @@ impl<'a> Stage<'a> {
     pub fn plain(&self, like: Option<&Row>) -> Row {
         let values = like.map_or(&self.middle, |row| &row.values).clone();
         self.row(
-            Stage::time(self.full(), 0.4),
+            BackgroundStream::time(self.full(), 0.4),
             self.keys().first().cloned().flatten(),
             values,
         )
@@ -162,7 +162,7 @@ impl<'a> Stage<'a> {
                     (number as f64 + (row as f64 + 0.5) / rows as f64) / MESSAGES as f64
                 };
                 let row = |row: usize| Row {
-                    time: Some(Stage::time(*window, part(row))),
+                    time: Some(BackgroundStream::time(*window, part(row))),
                     key: keys
                         .get(if is_sparse { 0 } else { row % keys.len() })
                         .cloned()
@@ -176,7 +176,7 @@ impl<'a> Stage<'a> {
                         .map(|[min, max]| Some(random.random_range(*min..=*max)))
                         .collect(),
                 };
-                let stamp = Stage::time(*window, (number + 1) as f64 / MESSAGES as f64);
+                let stamp = BackgroundStream::time(*window, (number + 1) as f64 / MESSAGES as f64);
                 all.push(Message::of(
                     (number % 2) as i32,
                     stamp,
@@ -196,7 +196,7 @@ impl<'a> Stage<'a> {
     fn late_of(&self, window: Span, random: &mut ChaCha20Rng) -> Message {
         let keys = self.keys();
         let row = |place: usize| Row {
-            time: Some(Stage::time(window, 0.002 * (place + 1) as f64)),
+            time: Some(BackgroundStream::time(window, 0.002 * (place + 1) as f64)),
             key: keys.get(place % keys.len()).cloned().flatten(),
             unit: Some(format!("late {place}").into_bytes().into()),
             values: self

@@ -16,7 +16,7 @@ use super::deadline::Deadline;
 use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
-use super::looks::Looks;
+use super::looks::SequentialTest;
 use super::opened::opened;
 use super::promise::Promise;
 use super::samplers::key;
@@ -231,7 +231,7 @@ impl<'a> Attack<'a> {
         let of_size: Vec<f64> = self.attacker.all().sizes();
         let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
         // Half of the alarms are for the law that it is held against, or for the other stream.
-        let mut looks = Looks::new(alarm / 2.0, FIRST);
+        let mut looks = SequentialTest::new(alarm / 2.0, FIRST);
         let one = Instant::now();
         let left = deadline.left();
         self.once((seed, number, 0), &mut seen.empty())?;
@@ -320,7 +320,7 @@ impl<'a> Attack<'a> {
         &self,
         seen: &Seen,
         calculated: &Calculated,
-        looks: &Looks,
+        looks: &SequentialTest,
         alarm: f64,
         is_over: bool,
         started: Instant,

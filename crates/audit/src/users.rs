@@ -8,9 +8,9 @@ use super::everywhere::{everywhere, later, texts};
 use super::messages::{Message, Row, Texts, Types};
 use super::pair::Pair;
 use super::records::without;
-use super::scene::Scene;
-use super::stage::Stage;
-use super::way::Way;
+use super::scene::WindowFixture;
+use super::stage::BackgroundStream;
+use super::way::InjectionStrategy;
 use crate::odd;
 use bernstream_release::window::Cap;
 use bernstream_synopsis::grid::Span;
@@ -19,11 +19,15 @@ use bernstream_synopsis::grid::Span;
 const COPIES: usize = 65;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &Stage<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
+pub(super) fn rooms(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
     let most = cap.records as usize;
-    let beside = Way::beside(stage);
-    let movers =
-        Scene::all(stage).map(|scenes| scenes.iter().flat_map(Scene::added).collect::<Vec<_>>());
+    let beside = InjectionStrategy::beside(stage);
+    let movers = WindowFixture::all(stage).map(|scenes| {
+        scenes
+            .iter()
+            .flat_map(WindowFixture::added)
+            .collect::<Vec<_>>()
+    });
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
     let mut rooms: Vec<Vec<Pair>> = movers
         .iter()
@@ -56,7 +60,7 @@ pub(super) fn rooms(stage: &Stage<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
 }
 
 /// One row, as many as count, and more.
-fn counts(beside: &Way<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
+fn counts(beside: &InjectionStrategy<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
     let pair = |(how, count): (&str, usize)| {
         let rows: Vec<Row> = (0..count).map(|at| later(row, at)).collect();
         beside.added(&format!("{how}, {name}"), &rows)
@@ -71,27 +75,31 @@ fn counts(beside: &Way<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
 }
 
 /// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
-fn in_every_window(stage: &Stage<'_>, cap: &Cap, (name, row): &(String, Row)) -> Option<Pair> {
+fn in_every_window(
+    stage: &BackgroundStream<'_>,
+    cap: &Cap,
+    (name, row): &(String, Row),
+) -> Option<Pair> {
     let period = cap.period.span_of(row.time?);
     let windows = stage
         .windows
         .iter()
         .filter(|window| period.contains(window.start));
     let at = |window: &Span| Row {
-        time: Some(Stage::time(*window, 0.3)),
+        time: Some(BackgroundStream::time(*window, 0.3)),
         ..row.clone()
     };
     let rows: Vec<Row> = windows
         .flat_map(|window| (0..cap.records as usize).map(move |count| later(&at(window), count)))
         .collect();
-    Some(Way::beside(stage).added(
+    Some(InjectionStrategy::beside(stage).added(
         &format!("as many as count in every window of its period, {name}"),
         &rows,
     ))
 }
 
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
-fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
+fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     let count = 2 * cap.records as usize + 3;
     let keys = stage.keys();
     let mut pairs = Vec::new();
@@ -100,7 +108,7 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
         stage.ends.iter().enumerate().map(end).collect()
     };
     let row = |window: Span, at: usize| {
-        let time = Stage::time(window, (at as f64 + 0.3) / count as f64);
+        let time = BackgroundStream::time(window, (at as f64 + 0.3) / count as f64);
         stage.row(
             time,
             keys.get(at % keys.len()).cloned().flatten(),
@@ -127,14 +135,14 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
             Message::of([0, 1, 7][at % 3], stamp, vec![row.clone()])
         };
         pairs.extend([
-            Way::beside(stage).added(&name, &rows),
-            Way::new(
+            InjectionStrategy::beside(stage).added(&name, &rows),
+            InjectionStrategy::new(
                 "each in a message of its own, over partitions",
                 stage,
                 move |rows| stage.with_messages(rows.iter().enumerate().map(alone)),
             )
             .added(&name, &rows),
-            Way::new("all in one message, the last first", stage, |rows| {
+            InjectionStrategy::new("all in one message, the last first", stage, |rows| {
                 stage.with_message(Message::of(
                     1,
                     stage.full().end,
@@ -148,8 +156,8 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
 }
 
 /// Of users whose name is odd, each a user of its own, more rows than count.
-fn odd_units(stage: &Stage<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pair> {
-    let beside = Way::beside(stage);
+fn odd_units(stage: &BackgroundStream<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pair> {
+    let beside = InjectionStrategy::beside(stage);
     let pair = |(name, row): (String, Row)| {
         let rows: Vec<Row> = (0..3 * most + 2).map(|at| later(&row, at)).collect();
         beside.added(&format!("a user with {name}"), &rows)
@@ -158,8 +166,8 @@ fn odd_units(stage: &Stage<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pa
 }
 
 /// Odd rows, alone and before good ones; and odd in every way.
-fn odd(stage: &Stage<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
-    let beside = Way::beside(stage);
+fn odd(stage: &BackgroundStream<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
+    let beside = InjectionStrategy::beside(stage);
     let values: Vec<(String, Row)> = odd::values(plain, &stage.ends)
         .into_iter()
         .chain(texts)
@@ -177,14 +185,14 @@ fn odd(stage: &Stage<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
 }
 
 /// Thousands of rows in one message, each with the same long text.
-fn many(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
+fn many(stage: &BackgroundStream<'_>, plain: &Row) -> Vec<Pair> {
     let long = texts(stage, plain)
         .into_iter()
         .filter(|(name, _)| name.contains("64 KiB"));
     let pair = |(name, row): (String, Row)| {
-        let way = Way::new("500 in each of 24 batches", stage, |rows| {
+        let way = InjectionStrategy::new("500 in each of 24 batches", stage, |rows| {
             let batches = vec![rows.iter().cycle().take(500).cloned().collect(); 24];
-            let stamp = Stage::time(stage.full(), 0.6);
+            let stamp = BackgroundStream::time(stage.full(), 0.6);
             let texts = Texts::Dictionary;
             let types = Types::Declared;
             stage.with_message(Message {
@@ -201,7 +209,7 @@ fn many(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
 }
 
 /// A user of others less, in one period: what that user sent in other periods stays.
-fn of_others(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
+fn of_others(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     let period = cap.period.span_of(stage.full().start);
     let units: BTreeSet<_> = stage.rows().map(|row| row.unit.clone()).collect();
     let pair = |unit: Option<Arc<[u8]>>| {

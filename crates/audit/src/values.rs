@@ -4,18 +4,23 @@ use super::edit::Edit;
 use super::everywhere::everywhere;
 use super::messages::Row;
 use super::pair::Pair;
-use super::scene::Scene;
-use super::stage::Stage;
-use super::way::Way;
+use super::scene::WindowFixture;
+use super::stage::BackgroundStream;
+use super::way::InjectionStrategy;
 use crate::odd;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
-    let beside = Way::beside(stage);
-    let scenes = Scene::all(stage);
+pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
+    let beside = InjectionStrategy::beside(stage);
+    let scenes = WindowFixture::all(stage);
     let movers: Vec<_> = scenes
         .iter()
-        .map(|scenes| scenes.iter().flat_map(Scene::replaced).collect::<Vec<_>>())
+        .map(|scenes| {
+            scenes
+                .iter()
+                .flat_map(WindowFixture::replaced)
+                .collect::<Vec<_>>()
+        })
         .collect();
     let most = movers.iter().flatten().next().map(|(_, rows)| rows);
     let plain = stage.plain(most.map(|[from, _]| from));
@@ -37,9 +42,9 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
 
 /// The records that move a release most when they are added, each in turn becoming invalid.
 fn invalid<'s>(
-    beside: &Way<'_>,
-    stage: &Stage<'_>,
-    scenes: impl Iterator<Item = &'s Scene<'s>>,
+    beside: &InjectionStrategy<'_>,
+    stage: &BackgroundStream<'_>,
+    scenes: impl Iterator<Item = &'s WindowFixture<'s>>,
 ) -> Vec<Pair> {
     let becomes = |(about, row): (String, Row)| {
         let odd = odd::values(&row, &stage.ends).into_iter();
@@ -50,11 +55,14 @@ fn invalid<'s>(
             .collect::<Vec<_>>();
         beside.replaced(&row, named)
     };
-    scenes.flat_map(Scene::added).flat_map(becomes).collect()
+    scenes
+        .flat_map(WindowFixture::added)
+        .flat_map(becomes)
+        .collect()
 }
 
 /// Valid values become odd ones, and odd ones others.
-fn odd(beside: &Way<'_>, stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
+fn odd(beside: &InjectionStrategy<'_>, stage: &BackgroundStream<'_>, plain: &Row) -> Vec<Pair> {
     let all = odd::values(plain, &stage.ends);
     let mut pairs = beside.replaced(
         plain,

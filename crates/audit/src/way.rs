@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::messages::{Message, Row, Texts, Types};
 use super::pair::Pair;
-use super::stage::{Stage, TICK};
+use super::stage::{BackgroundStream, TICK};
 use super::subject::Stamps;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -14,20 +14,20 @@ use bernstream_synopsis::clock::Timestamp;
 type Writing<'s> = dyn Fn(&[Row]) -> Vec<Message> + 's;
 
 /// A way to write the rows of a unit.
-pub(super) struct Way<'s> {
+pub(super) struct InjectionStrategy<'s> {
     name: String,
     /// The stream without them.
     without: Arc<Vec<Message>>,
     with: Box<Writing<'s>>,
 }
 
-impl<'s> Way<'s> {
+impl<'s> InjectionStrategy<'s> {
     pub fn new(
         name: impl Into<String>,
-        stage: &'s Stage<'_>,
+        stage: &'s BackgroundStream<'_>,
         with: impl Fn(&[Row]) -> Vec<Message> + 's,
     ) -> Self {
-        Way {
+        InjectionStrategy {
             name: name.into(),
             without: stage.others.clone(),
             with: Box::new(with),
@@ -36,7 +36,7 @@ impl<'s> Way<'s> {
 
     /// The whole stream as `with` makes it, without the rows too.
     pub fn anew(name: impl Into<String>, with: impl Fn(&[Row]) -> Vec<Message> + 's) -> Self {
-        Way {
+        InjectionStrategy {
             name: name.into(),
             without: Arc::new(with(&[])),
             with: Box::new(with),
@@ -44,18 +44,18 @@ impl<'s> Way<'s> {
     }
 
     /// Each row beside the rows of others that come just before it.
-    pub fn beside(stage: &'s Stage<'_>) -> Self {
-        Way::new("", stage, |rows| stage.with_rows(rows))
+    pub fn beside(stage: &'s BackgroundStream<'_>) -> Self {
+        InjectionStrategy::new("", stage, |rows| stage.with_rows(rows))
     }
 
     /// All rows in one message.
     pub fn message(
         name: impl Into<String>,
-        stage: &'s Stage<'_>,
+        stage: &'s BackgroundStream<'_>,
         partition: i32,
         stamp: Timestamp,
     ) -> Self {
-        Way::new(name, stage, move |rows| {
+        InjectionStrategy::new(name, stage, move |rows| {
             stage.with_message(Message::of(partition, stamp, rows.to_vec()))
         })
     }
@@ -63,11 +63,11 @@ impl<'s> Way<'s> {
     /// A message for each row, one partition after the other.
     pub fn messages(
         name: impl Into<String>,
-        stage: &'s Stage<'_>,
+        stage: &'s BackgroundStream<'_>,
         partitions: &'static [i32],
         stamp: Timestamp,
     ) -> Self {
-        Way::new(name, stage, move |rows| {
+        InjectionStrategy::new(name, stage, move |rows| {
             let message =
                 |(row, partition): (&Row, &i32)| Message::of(*partition, stamp, vec![row.clone()]);
             stage.with_messages(rows.iter().zip(partitions.iter().cycle()).map(message))
@@ -112,16 +112,16 @@ impl<'s> Way<'s> {
 }
 
 /// In a message with others and in ones of their own, before and after all others.
-pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
-    let stamp = Stage::time(stage.full(), 0.6);
+pub(super) fn places<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
+    let stamp = BackgroundStream::time(stage.full(), 0.6);
     let mut all = vec![
-        Way::messages(
+        InjectionStrategy::messages(
             "each in a message of its own, over partitions",
             stage,
             &[0, 1, 7],
             stamp,
         ),
-        Way::new(
+        InjectionStrategy::new(
             "the last row first, in a message of its own",
             stage,
             move |rows| {
@@ -130,14 +130,14 @@ pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
         ),
     ];
     for partition in [0, 1, 7] {
-        all.push(Way::message(
+        all.push(InjectionStrategy::message(
             format!("in a message of its own in partition {partition}"),
             stage,
             partition,
             stamp,
         ));
     }
-    all.push(Way::new(
+    all.push(InjectionStrategy::new(
         "in batches of its own behind others",
         stage,
         |rows| {
@@ -146,7 +146,7 @@ pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
             })
         },
     ));
-    all.push(Way::new(
+    all.push(InjectionStrategy::new(
         "in a batch of its own before others",
         stage,
         |rows| within(stage, |batches| batches.insert(0, rows.to_vec())),
@@ -155,7 +155,7 @@ pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
         ("last in a message of others", false),
         ("first in a message of others", true),
     ] {
-        all.push(Way::new(name, stage, move |rows| {
+        all.push(InjectionStrategy::new(name, stage, move |rows| {
             within(stage, |batches| {
                 if let Some(batch) = batches.first_mut() {
                     let at = if is_first { 0 } else { batch.len() };
@@ -168,7 +168,7 @@ pub(super) fn places<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
 }
 
 /// The messages of others, one of them changed.
-fn within(stage: &Stage<'_>, change: impl FnOnce(&mut Vec<Vec<Row>>)) -> Vec<Message> {
+fn within(stage: &BackgroundStream<'_>, change: impl FnOnce(&mut Vec<Vec<Row>>)) -> Vec<Message> {
     let mut all = stage.others.to_vec();
     if let Some(message) = all.get_mut(1) {
         change(&mut message.batches);
@@ -177,7 +177,7 @@ fn within(stage: &Stage<'_>, change: impl FnOnce(&mut Vec<Vec<Row>>)) -> Vec<Mes
 }
 
 /// Message timestamps of every kind that the input can have.
-pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
+pub(super) fn stamps<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
     let window = stage.full();
     let cutoff = stage.cutoff(window);
     let mut stamps = vec![
@@ -192,11 +192,11 @@ pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
         stamps.push(("stamped in 1970", Timestamp::from_micros(0)));
         stamps.push(("stamped in 9999", Timestamp::LATEST));
     }
-    let mut all: Vec<Way<'s>> = stamps
+    let mut all: Vec<InjectionStrategy<'s>> = stamps
         .into_iter()
-        .map(|(name, stamp)| Way::message(name, stage, 0, stamp))
+        .map(|(name, stamp)| InjectionStrategy::message(name, stage, 0, stamp))
         .collect();
-    all.push(Way::new(
+    all.push(InjectionStrategy::new(
         "every other one at the cutoff",
         stage,
         move |rows| {
@@ -215,10 +215,14 @@ pub(super) fn stamps<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
 }
 
 /// In every form in which text can be written, among so many batches of others. `row` says where those are.
-pub(super) fn forms<'s>(stage: &'s Stage<'_>, row: &'s Row, batches: usize) -> Vec<Way<'s>> {
+pub(super) fn forms<'s>(
+    stage: &'s BackgroundStream<'_>,
+    row: &'s Row,
+    batches: usize,
+) -> Vec<InjectionStrategy<'s>> {
     let way = |texts: Texts| {
         let name = format!("{texts:?}, among {batches} batches of others");
-        Way::anew(name, move |rows| {
+        InjectionStrategy::anew(name, move |rows| {
             stage.with_message(among(stage, row, (texts, batches), rows))
         })
     };
@@ -229,8 +233,8 @@ pub(super) fn forms<'s>(stage: &'s Stage<'_>, row: &'s Row, batches: usize) -> V
 
 /// Among others, by producers that let the rows of a message decide which types its columns have: beside rows that have nothing but
 /// their time, so that the row itself decides, beside whole numbers, and alone.
-pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
-    let time = Some(Stage::time(stage.full(), 0.3));
+pub(super) fn types<'s>(stage: &'s BackgroundStream<'_>) -> Vec<InjectionStrategy<'s>> {
+    let time = Some(BackgroundStream::time(stage.full(), 0.3));
     let empty = Row {
         time,
         key: None,
@@ -256,8 +260,8 @@ pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
     for (place, rows) in others {
         for (library, texts, types) in encoders {
             let rows = rows.clone();
-            let stamp = Stage::time(stage.full(), 0.6);
-            all.push(Way::anew(
+            let stamp = BackgroundStream::time(stage.full(), 0.6);
+            all.push(InjectionStrategy::anew(
                 format!("{place}, in types that {library} infers"),
                 move |more| {
                     let batches = vec![[rows.as_slice(), more].concat()];
@@ -276,7 +280,12 @@ pub(super) fn types<'s>(stage: &'s Stage<'_>) -> Vec<Way<'s>> {
 }
 
 /// Many rows of others in one message, and more.
-fn among(stage: &Stage<'_>, row: &Row, (texts, batches): (Texts, usize), more: &[Row]) -> Message {
+fn among(
+    stage: &BackgroundStream<'_>,
+    row: &Row,
+    (texts, batches): (Texts, usize),
+    more: &[Row],
+) -> Message {
     const ROWS: usize = 480;
     // Few of them count, so that windows that keep few records are not solved for all.
     let other = |at: usize| Row {
@@ -302,7 +311,7 @@ fn among(stage: &Stage<'_>, row: &Row, (texts, batches): (Texts, usize), more: &
     }
     Message {
         partition: 1,
-        stamp: Stage::time(stage.full(), 0.6),
+        stamp: BackgroundStream::time(stage.full(), 0.6),
         batches: all,
         texts,
         types: Types::Declared,

@@ -4,7 +4,7 @@ use crate::settings::{Error, Function, Input, Release, Settings, Unit, WindowKin
 use crate::{canonical, guarantee};
 use bernstream_noise::Mechanism;
 use bernstream_release::choice::Candidates;
-use bernstream_release::window::Form;
+use bernstream_release::window::ReleaseInput;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
     Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy,
@@ -32,7 +32,7 @@ impl Settings {
             let series = self.series(release)?;
             let bandwidth = release.private_bandwidths.as_ref();
             Ok(pipeline::Release {
-                form: Form {
+                form: ReleaseInput {
                     panes: match release.window_kind {
                         WindowKind::Hopping { panes } if series.is_none() => panes,
                         _ => 1,
@@ -71,10 +71,10 @@ impl Settings {
     }
 
     /// What a release takes of the records of a single window.
-    pub fn form(&self, release: &Release) -> Form {
+    pub fn form(&self, release: &Release) -> ReleaseInput {
         let position =
             |column: &String| self.columns.values.iter().position(|value| value == column);
-        Form {
+        ReleaseInput {
             axes: release.axes.clone(),
             label: release.label.clone(),
             columns: release.columns.iter().filter_map(position).collect(),

@@ -11,7 +11,7 @@ use crate::settings::{Input, Settings};
 use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::OnBadMessage;
 use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
-use bernstream_release::window::{Cap, Form};
+use bernstream_release::window::{Cap, ReleaseInput};
 use bernstream_synopsis::clock::micros;
 use bernstream_synopsis::grid::Blocks;
 use bernstream_synopsis::histogram::Nodes;
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 
 impl Settings {
     /// What each release takes of the records of a single window, in order.
-    pub fn forms(&self) -> Vec<Form> {
+    pub fn forms(&self) -> Vec<ReleaseInput> {
         self.releases
             .iter()
             .map(|release| self.form(release))
@@ -35,7 +35,7 @@ impl Settings {
     }
 
     /// The same, if windows kept what `forms` say.
-    pub fn reading_into(&self, forms: &[Form]) -> String {
+    pub fn reading_into(&self, forms: &[ReleaseInput]) -> String {
         Sha256::digest(self.text_of(forms))
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -43,7 +43,7 @@ impl Settings {
     }
 
     /// Canonical JSON, as the text of a ledger's settings is: keys sorted, no spaces.
-    fn text_of(&self, forms: &[Form]) -> String {
+    fn text_of(&self, forms: &[ReleaseInput]) -> String {
         let windows = &self.windows;
         let mut about = json!({
             "version": VERSION,
@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// What one release takes of a record, and what it keeps of it. Columns go by their names.
-    fn taken(&self, form: &Form) -> Value {
+    fn taken(&self, form: &ReleaseInput) -> Value {
         let name = |at: &usize| self.columns.values.get(*at).cloned().unwrap_or_default();
         let columns: Vec<String> = form.columns.iter().map(name).collect();
         let (domain, label) = canonical::domain(&columns, &form.axes, form.label.as_ref());

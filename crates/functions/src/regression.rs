@@ -47,7 +47,7 @@ use bernstream_release::lattice::{UNITS_A_PEAK, rounded, times};
 use bernstream_release::target::{Target, interpolated, root};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::histogram::{GRAINS, Nodes, Place};
+use bernstream_synopsis::histogram::{GRAINS, GridPoint, Nodes};
 use bernstream_synopsis::shape::{Basis, Shape};
 use bernstream_synopsis::shape_error::ShapeError;
 
@@ -84,7 +84,7 @@ impl Regression {
         if !(bandwidth > 0.0 && bandwidth <= 1.0) {
             return Err(ShapeError::Bandwidth { axis: 1, bandwidth }.into());
         }
-        if !(gap * f64::from(Place::FINE) >= 1.0 && gap <= 1.0) {
+        if !(gap * f64::from(GridPoint::FINE) >= 1.0 && gap <= 1.0) {
             return Err(Error::Gap(gap));
         }
         if most < 2 {
@@ -105,7 +105,7 @@ impl Regression {
             points,
             table,
             bandwidth: narrowed,
-            gap: Place::fine(gap),
+            gap: GridPoint::fine(gap),
             most,
         })
     }
@@ -135,7 +135,7 @@ impl Regression {
     /// gap; in units of the table and 2^-31.
     fn replacement(&self, columns: impl Iterator<Item = u64>) -> u128 {
         let m = u64::from(self.nodes.per_axis()[0]);
-        let domain = u64::from(Place::FINE);
+        let domain = u64::from(GridPoint::FINE);
         let mut one = 0;
         let mut all = 0;
         for (cell, column) in columns.enumerate() {
@@ -155,7 +155,7 @@ impl Regression {
 
     /// Leaves the most that a record can change a value between 2^32 and 2^33.
     fn shift(&self) -> u32 {
-        let widest = (4 * u64::from(self.gap)).min(2 * u64::from(Place::FINE));
+        let widest = (4 * u64::from(self.gap)).min(2 * u64::from(GridPoint::FINE));
         widest.ilog2() + LABEL.ilog2() + GRAINS.ilog2() + PEAK.ilog2() - UNITS_A_PEAK
     }
 }
@@ -178,7 +178,7 @@ impl Target for Regression {
     /// Of the label, the middle of its range 0 and its bounds -1 and 1.
     fn unit(&self) -> f64 {
         let peak = 1.0 / ((2.0 * PI).sqrt() * self.bandwidth);
-        let whole = f64::from(Place::FINE) * f64::from(LABEL) * GRAINS as f64 * f64::from(PEAK);
+        let whole = f64::from(GridPoint::FINE) * f64::from(LABEL) * GRAINS as f64 * f64::from(PEAK);
         peak * f64::from(self.shift()).exp2() / whole
     }
 

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::log::{Apart, Body, LedgerLog, Messages, write_row};
 use super::open::Ledger;
 use super::outgoing::Outgoing;
-use super::standby::{Standby, Turn, Wanted};
+use super::standby::{DesiredSettings, Leadership, Standby};
 use super::witness::Claim;
 use crate::outbox;
 use crate::store;
@@ -24,11 +24,11 @@ impl Ledger {
     pub fn stand_by(
         &mut self,
         rule: Standby,
-        wanted: Wanted,
+        wanted: DesiredSettings,
         accepted: Option<&Claim>,
         now: Timestamp,
     ) {
-        self.turn = Some(Turn::new(rule, wanted, self.instance()));
+        self.turn = Some(Leadership::new(rule, wanted, self.instance()));
         if let Some(log) = &mut self.log {
             log.follow(self.state.head.sequence);
         }
@@ -42,7 +42,7 @@ impl Ledger {
 
     /// Whether it is this worker's turn, as far as it knows.
     pub fn is_acting(&self) -> bool {
-        self.turn.as_ref().is_none_or(Turn::is_acting)
+        self.turn.as_ref().is_none_or(Leadership::is_acting)
     }
 
     /// How often it looks what was accepted, if it follows.
@@ -113,7 +113,7 @@ impl Ledger {
         let accepted = self
             .turn
             .as_ref()
-            .and_then(Turn::accepted)
+            .and_then(Leadership::accepted)
             .map_or(i64::MIN, |head| {
                 i64::try_from(head.sequence).unwrap_or(i64::MAX)
             });

@@ -12,7 +12,7 @@ use bernstream_synopsis::price::Price;
 
 /// How a ledger stands: what its rows add up to.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct LedgerSummary {
     /// The start of the first window of the ledger.
     pub first: Timestamp,
     /// Where what a release covers begins at the earliest: what was before belongs to other ledgers, or to settings that paid for no
@@ -28,7 +28,7 @@ pub struct Glance {
     live: BTreeMap<Span, Price>,
 }
 
-impl Glance {
+impl LedgerSummary {
     /// Reads a ledger, whoever holds its lock; only what says how it stands is verified.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Glance {
         let connection = Ledger::look(params)?;
         let file = store::file_in(&params.path);
         let state = replay::glance(&connection, &file)?;
-        Ok(Glance {
+        Ok(LedgerSummary {
             first: state.genesis.first,
             covered_from: state.genesis.first.max(state.account.live_from),
             next_window: state.account.next_window,

@@ -72,11 +72,11 @@ pub use self::chain::{
 pub use self::error::Error;
 pub use self::evidence::{Evidence, Shown, Standing};
 pub use self::gap::Missing;
-pub use self::glance::Glance;
+pub use self::glance::LedgerSummary;
 pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, Pending, exists, new_id};
 pub use self::outbox::{Paid, PublishedMessage, Slot};
 pub use self::outgoing::OutputMessage;
 pub use self::read::Stored;
 pub use self::retire::Step;
-pub use self::standby::{Standby, Wanted};
+pub use self::standby::{DesiredSettings, Standby};

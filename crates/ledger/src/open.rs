@@ -17,7 +17,7 @@ use super::instance::{Instance, Maker, Waiting};
 use super::log::LedgerLog;
 use super::outgoing::Outgoing;
 use super::replay::LedgerState;
-use super::standby::Turn;
+use super::standby::Leadership;
 use crate::replay;
 use crate::store;
 use crate::verify;
@@ -54,7 +54,7 @@ pub struct Ledger {
     /// What holds every row before it is claimed, if anything does.
     pub(super) log: Option<LedgerLog>,
     /// Whose turn it is, where several workers share a log.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<Leadership>,
 }
 
 /// Whether there is a ledger, valid or damaged.

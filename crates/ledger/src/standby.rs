@@ -64,7 +64,7 @@ impl Standby {
 
 /// The settings of a worker, which it records in the ledger when it acts.
 #[derive(Clone)]
-pub struct Wanted {
+pub struct DesiredSettings {
     /// As a ledger records them.
     pub settings: String,
     pub reach: Duration,
@@ -82,13 +82,13 @@ pub struct Wanted {
     pub losses: Arc<AtomicU32>,
 }
 
-impl fmt::Debug for Wanted {
+impl fmt::Debug for DesiredSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Wanted({})", self.settings)
     }
 }
 
-impl Wanted {
+impl DesiredSettings {
     /// Whether the settings of a ledger say the same.
     pub fn agrees(&self, recorded: &str) -> bool {
         (self.agree)(recorded, &self.settings)
@@ -125,9 +125,9 @@ impl Wanted {
 
 /// What a worker knows of whose turn it is.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Leadership {
     pub rule: Standby,
-    pub wanted: Wanted,
+    pub wanted: DesiredSettings,
     /// The settings are recorded when it acts.
     pub is_postponed: bool,
     jitter: Duration,
@@ -167,11 +167,11 @@ struct Seen {
     handed_over: Option<Timestamp>,
 }
 
-impl Turn {
-    pub fn new(rule: Standby, wanted: Wanted, instance: Option<Instance>) -> Self {
+impl Leadership {
+    pub fn new(rule: Standby, wanted: DesiredSettings, instance: Option<Instance>) -> Self {
         let jitter =
             Duration::from_millis(instance.map_or(0, |instance| instance.number() % JITTER));
-        Turn {
+        Leadership {
             rule,
             wanted,
             is_postponed: false,

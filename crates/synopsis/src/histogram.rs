@@ -25,9 +25,9 @@ pub const MOST_CELLS: usize = 4_300_000;
 /// A record's place: integer coordinates, one an axis, in 1/1024 of a cell where there is a grid, in 2^-31 of the domain
 /// where there is none. Axes that are not there are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub [u32; 3]);
+pub struct GridPoint(pub [u32; 3]);
 
-impl Place {
+impl GridPoint {
     /// Steps of the domain where there is no grid.
     pub const FINE: u32 = 1 << 31;
 
@@ -208,8 +208,8 @@ impl Nodes {
     ///
     /// Whatever `x` is, the place lies on the grid; but mapping a record into the cube is the window's job.
     #[inline]
-    pub fn place(&self, x: &[f64]) -> Place {
-        let mut place = Place([0; 3]);
+    pub fn place(&self, x: &[f64]) -> GridPoint {
+        let mut place = GridPoint([0; 3]);
         for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
             self.coordinates(
                 axis,
@@ -276,7 +276,7 @@ impl Histogram {
     /// Adds one record: [`GRAINS`] in all, on the nodes around it, by the [`Spline`] of the nodes, which must be the ones that the
     /// histogram was made with.
     #[inline]
-    pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
+    pub fn deposit(&mut self, nodes: &Nodes, place: GridPoint) {
         nodes.share(place, |first, grains| self.add(first, grains));
     }
 
@@ -285,7 +285,7 @@ impl Histogram {
         match (nodes.spline, &nodes.per_axis[..]) {
             (Spline::Quadratic, [_]) => {
                 for x in x {
-                    let (first, grains) = Place([*x, 0, 0]).spread();
+                    let (first, grains) = GridPoint([*x, 0, 0]).spread();
                     self.add(first, &grains);
                 }
             }
@@ -299,7 +299,7 @@ impl Histogram {
             }
             _ => {
                 for ((x, y), z) in x.iter().zip(y).zip(z) {
-                    self.deposit(nodes, Place([*x, *y, *z]));
+                    self.deposit(nodes, GridPoint([*x, *y, *z]));
                 }
             }
         }
@@ -319,7 +319,13 @@ impl Histogram {
     ///
     /// Both together change as one histogram would, and no share is moved to another node: in every norm that adds up over the
     /// two they change by no more than one histogram.
-    pub fn deposit_part(&mut self, rest: &mut Histogram, nodes: &Nodes, place: Place, part: u64) {
+    pub fn deposit_part(
+        &mut self,
+        rest: &mut Histogram,
+        nodes: &Nodes,
+        place: GridPoint,
+        part: u64,
+    ) {
         nodes.share(place, |first, grains| {
             let ours = self.cells.iter_mut().skip(first);
             let theirs = rest.cells.iter_mut().skip(first);
@@ -339,7 +345,7 @@ impl Nodes {
     /// Products over the axes are rounded down to whole grains and the rest goes to one of them. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
     #[inline]
-    fn share(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
+    fn share(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
         match self.spline {
             Spline::Box => self.share_box(place, to),
             Spline::Linear => self.share_linear(place, to),
@@ -366,7 +372,7 @@ impl Nodes {
         }
     }
 
-    fn share_box(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
+    fn share_box(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
         let along = |index: usize, (m, coordinate): (&u32, u32)| {
             index * *m as usize + (coordinate / STEPS).min(m - 1) as usize
         };
@@ -374,7 +380,7 @@ impl Nodes {
     }
 
     /// As with the quadratic spline, but the rest goes to the corner whose nodes are the lowest.
-    fn share_linear(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
+    fn share_linear(&self, place: GridPoint, mut to: impl FnMut(usize, &[u64])) {
         // Weights of an axis add up to 2^10.
         const BITS: u32 = STEPS.ilog2();
         let mut corners = [(0_usize, 1_u64); 8];
@@ -551,7 +557,7 @@ mod tests {
             (f64::INFINITY, 4096),
             (0.5, 2048),
         ] {
-            assert_eq!(nodes.place(&[x]), Place([place, 0, 0]), "{x}");
+            assert_eq!(nodes.place(&[x]), GridPoint([place, 0, 0]), "{x}");
         }
         let largest = Nodes::new(&[u32::MAX / STEPS]).unwrap();
         assert_eq!(
@@ -574,7 +580,7 @@ mod tests {
             (f64::INFINITY, 0),
             (f64::NAN, 0),
         ] {
-            assert_eq!(nodes.place(&[x]), Place([place, 0, 0]), "{x}");
+            assert_eq!(nodes.place(&[x]), GridPoint([place, 0, 0]), "{x}");
         }
     }
 

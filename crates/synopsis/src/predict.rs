@@ -10,7 +10,7 @@ use crate::description::Description;
 use crate::description::NoiseDistribution;
 use crate::noise::unit_noise;
 use crate::released::Synopsis;
-use crate::rough::Rough;
+use crate::rough::WorstCaseFunctions;
 use crate::whitened::Points;
 use crate::{Basis, Shape};
 
@@ -115,12 +115,12 @@ pub struct Expected {
     pub error: f64,
     /// What both together stay within in 19 of 20 windows, over the same functions.
     pub within: f64,
-    /// The mean by both, over all functions that are less rough ([`Rough::spread`]).
+    /// The mean by both, over all functions that are less rough ([`WorstCaseFunctions::spread`]).
     pub spread: f64,
 }
 
 /// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where the function is as
-/// [`Rough`] as is assumed.
+/// [`WorstCaseFunctions`] as is assumed.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
 pub fn on_lattice(
@@ -128,7 +128,7 @@ pub fn on_lattice(
     law: NoiseDistribution,
     scale: f64,
     orders: &[u32],
-    rough: &Rough,
+    rough: &WorstCaseFunctions,
 ) -> Vec<Expected> {
     let grid = Grid::new(rough, 2 * shape.degree);
     let (points, lattice) = (
@@ -189,7 +189,7 @@ pub fn on_points(
     law: NoiseDistribution,
     scale: f64,
     counts: &[usize],
-    rough: &Rough,
+    rough: &WorstCaseFunctions,
 ) -> Vec<Expected> {
     let grid = Grid::new(rough, 0).points();
     // Newton's functions, each at every place.
@@ -244,11 +244,11 @@ pub fn on_points(
 }
 
 /// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
-/// error over the domain where the function is as [`Rough`] as is assumed. `publish` is that of the target
+/// error over the domain where the function is as [`WorstCaseFunctions`] as is assumed. `publish` is that of the target
 /// (`Target::publish`). `None` where there is no posterior, or too many values.
 pub fn readings(
     about: &Description,
-    rough: &Rough,
+    rough: &WorstCaseFunctions,
     publish: impl Fn(Vec<f64>) -> Vec<f64>,
 ) -> Option<[f64; 2]> {
     /// A posterior takes its time.
@@ -372,7 +372,7 @@ struct Grid {
 
 impl Grid {
     /// At least so many cells an axis, and four to the narrowest width where that is not too many.
-    fn new(rough: &Rough, cells: u32) -> Self {
+    fn new(rough: &WorstCaseFunctions, cells: u32) -> Self {
         let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
         // A cast from a float saturates.
         let cells = cells
@@ -468,7 +468,7 @@ mod tests {
         for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
             let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
             let points = Points::choose(kernel, 2, count).unwrap();
-            let rough = Rough {
+            let rough = WorstCaseFunctions {
                 kernel: points.basis().kernel.clone(),
                 axes: 2,
                 is: Kind::Heap(1.0),

@@ -20,7 +20,7 @@ const SEED: u64 = 0x726f_7567_6800;
 
 /// What is assumed of a function.
 #[derive(Clone, Debug)]
-pub struct Rough {
+pub struct WorstCaseFunctions {
     /// On the unit cube.
     pub kernel: PointKernel,
     pub axes: usize,
@@ -53,7 +53,7 @@ pub struct Sum {
     widths: Vec<f64>,
 }
 
-impl Rough {
+impl WorstCaseFunctions {
     /// The functions, the same for the same assumption; `grid` is where they are bounded.
     pub fn functions(&self, grid: &[Vec<f64>]) -> Vec<Sum> {
         (0..DRAWN).map(|draw| self.function(draw, grid)).collect()
@@ -117,7 +117,7 @@ impl Rough {
 
     /// What is less rough: most of the records in a cluster, the others anywhere; wider kernels; or labels that change less often.
     pub fn spread(&self) -> Self {
-        let Rough { kernel, axes, is } = self;
+        let WorstCaseFunctions { kernel, axes, is } = self;
         let (kernel, is) = match is {
             Kind::Heap(height) | Kind::Cluster(height) => (kernel.clone(), Kind::Cluster(*height)),
             Kind::Bounded(height) => (kernel.widened(), Kind::Bounded(*height)),
@@ -129,7 +129,7 @@ impl Rough {
                 },
             ),
         };
-        Rough {
+        WorstCaseFunctions {
             kernel,
             axes: *axes,
             is,
@@ -199,7 +199,7 @@ mod tests {
             .collect();
         let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth: 0.2 });
         for is in [Kind::Heap(3.0), Kind::Bounded(3.0)] {
-            let rough = Rough {
+            let rough = WorstCaseFunctions {
                 kernel: kernel.clone(),
                 axes: 2,
                 is,
@@ -242,7 +242,7 @@ mod tests {
     fn boxes_that_are_smoothed_are_sums_of_kernels() {
         let precision = vec![vec![100.0, 0.0], vec![0.0, 25.0]];
         let kernel = PointKernel::Gaussian { precision };
-        let rough = Rough {
+        let rough = WorstCaseFunctions {
             kernel: kernel.clone(),
             axes: 2,
             is: Kind::Cluster(7.0),
@@ -273,7 +273,7 @@ mod tests {
         let kernel = PointKernel::Gaussian {
             precision: vec![vec![1e4]],
         };
-        let rough = Rough {
+        let rough = WorstCaseFunctions {
             kernel,
             axes: 1,
             is: Kind::Alternating {

@@ -64,9 +64,9 @@ pub use self::stop::Stop;
 pub use self::terms::{LedgerBeginning, Quoted, QuotedRelease, Released, Terms};
 
 pub use self::catch_up::PROGRESS;
-use self::joining::{Closed, Joining, Share};
-use self::reader::{Reader, Seen};
-use self::releasing::Releasing;
+use self::joining::{ClosedWindow, PartialMerger, PartialWindow};
+use self::reader::{Reader, ReaderStatus};
+use self::releasing::ReleaseTask;
 use self::reports::Outcome;
 use crate::metrics::Metrics;
 use bernstream_kafka::source;
@@ -85,18 +85,18 @@ const POLL: Duration = Duration::from_millis(100);
 const LEAD: Duration = Duration::from_millis(250);
 
 /// From bytes to the shares of windows: one reader of the input.
-struct Reading<'a> {
+struct ReaderTask<'a> {
     source: Box<dyn Source + Send + 'a>,
     windows: Windows,
     /// Of the newest closed window at first the end offsets of all partitions, then of those that it reads.
     recorded: Recorded,
     must_rewind: bool,
     metrics: Metrics,
-    seen: Seen<'a>,
+    seen: ReaderStatus<'a>,
 }
 
-impl<'a> Reader<'a> for Reading<'a> {
-    fn seen(&mut self) -> &mut Seen<'a> {
+impl<'a> Reader<'a> for ReaderTask<'a> {
+    fn seen(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> for Reading<'a> {
         self.windows.next().is_none()
     }
 
-    fn step(&mut self) -> Result<Option<Share>, source::Error> {
+    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
         if self.must_rewind {
             self.windows.clear();
             self.source
@@ -138,10 +138,10 @@ impl<'a> Reader<'a> for Reading<'a> {
     }
 }
 
-impl Reading<'_> {
-    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Share {
+impl ReaderTask<'_> {
+    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> PartialWindow {
         self.recorded.ends = ends.clone();
-        Share {
+        PartialWindow {
             part: self.windows.part(),
             ends,
             cutoff,
@@ -149,9 +149,9 @@ impl Reading<'_> {
     }
 }
 
-impl Joining<'_> {
+impl PartialMerger<'_> {
     /// From the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
-    fn run(&self, closed: &SyncSender<Closed>) {
+    fn run(&self, closed: &SyncSender<ClosedWindow>) {
         while let Some(window) = self.next() {
             if closed.send(window).is_err() {
                 break;
@@ -160,12 +160,12 @@ impl Joining<'_> {
     }
 }
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
     /// crash behind it the same bytes are published.
-    fn release(&mut self, closed: Closed) -> Result<(), Error> {
+    fn release(&mut self, closed: ClosedWindow) -> Result<(), Error> {
         let started = Instant::now();
-        let Closed {
+        let ClosedWindow {
             window,
             ends,
             publish_at,
@@ -189,7 +189,7 @@ impl Releasing<'_> {
             return Ok(());
         };
         let due = self.due_while_drawing()?;
-        let Releasing {
+        let ReleaseTask {
             ledger,
             generators,
             health,

@@ -18,7 +18,7 @@ use bernstream_release::window::Label;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_synopsis::PointKernel;
 use bernstream_synopsis::machine::Kernel;
-use bernstream_synopsis::rough::{Kind, Rough, Sum};
+use bernstream_synopsis::rough::{Kind, Sum, WorstCaseFunctions};
 
 /// How wide the bends of a curve are, as parts of an axis: a law each.
 pub const BENDS: [f64; 4] = [0.5, 0.3, 0.2, 0.1];
@@ -203,7 +203,7 @@ impl Law {
             Label::Classes(values) => (values.len(), ODDS / 2.0),
         };
         let bandwidth = BENDS.get(number % BENDS.len()).copied().unwrap_or(1.0);
-        let rough = Rough {
+        let rough = WorstCaseFunctions {
             kernel: PointKernel::Machine(Kernel::Gaussian { bandwidth }),
             axes,
             is: Kind::Bounded(height),

@@ -6,7 +6,7 @@ use crate::cli::components::{genesis, input_id, not_another_output};
 use crate::cli::failure::Failure;
 use crate::cli::older_stamps;
 use crate::cli::print::line;
-use crate::cli::shares::{self, Beginner};
+use crate::cli::shares::{self, ShareRequest};
 use bernstream_config::{Input, Period, Settings, Unit};
 use bernstream_kafka::ledger::log::{Params, open_log};
 use bernstream_kafka::source::kafka;
@@ -176,7 +176,7 @@ fn foresee(
     Ok(shares::foresee(
         settings,
         input,
-        &Beginner {
+        &ShareRequest {
             owner: &owner,
             was_claimed,
             first: start.first,

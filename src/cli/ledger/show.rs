@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::promised::{meaning, promised};
 use super::rows;
 use crate::cli::failure::Failure;
-use crate::cli::left::Left;
+use crate::cli::left::RemainingBudget;
 use crate::cli::print::{as_json, line, print, section};
 use bernstream_config::{Settings, SharedBudget};
 use bernstream_ledger::{Closed, Head, Missing, Outcome, Row};
@@ -43,7 +43,7 @@ struct Shown {
     changes: Vec<Change>,
     /// The newest blocks that were charged.
     blocks: Vec<Spent>,
-    left: Option<Left>,
+    left: Option<RemainingBudget>,
     #[serde(skip)]
     meaning: Vec<String>,
     /// Whose part the total is, if it is a share.
@@ -125,7 +125,7 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
         unpublished: ledger.unpublished()?,
         changes,
         blocks,
-        left: Left::of(settings),
+        left: RemainingBudget::of(settings),
         meaning: meaning(genesis.total),
         share: genesis.budget.as_ref().map(|_| share(settings)),
     })

@@ -10,7 +10,7 @@ use super::show::not_here;
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
 use crate::cli::figures::counted;
-use crate::cli::left::Left;
+use crate::cli::left::RemainingBudget;
 use crate::cli::print::{print, section};
 use bernstream_config::{Settings, paid};
 use bernstream_ledger::{Closed, Ledger, Outcome, Row};
@@ -215,7 +215,10 @@ fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return vec![why];
     }
-    Left::of(settings).iter().flat_map(Left::in_words).collect()
+    RemainingBudget::of(settings)
+        .iter()
+        .flat_map(RemainingBudget::in_words)
+        .collect()
 }
 
 static NOTHING: std::sync::LazyLock<Vec<String>> =

@@ -6,7 +6,7 @@ use arrow_array::Array;
 
 use bernstream_config::Settings;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{Form, LONGEST_UNIT, Label, Rules};
+use bernstream_release::window::{LONGEST_UNIT, Label, ReleaseInput, Rules};
 use bernstream_synopsis::clock::Timestamp;
 
 /// How many different keys are counted that are not listed. Those that come later are none of the commonest, most often.
@@ -30,7 +30,7 @@ pub struct Tally<'a> {
 /// How many records of a sample one release can use.
 pub struct ReleaseTally<'a> {
     pub name: &'a str,
-    pub form: Form,
+    pub form: ReleaseInput,
     /// Those that have all values, and the user.
     pub complete: u64,
     /// Complete records inside the domain, and those exactly at one of its ends.
@@ -177,7 +177,7 @@ fn value(batch: &Batch, column: usize, row: usize) -> Option<f64> {
 }
 
 /// Where the values of the axes and of the label lie. A label has no ends of its own: most often it is one of two numbers.
-fn place(form: &Form, values: &[f64]) -> Place {
+fn place(form: &ReleaseInput, values: &[f64]) -> Place {
     let is_label = match (&form.label, values.get(form.axes.len())) {
         (Some(Label::Number(axis)), Some(label)) => axis.contains(*label),
         (Some(label), Some(value)) => label.of(*value).is_some(),

@@ -10,7 +10,7 @@ use crate::read::budget::Amounts;
 use crate::read::payment::payment;
 use crate::settings::{Payment, Period, Privacy, Unit, most_blocks};
 use crate::text::{Checked, Document, values};
-use bernstream_noise::accountant::policy::{Asked, Policy, Unfair, divide};
+use bernstream_noise::accountant::policy::{Policy, PolicyInput, Unfair, divide};
 use bernstream_synopsis::Fraction;
 use bernstream_synopsis::calibrate::Epsilon;
 use bernstream_synopsis::clock::micros;
@@ -213,7 +213,7 @@ fn shares(
         asked.push(match written.as_ref().map_err(|reported| *reported)? {
             Request::Fixed(payment) => {
                 fixed = payment.span();
-                Asked::Fixed(
+                PolicyInput::Fixed(
                     choices
                         .iter()
                         .copied()
@@ -222,7 +222,7 @@ fn shares(
             }
             Request::Horizon(windows, share) | Request::Decaying(windows, share) => {
                 divided = windows.span();
-                share.map_or(Asked::Rest, Asked::Part)
+                share.map_or(PolicyInput::Rest, PolicyInput::Part)
             }
         });
     }

@@ -5,7 +5,7 @@ use crate::settings::{Candidate, Coordinates, NoiseKind};
 use bernstream_synopsis::machine::Kernel;
 use bernstream_synopsis::predict;
 use bernstream_synopsis::predict::Expected;
-use bernstream_synopsis::rough::Rough;
+use bernstream_synopsis::rough::WorstCaseFunctions;
 use bernstream_synopsis::whitened::{Counts, Points};
 use bernstream_synopsis::{Basis, KernelBasis, PointKernel};
 
@@ -126,7 +126,7 @@ fn judged(
     points: &Points,
     counts: &[usize],
     on: impl Fn(usize) -> Coordinates,
-    rough: &Rough,
+    rough: &WorstCaseFunctions,
 ) -> Vec<Candidate> {
     let of_kind = |(noise, scale): &(NoiseKind, f64)| -> Vec<Candidate> {
         let expected = predict::on_points(points, noise.law(), *scale, counts, rough);

@@ -9,7 +9,7 @@ use bernstream_release::window::Axis;
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::rough::{Kind, Rough};
+use bernstream_synopsis::rough::{Kind, WorstCaseFunctions};
 
 /// What to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl Search<'_> {
 
     /// What is assumed of the function, in natural units; none if nothing is known about it.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    pub(super) fn rough(&self, function: &Function) -> Option<Rough> {
+    pub(super) fn rough(&self, function: &Function) -> Option<WorstCaseFunctions> {
         let records = self.expected_records as f64;
         let Feature { kernel, height } = function.feature.clone()?;
         let is = match height {
@@ -144,7 +144,7 @@ impl Search<'_> {
                 least: 2.0,
             },
         };
-        Some(Rough {
+        Some(WorstCaseFunctions {
             kernel,
             axes: self.axes.len(),
             is,

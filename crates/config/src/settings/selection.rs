@@ -5,7 +5,7 @@ use crate::settings::noise::{Coordinates, NoiseKind};
 use bernstream_release::window::Axis;
 use bernstream_synopsis::description::Target;
 use bernstream_synopsis::predict::Expected;
-use bernstream_synopsis::rough::Rough;
+use bernstream_synopsis::rough::WorstCaseFunctions;
 
 /// The candidates that were tried, and the one that is in use.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Selection {
     /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
     pub taken: Candidate,
     /// What the errors were predicted for.
-    pub rough: Option<Rough>,
+    pub rough: Option<WorstCaseFunctions>,
 }
 
 /// A kind of noise with its size, and its predicted errors in natural units.

@@ -64,7 +64,7 @@ use bernstream_release::lattice::times;
 use bernstream_release::target::{Target, interpolated, root};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::histogram::Place;
+use bernstream_synopsis::histogram::GridPoint;
 use bernstream_synopsis::shape::{Basis, Shape};
 
 /// `C`: a class counts as at most this many records.
@@ -148,7 +148,7 @@ impl GaussianBayes {
             let spread = i256::from_i128(*n)
                 .wrapping_mul(squares)
                 .wrapping_sub(sum.wrapping_mul(sum));
-            let fine = f64::from(Place::FINE);
+            let fine = f64::from(GridPoint::FINE);
             let mean = axis[0] as f64 / count / fine;
             let least = deviation * deviation;
             let variance = least + float(spread) / (count * count) / (fine * fine);

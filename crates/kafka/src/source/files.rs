@@ -29,7 +29,7 @@ use bernstream_release::source::decode;
 use bernstream_release::source::decode::{Decoder, Message};
 use bernstream_release::source::found::Contents;
 use bernstream_release::source::rows;
-use bernstream_release::source::rows::Place;
+use bernstream_release::source::rows::BatchOrigin;
 use bernstream_release::source::{Batch, Columns, FoundColumn, FoundColumns};
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 use bernstream_synopsis::{Positions, Recorded};
@@ -130,7 +130,7 @@ impl Files {
 
     fn has_records(&self, path: &Path) -> Result<bool, Error> {
         let mut table = Table::open(path, &self.columns, &self.declared)?;
-        let place = Place {
+        let place = BatchOrigin {
             partition: 0,
             offset: 0,
             message_time: None,
@@ -230,7 +230,7 @@ impl Files {
                     .insert(Table::open(path, &self.columns, &self.declared)?),
             };
             let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
-            let place = Place {
+            let place = BatchOrigin {
                 partition,
                 offset: self.batches,
                 message_time: None,
@@ -284,7 +284,7 @@ impl Source for Files {
 fn contents(path: &Path, columns: &Columns, declared: &Declared) -> Result<Contents, Error> {
     let mut table = Table::open(path, columns, declared)?;
     if let Table::Parquet(..) = table {
-        let place = Place {
+        let place = BatchOrigin {
             partition: 0,
             offset: 0,
             message_time: None,
@@ -397,7 +397,7 @@ impl Table {
         }
     }
 
-    fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
+    fn next(&mut self, columns: &Columns, place: BatchOrigin) -> Result<Option<Batch>, Broken> {
         decode::catch_panic(|| {
             let (records, found) = match self {
                 Table::Empty => return Ok(None),

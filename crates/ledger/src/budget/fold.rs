@@ -6,7 +6,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// A share that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct ActiveShare {
     pub entry: Entry,
     /// It covers no block from this time on; `None` without an end.
     pub until: Option<Timestamp>,
@@ -14,11 +14,11 @@ pub struct Held {
 
 /// The shares that hold, in the order of the topic. The first says what all have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shares(Vec<Held>);
+pub struct Shares(Vec<ActiveShare>);
 
 /// Why a record changes nothing, for ever.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Void {
+pub enum Rejection {
     #[error("no program of this kind has written it")]
     Stray,
     #[error("it is not of the same budget: {0}")]
@@ -37,7 +37,7 @@ pub enum Void {
     Ended,
 }
 
-impl Held {
+impl ActiveShare {
     fn covers(&self, time: Timestamp) -> bool {
         self.entry.from <= time && self.until.is_none_or(|until| time < until)
     }
@@ -54,31 +54,31 @@ impl Shares {
     /// # Errors
     ///
     /// Why the record is void. Nothing has changed then.
-    pub fn take(&mut self, record: Record) -> Result<(), Void> {
+    pub fn take(&mut self, record: Record) -> Result<(), Rejection> {
         match record {
             Record::Share(entry) => self.share(entry),
             Record::End(end) => self.end(&end),
         }
     }
 
-    fn share(&mut self, entry: Entry) -> Result<(), Void> {
+    fn share(&mut self, entry: Entry) -> Result<(), Rejection> {
         if let Some(difference) = self.difference(&entry.of) {
-            return Err(Void::Other(difference));
+            return Err(Rejection::Other(difference));
         }
         if !entry.of.blocks.has_start(entry.from) {
-            return Err(Void::OffGrid);
+            return Err(Rejection::OffGrid);
         }
         if entry.share == Fraction::ZERO {
-            return Err(Void::Nothing);
+            return Err(Rejection::Nothing);
         }
         let newest = self
             .newest_of(&entry.holder.owner)
             .map(|held| held.entry.holder.generation);
         if newest.is_some_and(|newest| entry.holder.generation <= newest) {
-            return Err(Void::Again);
+            return Err(Rejection::Again);
         }
         let mut after = self.clone();
-        let own = |held: &&mut Held| {
+        let own = |held: &&mut ActiveShare| {
             held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from
         };
         after
@@ -88,30 +88,30 @@ impl Shares {
             .for_each(|held| held.until = held.until.or(Some(entry.from)));
         let left = after.left_from(entry.from);
         if entry.share > left {
-            return Err(Void::TooMuch(left));
+            return Err(Rejection::TooMuch(left));
         }
-        after.0.push(Held { entry, until: None });
+        after.0.push(ActiveShare { entry, until: None });
         *self = after;
         Ok(())
     }
 
-    fn end(&mut self, end: &End) -> Result<(), Void> {
+    fn end(&mut self, end: &End) -> Result<(), Rejection> {
         let held = self
             .0
             .iter_mut()
             .find(|held| held.entry.holder == end.holder)
-            .ok_or(Void::Unheld)?;
+            .ok_or(Rejection::Unheld)?;
         if !held.entry.of.blocks.has_start(end.from) {
-            return Err(Void::OffGrid);
+            return Err(Rejection::OffGrid);
         }
         if held.until.is_some() {
-            return Err(Void::Ended);
+            return Err(Rejection::Ended);
         }
         held.until = Some(end.from);
         Ok(())
     }
 
-    pub fn held(&self) -> &[Held] {
+    pub fn held(&self) -> &[ActiveShare] {
         &self.0
     }
 
@@ -126,12 +126,12 @@ impl Shares {
         self.0.iter().find_map(|held| of.difference(&held.entry.of))
     }
 
-    pub fn of(&self, holder: &Holder) -> Option<&Held> {
+    pub fn of(&self, holder: &Holder) -> Option<&ActiveShare> {
         self.0.iter().find(|held| held.entry.holder == *holder)
     }
 
     /// The last share that `owner` took.
-    pub fn newest_of(&self, owner: &str) -> Option<&Held> {
+    pub fn newest_of(&self, owner: &str) -> Option<&ActiveShare> {
         self.0
             .iter()
             .filter(|held| held.entry.holder.owner == owner)

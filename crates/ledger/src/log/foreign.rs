@@ -20,14 +20,14 @@ const MOST: usize = 64 << 20;
 
 /// What rows say that the ledger does not have.
 #[derive(Default)]
-pub(super) struct Foreign {
+pub(super) struct RemoteRows {
     /// The ledger has the rows up to this number, or others in their place; `None` while nobody follows.
     own: Option<u64>,
     bodies: BTreeMap<(u64, Digest), Box<Body>>,
     bytes: usize,
 }
 
-impl Foreign {
+impl RemoteRows {
     pub fn wants(&self, body: &Body) -> bool {
         self.own.is_some_and(|own| body.entry.head.sequence > own)
     }

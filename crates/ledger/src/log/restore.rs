@@ -14,7 +14,7 @@ use super::body::Body;
 use super::contents::{Chain, Known, Point, Whole};
 use super::error::Error;
 use super::fields::Noise;
-use super::foreign::{Foreign, Messages, write_row};
+use super::foreign::{Messages, RemoteRows, write_row};
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use bernstream_synopsis::clock::Timestamp;
@@ -77,7 +77,7 @@ impl LedgerLog {
         now: Timestamp,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, Error> {
-        self.foreign = Foreign::default();
+        self.foreign = RemoteRows::default();
         self.read_all_telling(|_| {}, told)?;
         Ok(self.restored(&self.plan(params, accepted, now)?))
     }
@@ -113,7 +113,7 @@ impl LedgerLog {
         store::make_folder(&params.path)?;
         let _lock = store::lock(&params.path)?;
         // What is read is for the new file.
-        self.foreign = Foreign::default();
+        self.foreign = RemoteRows::default();
         self.read_all_telling(|_| {}, &mut |read, all| told(read / 2, all))?;
         let plan = self.plan(params, accepted, now)?;
         settle_old_file(params)?;

@@ -11,7 +11,7 @@ use super::body::{Body, Sent, seal_handover, seal_mark, seal_row};
 use super::contents::{Contents, Known, Point, Whole};
 use super::error::Error;
 use super::fields::Noise;
-use super::foreign::Foreign;
+use super::foreign::RemoteRows;
 use super::key::Key;
 use super::pieces::split;
 use super::place::{Log, Reader};
@@ -53,7 +53,7 @@ pub struct LedgerLog {
     /// The newest mark that was appended.
     marked: Option<Head>,
     /// What rows say that the ledger does not have.
-    pub(super) foreign: Foreign,
+    pub(super) foreign: RemoteRows,
 }
 
 impl fmt::Debug for LedgerLog {
@@ -66,7 +66,7 @@ impl fmt::Debug for LedgerLog {
 struct Fold<'l, F> {
     key: &'l Key,
     contents: &'l mut Contents,
-    foreign: &'l mut Foreign,
+    foreign: &'l mut RemoteRows,
     has_begun: bool,
     each: F,
     taken: u64,
@@ -108,7 +108,7 @@ impl LedgerLog {
         let refusal = None;
         let seen = None;
         let marked = None;
-        let foreign = Foreign::default();
+        let foreign = RemoteRows::default();
         LedgerLog {
             topic,
             key,

@@ -85,7 +85,7 @@ pub fn without_reserve(total: Price, reserve: Fraction) -> Price {
 
 /// What a release asks for of what a block may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum PolicyInput {
     /// So much a window.
     Fixed(Price),
     /// So much of all.
@@ -101,18 +101,22 @@ pub enum Asked {
 /// # Errors
 ///
 /// If the prices exceed the budget of a block, leave nothing for a release, or a fixed price never ends.
-pub fn divide(all: Price, windows: Option<u64>, asked: &[Asked]) -> Result<Vec<Price>, Unfair> {
+pub fn divide(
+    all: Price,
+    windows: Option<u64>,
+    asked: &[PolicyInput],
+) -> Result<Vec<Price>, Unfair> {
     let own = asked.iter().map(|asked| match (asked, windows) {
-        (Asked::Fixed(_), None) => Err(Unfair::Endless),
-        (Asked::Fixed(price), Some(windows)) if times_within(*price, all) < windows => {
+        (PolicyInput::Fixed(_), None) => Err(Unfair::Endless),
+        (PolicyInput::Fixed(price), Some(windows)) if times_within(*price, all) < windows => {
             Err(Unfair::TooMuch)
         }
         // It fits, so no part is too large for a price.
-        (Asked::Fixed(price), Some(windows)) => {
+        (PolicyInput::Fixed(price), Some(windows)) => {
             Ok(Some(price.map(|count| count.saturating_mul(windows))))
         }
-        (Asked::Part(fraction), _) => Ok(Some(fraction.of(all))),
-        (Asked::Rest, _) => Ok(None),
+        (PolicyInput::Part(fraction), _) => Ok(Some(fraction.of(all))),
+        (PolicyInput::Rest, _) => Ok(None),
     });
     let own: Vec<Option<Price>> = own.collect::<Result<_, _>>()?;
     let left = own
@@ -313,9 +317,9 @@ mod tests {
         ) {
             let all = price(kind, all);
             let asked = asked.into_iter().map(|(which, size, part)| match which {
-                0 => Asked::Fixed(price(kind, [size, size / 2])),
-                1 => Asked::Part(Fraction::from_millionths(part).unwrap()),
-                _ => Asked::Rest,
+                0 => PolicyInput::Fixed(price(kind, [size, size / 2])),
+                1 => PolicyInput::Part(Fraction::from_millionths(part).unwrap()),
+                _ => PolicyInput::Rest,
             });
             if let Ok(shares) = divide(all, Some(windows), &asked.collect::<Vec<_>>()) {
                 let sum = shares.iter().try_fold(all.zero(), |sum, share| sum.checked_add(*share));
@@ -417,17 +421,20 @@ mod tests {
 
     #[test]
     fn releases_divide_what_is_not_fixed() {
-        let half = Asked::Part(Fraction::from_millionths(500_000).unwrap());
-        let fixed = |text| Asked::Fixed(pure(text));
-        let divide = |windows, asked: &[Asked]| divide(pure("1"), windows, asked);
-        assert_eq!(divide(Some(24), &[Asked::Rest]), Ok(vec![pure("1")]));
+        let half = PolicyInput::Part(Fraction::from_millionths(500_000).unwrap());
+        let fixed = |text| PolicyInput::Fixed(pure(text));
+        let divide = |windows, asked: &[PolicyInput]| divide(pure("1"), windows, asked);
+        assert_eq!(divide(Some(24), &[PolicyInput::Rest]), Ok(vec![pure("1")]));
         assert_eq!(
-            divide(Some(24), &[fixed("0.01"), half, Asked::Rest, Asked::Rest]),
+            divide(
+                Some(24),
+                &[fixed("0.01"), half, PolicyInput::Rest, PolicyInput::Rest]
+            ),
             Ok(["0.24", "0.5", "0.13", "0.13"].map(pure).to_vec())
         );
         assert_eq!(divide(None, &[half, half]), Ok(vec![pure("0.5"); 2]));
         assert_eq!(
-            divide(None, &[half, half, Asked::Rest]),
+            divide(None, &[half, half, PolicyInput::Rest]),
             Err(Unfair::Nothing)
         );
         assert_eq!(
@@ -436,11 +443,11 @@ mod tests {
         );
         assert_eq!(divide(Some(24), &[fixed("0.05")]), Err(Unfair::TooMuch));
         assert_eq!(
-            divide(None, &[fixed("0.05"), Asked::Rest]),
+            divide(None, &[fixed("0.05"), PolicyInput::Rest]),
             Err(Unfair::Endless)
         );
         assert_eq!(
-            divide(Some(24), &[Asked::Fixed(Price::SLOT)]),
+            divide(Some(24), &[PolicyInput::Fixed(Price::SLOT)]),
             Err(Unfair::TooMuch)
         );
     }

@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 
 use super::generator::Generator;
-use super::real::{Quotients, Sixteenths};
+use super::real::{DyadicReal, RationalCache};
 use crate::calibrate::Scale;
 
 /// `X` rounded to whole numbers, `X` of density proportional to `exp(-||x|| / s)` on the real vectors of `d` coordinates,
@@ -36,12 +36,12 @@ impl RoundedBall {
 
     /// Replaces `values` by one variate.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
-        let mut quotients = Quotients::new();
+        let mut quotients = RationalCache::new();
         let mut length = Length::draw(self.scale, values.len(), &mut quotients, generator);
         values.fill_with(|| {
             let is_negative = generator.word() & 1 == 1;
             let size = length.times(
-                Sixteenths::half_normal(&mut quotients, generator),
+                DyadicReal::half_normal(&mut quotients, generator),
                 generator,
             );
             if is_negative { -size } else { size }
@@ -53,9 +53,9 @@ impl RoundedBall {
 struct Length {
     scale: u128,
     /// Half the sum of two squares each.
-    pairs: Vec<Sixteenths>,
+    pairs: Vec<DyadicReal>,
     /// The last of an odd number.
-    last: Option<Sixteenths>,
+    last: Option<DyadicReal>,
     words: usize,
     /// In units of `2^-64` sixteenths a word.
     lowest: BigUint,
@@ -67,15 +67,15 @@ impl Length {
     fn draw(
         scale: u128,
         dimensions: usize,
-        quotients: &mut Quotients,
+        quotients: &mut RationalCache,
         generator: &mut Generator,
     ) -> Self {
         let pairs = (0..dimensions.div_ceil(2))
-            .map(|_| Sixteenths::exponential(quotients, generator))
+            .map(|_| DyadicReal::exponential(quotients, generator))
             .collect();
         let last = dimensions
             .is_multiple_of(2)
-            .then(|| Sixteenths::half_normal(quotients, generator));
+            .then(|| DyadicReal::half_normal(quotients, generator));
         let mut length = Length {
             scale,
             pairs,
@@ -98,7 +98,7 @@ impl Length {
         }
         // A coin may have asked for more digits of a deviate than these.
         let known =
-            |deviate: &Sixteenths| deviate.digits() >> (64 * (deviate.words() - self.words));
+            |deviate: &DyadicReal| deviate.digits() >> (64 * (deviate.words() - self.words));
         let pairs: BigUint = self.pairs.iter().map(known).sum();
         let last = self.last.as_ref().map(known);
         let root = |pairs: BigUint, last: BigUint| {
@@ -111,7 +111,7 @@ impl Length {
     }
 
     /// The product with `normal`, rounded to a whole number; the largest there is where it is larger.
-    fn times(&mut self, mut normal: Sixteenths, generator: &mut Generator) -> i128 {
+    fn times(&mut self, mut normal: DyadicReal, generator: &mut Generator) -> i128 {
         loop {
             let digits = normal.digits();
             // 256ths of a unit, and the words of both.
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn in_doubt_every_deviate_is_known_more_closely() {
-        let mut quotients = Quotients::new();
+        let mut quotients = RationalCache::new();
         let mut generator = Generator::frozen([3; 32]);
         let mut length = Length::draw(1 << 100, 6, &mut quotients, &mut generator);
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
         let highest = length.highest.clone() << 64;
         assert!(
             length.times(
-                Sixteenths::half_normal(&mut quotients, &mut generator),
+                DyadicReal::half_normal(&mut quotients, &mut generator),
                 &mut generator
             ) > 0
         );

@@ -2,7 +2,7 @@
 
 use super::generator::Generator;
 use super::geometric::uniform;
-use super::real::{Exponent, Fraction, Quotients};
+use super::real::{Exponent, Fraction, RationalCache};
 use crate::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-z^2 / 2 sigma^2)` on the integers, `sigma` the [`Scale`].
@@ -33,11 +33,11 @@ impl DiscreteGaussian {
 
     /// Replaces `values` by independent variates.
     pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
-        let mut quotients = Quotients::new();
+        let mut quotients = RationalCache::new();
         values.fill_with(|| self.one(&mut quotients, generator));
     }
 
-    fn one(&self, quotients: &mut Quotients, generator: &mut Generator) -> i128 {
+    fn one(&self, quotients: &mut RationalCache, generator: &mut Generator) -> i128 {
         loop {
             let quotient = quotients.next(generator);
             let u = uniform(generator, self.sixteenth).0;

@@ -183,14 +183,14 @@ impl Exponent {
 }
 
 /// Independent `V`, `P[V = v] = (1 - exp(-1/16)) exp(-v / 16)`, drawn 64 at a time.
-pub(super) struct Quotients {
+pub(super) struct RationalCache {
     drawn: [u32; 64],
     left: usize,
 }
 
-impl Quotients {
+impl RationalCache {
     pub(super) fn new() -> Self {
-        Quotients {
+        RationalCache {
             drawn: [0; 64],
             left: 0,
         }
@@ -198,7 +198,7 @@ impl Quotients {
 
     pub(super) fn next(&mut self, generator: &mut Generator) -> u32 {
         if self.left == 0 {
-            *self = Quotients {
+            *self = RationalCache {
                 drawn: quotients(generator, &CARRY),
                 left: 64,
             };
@@ -209,30 +209,30 @@ impl Quotients {
 }
 
 /// A positive real in sixteenths: a whole number of them, and a part of one.
-pub(super) struct Sixteenths {
+pub(super) struct DyadicReal {
     whole: u32,
     part: Fraction,
 }
 
-impl Sixteenths {
+impl DyadicReal {
     /// `P[y > t] = exp(-t)`.
-    pub(super) fn exponential(quotients: &mut Quotients, generator: &mut Generator) -> Self {
+    pub(super) fn exponential(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
         let whole = quotients.next(generator);
         loop {
             let mut part = Fraction::uniform(generator);
             if Exponent::EXPONENTIAL.accepts(&mut part, generator) {
-                return Sixteenths { whole, part };
+                return DyadicReal { whole, part };
             }
         }
     }
 
     /// The size of a standard normal variate.
-    pub(super) fn half_normal(quotients: &mut Quotients, generator: &mut Generator) -> Self {
+    pub(super) fn half_normal(quotients: &mut RationalCache, generator: &mut Generator) -> Self {
         loop {
             let whole = quotients.next(generator);
             let mut part = Fraction::uniform(generator);
             if Exponent::half_normal(whole).accepts(&mut part, generator) {
-                return Sixteenths { whole, part };
+                return DyadicReal { whole, part };
             }
         }
     }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn normals_from_coins_that_are_all_in_doubt_are_normal() {
         const DRAWS: u32 = 20_000;
-        let mut quotients = Quotients::new();
+        let mut quotients = RationalCache::new();
         let mut generator = Generator::frozen([5; 32]);
         let in_doubt =
             |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {

@@ -26,7 +26,7 @@ use crate::source::batch::Batch;
 use crate::source::broken::{Broken, arrow, truncated};
 use crate::source::columns::Columns;
 use crate::source::found::FoundColumns;
-use crate::source::rows::{Place, as_bytes, batch, join};
+use crate::source::rows::{BatchOrigin, as_bytes, batch, join};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Decodes one message; [`ArrowDecoder`] is for several. Never panics; uses memory in proportion to the message, whatever its
@@ -87,7 +87,7 @@ impl ArrowDecoder {
         offset: i64,
         message_time: Option<Timestamp>,
     ) -> Result<Batch, Broken> {
-        let place = Place {
+        let place = BatchOrigin {
             partition,
             offset,
             message_time,
@@ -96,7 +96,7 @@ impl ArrowDecoder {
         catch_panic(|| self.read(payload, place))
     }
 
-    fn read(&mut self, payload: &[u8], place: Place) -> Result<Batch, Broken> {
+    fn read(&mut self, payload: &[u8], place: BatchOrigin) -> Result<Batch, Broken> {
         let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);

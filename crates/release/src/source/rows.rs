@@ -17,7 +17,7 @@ use bernstream_synopsis::clock::Timestamp;
 
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct BatchOrigin {
     pub partition: i32,
     pub offset: i64,
     pub message_time: Option<Timestamp>,
@@ -47,7 +47,7 @@ pub fn batch(
     records: &RecordBatch,
     columns: &Columns,
     found: &Arc<FoundColumns>,
-    place: Place,
+    place: BatchOrigin,
 ) -> Result<Batch, Broken> {
     let read = |name: &str, role: Role| {
         records
@@ -56,7 +56,7 @@ pub fn batch(
     };
     let times = read(&columns.time, Role::Time(columns.time_format));
     let rows = times.map_or(0, |times| times.len());
-    let Place {
+    let BatchOrigin {
         partition,
         offset,
         message_time,
@@ -94,7 +94,7 @@ pub fn batch(
 }
 
 /// Concatenates the batches of one message.
-pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
+pub(crate) fn join(batches: &[Batch], place: BatchOrigin) -> Result<Batch, Broken> {
     fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
         concat(&parts).map_err(arrow)
@@ -108,7 +108,7 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
         let joined = all(batches.iter().filter_map(|b| b.values.get(axis)))?;
         Ok(joined.as_primitive().clone())
     });
-    let Place {
+    let BatchOrigin {
         partition,
         offset,
         message_time,

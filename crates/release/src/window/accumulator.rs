@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bernstream_synopsis::histogram::{Histogram, Nodes, Place};
+use bernstream_synopsis::histogram::{GridPoint, Histogram, Nodes};
 
 /// The label of a class, and the bound of a number that is a label.
 pub const LABEL: i32 = 1 << 30;
@@ -14,7 +14,7 @@ pub const LABEL: i32 = 1 << 30;
 /// them when; records that compare equal are interchangeable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
-    pub place: Place,
+    pub place: GridPoint,
     /// A number from -[`LABEL`] to [`LABEL`]; one of two classes is one of the two, one of several its place in their list; 0 without
     /// a label.
     pub label: i32,
@@ -24,9 +24,9 @@ impl Record {
     /// A record for functions that keep records: `x` in the unit cube, at most three axes, `label` in `[-1, 1]`. What
     /// lies outside is moved to the border.
     pub fn new(x: &[f64], label: f64) -> Self {
-        let mut place = Place::default();
+        let mut place = GridPoint::default();
         for (coordinate, x) in place.0.iter_mut().zip(x) {
-            *coordinate = Place::fine(*x);
+            *coordinate = GridPoint::fine(*x);
         }
         Record {
             place,
@@ -40,7 +40,7 @@ impl Record {
         self.place
             .0
             .get(axis)
-            .map_or(0.0, |x| f64::from(*x) / f64::from(Place::FINE))
+            .map_or(0.0, |x| f64::from(*x) / f64::from(GridPoint::FINE))
     }
 
     /// The label in `[-1, 1]`, to 2^-30.
@@ -129,8 +129,8 @@ pub enum Accumulator {
 
 impl AccumulatorSpec {
     /// Where a record of the unit cube lies, to the accuracy that is kept.
-    pub fn place(&self, x: &[f64; 3]) -> Place {
-        let mut place = Place::default();
+    pub fn place(&self, x: &[f64; 3]) -> GridPoint {
+        let mut place = GridPoint::default();
         for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
             self.coordinates(
                 axis,
@@ -157,7 +157,7 @@ impl AccumulatorSpec {
                 coordinates
                     .iter_mut()
                     .zip(x)
-                    .for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
+                    .for_each(|(coordinate, x)| *coordinate = GridPoint::fine(*x));
             }
         }
     }
@@ -171,7 +171,7 @@ impl AccumulatorSpec {
             AccumulatorSpec::Marginals(axes) => {
                 axes.get(axis).map_or(0, |nodes| nodes.last_coordinate(0))
             }
-            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place::FINE,
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => GridPoint::FINE,
         }
     }
 
@@ -268,7 +268,7 @@ impl AccumulatorSpec {
             (AccumulatorSpec::Marginals(axes), Accumulator::Marginals(classes)) => {
                 let class = &mut classes[usize::from(record.label > 0)];
                 for ((nodes, histogram), coordinate) in axes.iter().zip(class).zip(record.place.0) {
-                    histogram.deposit(nodes, Place([coordinate, 0, 0]));
+                    histogram.deposit(nodes, GridPoint([coordinate, 0, 0]));
                 }
             }
             (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
@@ -380,8 +380,8 @@ mod tests {
         ) {
             let x = f64::from_bits(x.to_bits().wrapping_add_signed(last_bits));
             prop_assert_eq!(whole_label(x), (x.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32);
-            let fine = ((x * f64::from(Place::FINE)).round() as u32).min(Place::FINE);
-            prop_assert_eq!(Place::fine(x), fine);
+            let fine = ((x * f64::from(GridPoint::FINE)).round() as u32).min(GridPoint::FINE);
+            prop_assert_eq!(GridPoint::fine(x), fine);
         }
     }
 }

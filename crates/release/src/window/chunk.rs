@@ -7,9 +7,9 @@ use arrow_buffer::NullBuffer;
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::counts::Refusal;
-use super::rules::{Axis, Form, Label, Outside};
+use super::rules::{Axis, Label, Outside, ReleaseInput};
 use crate::source::Batch;
-use bernstream_synopsis::histogram::Place;
+use bernstream_synopsis::histogram::GridPoint;
 
 /// How many rows are worked on together: their columns stay in the processor's nearest cache.
 pub(super) const CHUNK: usize = 1024;
@@ -48,7 +48,7 @@ impl<'a> Column<'a> {
 
 impl Records {
     /// Reads `rows` of a batch as `form` keeps them. What a row becomes depends on its own values alone.
-    pub fn read(&mut self, form: &Form, batch: &Batch, rows: &Range<usize>) {
+    pub fn read(&mut self, form: &ReleaseInput, batch: &Batch, rows: &Range<usize>) {
         self.refusals.clear();
         self.units.resize(rows.len(), 0.0);
         self.labels.resize(rows.len(), 0);
@@ -75,7 +75,7 @@ impl Records {
         }
     }
 
-    fn read_axis(&mut self, form: &Form, axis: usize, rule: &Axis, column: &Column<'_>) {
+    fn read_axis(&mut self, form: &ReleaseInput, axis: usize, rule: &Axis, column: &Column<'_>) {
         match rule.outside {
             Outside::Drop => self.refuse(column, |value| !rule.contains(value)),
             Outside::Clamp => self.refuse(column, |_| false),
@@ -160,7 +160,7 @@ impl Records {
         let coordinate = |column: &Vec<u32>| column.get(row).copied().unwrap_or(0);
         let [x, y, z] = &self.coordinates;
         Record {
-            place: Place([coordinate(x), coordinate(y), coordinate(z)]),
+            place: GridPoint([coordinate(x), coordinate(y), coordinate(z)]),
             label: self.labels.get(row).copied().unwrap_or(0),
         }
     }

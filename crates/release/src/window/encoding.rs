@@ -6,18 +6,18 @@
 //! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
-use super::open::{Held, Open, Unit, Waiting};
-use super::part::Part;
+use super::open::{GroupState, OpenWindow, UnitKey, Waiting};
+use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
-use super::rules::{Form, Rules};
+use super::rules::{ReleaseInput, Rules};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::histogram::{Histogram, Place};
+use bernstream_synopsis::histogram::{GridPoint, Histogram};
 
 /// Raised whenever the same records would become other bytes: a golden test sees it.
 pub const VERSION: u32 = 2;
 
-impl Part {
+impl WindowPart {
     /// Of a reader that has read one partition only: the canonical bytes, of which [`Windows::take`](super::Windows::take) makes the
     /// same part.
     pub fn encoded(self) -> Vec<u8> {
@@ -33,8 +33,8 @@ impl Part {
     }
 }
 
-fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
-    let mut units: Vec<&Unit> = open.waiting.keys().collect();
+fn encode(spec: &AccumulatorSpec, open: OpenWindow, bytes: &mut Vec<u8>) {
+    let mut units: Vec<&UnitKey> = open.waiting.keys().collect();
     units.sort_unstable();
     natural(bytes, units.len() as u64);
     for unit in &units {
@@ -42,13 +42,13 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
         natural(bytes, unit.user.len() as u64);
         bytes.extend(&unit.user);
     }
-    let place = |unit: &Unit| {
+    let place = |unit: &UnitKey| {
         units
             .binary_search(&unit)
             .map_or(0, |place| place as u64 + 1)
     };
     let held = open.groups.iter().filter_map(|held| {
-        if let Held::First(first) = held {
+        if let GroupState::First(first) = held {
             Some(first)
         } else {
             None
@@ -77,7 +77,7 @@ fn encode(spec: &AccumulatorSpec, open: Open, bytes: &mut Vec<u8>) {
     let mut sums = Vec::new();
     let mut count = 0;
     for (group, held) in open.groups.into_iter().enumerate() {
-        let Held::Sum(sum) = held else { continue };
+        let GroupState::Sum(sum) = held else { continue };
         let Some(sum) = sum.some(spec).filter(|sum| !is_nothing(sum)) else {
             continue;
         };
@@ -138,13 +138,13 @@ fn wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// What [`Part::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
+/// What [`WindowPart::encoded`] has written in `window`, one a form; `None` if these are no such bytes, and if they have a record,
 /// a user or a key that no reader with these rules and forms keeps in this window.
 pub(super) fn decoded(
-    (rules, forms): (&Rules, &[Form]),
+    (rules, forms): (&Rules, &[ReleaseInput]),
     window: Span,
     bytes: &[u8],
-) -> Option<Vec<Option<Open>>> {
+) -> Option<Vec<Option<OpenWindow>>> {
     let mut reader = Reader(bytes);
     let opens = forms
         .iter()
@@ -154,27 +154,27 @@ pub(super) fn decoded(
 }
 
 fn decode(
-    (rules, form): (&Rules, &Form),
+    (rules, form): (&Rules, &ReleaseInput),
     window: Span,
     reader: &mut Reader<'_>,
-) -> Option<Option<Open>> {
+) -> Option<Option<OpenWindow>> {
     let spec = &form.accumulator;
     let mut units = Vec::new();
     for _ in 0..reader.count()? {
         let period = Timestamp::from_micros(i64::try_from(reader.integer()?).ok()?);
         let length = reader.count_or(LONGEST_UNIT)?;
-        units.push(Unit {
+        units.push(UnitKey {
             period,
             user: reader.take(length)?.to_vec(),
         });
     }
-    let mut open = Open::new(rules, spec);
+    let mut open = OpenWindow::new(rules, spec);
     let mut micros = 0_i128;
     for _ in 0..reader.count()? {
         micros = micros.checked_add(reader.integer()?)?;
         let time = Timestamp::from_micros(i64::try_from(micros).ok()?);
         let group = u32::try_from(reader.natural()?).ok()?;
-        let mut place = Place::default();
+        let mut place = GridPoint::default();
         for coordinate in &mut place.0 {
             *coordinate = u32::try_from(reader.natural()?).ok()?;
         }
@@ -187,7 +187,7 @@ fn decode(
             return None;
         }
         match (&rules.cap, unit, spec, open.groups.get_mut(group as usize)?) {
-            (None, None, AccumulatorSpec::Records { most }, Held::First(first)) => {
+            (None, None, AccumulatorSpec::Records { most }, GroupState::First(first)) => {
                 first.push(Waiting::new(time, &[], group, record));
                 if first.len() as u64 > u64::from(*most) {
                     return None;
@@ -218,7 +218,7 @@ fn decode(
         if before.replace(group).is_some_and(|before| before >= group) {
             return None;
         }
-        let Held::Sum(held) = open.groups.get_mut(group)? else {
+        let GroupState::Sum(held) = open.groups.get_mut(group)? else {
             return None;
         };
         let mut sum = spec.empty();

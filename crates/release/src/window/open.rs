@@ -5,25 +5,25 @@ use std::collections::{BinaryHeap, HashMap};
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::chunk::Records;
 use super::router::Routed;
-use super::rules::{Cap, Form, Rules};
+use super::rules::{Cap, ReleaseInput, Rules};
 use super::sum::{self, Sum};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 
 /// What one open window holds for one form.
 #[derive(Clone)]
-pub(super) struct Open {
+pub(super) struct OpenWindow {
     /// One a declared key, in the order of `Rules::keys`.
-    pub groups: Vec<Held>,
+    pub groups: Vec<GroupState>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
-    pub waiting: HashMap<Unit, Vec<Waiting>>,
+    pub waiting: HashMap<UnitKey, Vec<Waiting>>,
     /// How many records of a key wait to be added together.
     room: usize,
 }
 
 /// What an open window holds of one key.
 #[derive(Clone)]
-pub(super) enum Held {
+pub(super) enum GroupState {
     /// The first records so far, where a bounded number is kept; the last of them on top.
     First(BinaryHeap<Waiting>),
     Sum(Sum),
@@ -31,7 +31,7 @@ pub(super) enum Held {
 
 /// A user within a period.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Unit {
+pub(super) struct UnitKey {
     pub period: Timestamp,
     pub user: Vec<u8>,
 }
@@ -46,15 +46,15 @@ pub(super) struct Waiting {
     pub record: Record,
 }
 
-impl Open {
+impl OpenWindow {
     pub fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
         let held = || match spec {
-            AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
-            _ => Held::Sum(Sum::default()),
+            AccumulatorSpec::Records { .. } => GroupState::First(BinaryHeap::new()),
+            _ => GroupState::Sum(Sum::default()),
         };
         let room = sum::room(spec, groups);
-        Open {
+        OpenWindow {
             groups: (0..groups).map(|_| held()).collect(),
             waiting: HashMap::new(),
             room,
@@ -62,7 +62,7 @@ impl Open {
     }
 
     /// With every waiting record added: the cap is decided now.
-    pub fn settled(mut self, spec: &AccumulatorSpec) -> Open {
+    pub fn settled(mut self, spec: &AccumulatorSpec) -> OpenWindow {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
             self.add(spec, waiting.group, waiting.record, || waiting);
@@ -71,7 +71,7 @@ impl Open {
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.
-    pub fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
+    pub fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: OpenWindow) {
         for (unit, waiting) in other.waiting {
             for waiting in waiting {
                 if let Some(cap) = cap {
@@ -81,8 +81,8 @@ impl Open {
         }
         for (group, held) in (0_u32..).zip(other.groups) {
             match (held, self.groups.get_mut(group as usize)) {
-                (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
-                (Held::First(records), _) => {
+                (GroupState::Sum(theirs), Some(GroupState::Sum(ours))) => ours.join(theirs),
+                (GroupState::First(records), _) => {
                     for waiting in records {
                         self.add(spec, group, waiting.record, || waiting);
                     }
@@ -96,7 +96,7 @@ impl Open {
     /// window, and under a cap each has a user.
     pub fn take(
         &mut self,
-        (form, cap): (&Form, Option<&Cap>),
+        (form, cap): (&ReleaseInput, Option<&Cap>),
         (batch, start): (&Batch, usize),
         rows: &[Routed],
         records: &Records,
@@ -106,7 +106,7 @@ impl Open {
         if let ([first, .., last], None) = (rows, cap)
             && records.are_all_sound()
             && last.row - first.row == rows.len() - 1
-            && let [Held::Sum(sum)] = &mut self.groups[..]
+            && let [GroupState::Sum(sum)] = &mut self.groups[..]
         {
             return sum.add_all(
                 spec,
@@ -148,14 +148,14 @@ impl Open {
 
     /// Queues a record among the earliest of its unit.
     fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
-        let unit = Unit {
+        let unit = UnitKey {
             period: cap.period.span_of(waiting.time).start,
             user: user.to_vec(),
         };
         self.wait_as(cap, unit, waiting);
     }
 
-    fn wait_as(&mut self, cap: &Cap, unit: Unit, waiting: Waiting) {
+    fn wait_as(&mut self, cap: &Cap, unit: UnitKey, waiting: Waiting) {
         let kept = self.waiting.entry(unit).or_default();
         kept.insert(kept.partition_point(|other| *other < waiting), waiting);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
@@ -171,7 +171,7 @@ impl Open {
         waiting: impl FnOnce() -> Waiting,
     ) {
         match (spec, self.groups.get_mut(group as usize)) {
-            (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
+            (AccumulatorSpec::Records { most }, Some(GroupState::First(first))) => {
                 let waiting = waiting();
                 let is_full = first.len() as u64 >= u64::from(*most);
                 if is_full && first.peek().is_none_or(|last| waiting > *last) {
@@ -182,17 +182,19 @@ impl Open {
                     first.pop();
                 }
             }
-            (_, Some(Held::Sum(sum))) => sum.add(spec, self.room, record),
+            (_, Some(GroupState::Sum(sum))) => sum.add(spec, self.room, record),
             _ => {}
         }
     }
 }
 
-impl Held {
+impl GroupState {
     pub fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
         match self {
-            Held::Sum(sum) => sum.total(spec),
-            Held::First(records) => spec.filled(records.into_iter().map(|waiting| waiting.record)),
+            GroupState::Sum(sum) => sum.total(spec),
+            GroupState::First(records) => {
+                spec.filled(records.into_iter().map(|waiting| waiting.record))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::accumulator::Accumulator;
-use super::open::Open;
-use super::rules::{Form, Rules};
+use super::open::OpenWindow;
+use super::rules::{ReleaseInput, Rules};
 use bernstream_synopsis::grid::Span;
 
 /// What one reader has of a window that it has read to its end.
@@ -12,12 +12,12 @@ use bernstream_synopsis::grid::Span;
 /// What is kept of records are integers, the first records of each user and the first records of each key, in an order that the
 /// records alone decide. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
 /// reads, and in whatever order they are joined.
-pub struct Part {
+pub struct WindowPart {
     pub(super) rules: Arc<Rules>,
-    pub(super) all: Arc<[Form]>,
+    pub(super) all: Arc<[ReleaseInput]>,
     pub(super) span: Span,
     /// One a form; `None` where the reader has no records.
-    pub(super) forms: Vec<Option<Open>>,
+    pub(super) forms: Vec<Option<OpenWindow>>,
 }
 
 /// A closed window, for each form the groups: one a declared key, in the declared order, empty ones too.
@@ -34,13 +34,13 @@ pub struct Group {
     pub accumulator: Accumulator,
 }
 
-impl Part {
+impl WindowPart {
     pub fn span(&self) -> Span {
         self.span
     }
 
     /// Adds what another reader has of the same window, with the same rules.
-    pub fn join(&mut self, other: Part) {
+    pub fn join(&mut self, other: WindowPart) {
         for ((form, ours), theirs) in self.all.iter().zip(&mut self.forms).zip(other.forms) {
             join(&self.rules, form, ours, theirs);
         }
@@ -48,16 +48,16 @@ impl Part {
 
     /// The window, once all parts are joined: who stays under a cap is decided here.
     pub fn settled(self) -> Window {
-        let Part {
+        let WindowPart {
             rules,
             all,
             span,
             forms,
         } = self;
-        let settled = |(form, open): (&Form, Option<Open>)| {
+        let settled = |(form, open): (&ReleaseInput, Option<OpenWindow>)| {
             let spec = &form.accumulator;
             let groups = open
-                .unwrap_or_else(|| Open::new(&rules, spec))
+                .unwrap_or_else(|| OpenWindow::new(&rules, spec))
                 .settled(spec)
                 .groups;
             let keys = match &rules.keys {
@@ -80,7 +80,12 @@ impl Part {
 }
 
 /// Adds what one form has of other records; what waits for the cap of a user waits for that of both together.
-pub(super) fn join(rules: &Rules, form: &Form, ours: &mut Option<Open>, theirs: Option<Open>) {
+pub(super) fn join(
+    rules: &Rules,
+    form: &ReleaseInput,
+    ours: &mut Option<OpenWindow>,
+    theirs: Option<OpenWindow>,
+) {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) => ours.join(&form.accumulator, rules.cap.as_ref(), theirs),
         (ours @ None, theirs) => *ours = theirs,

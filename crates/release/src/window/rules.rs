@@ -47,7 +47,7 @@ impl Rules {
 
 /// What one release takes of the records of a window.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct ReleaseInput {
     /// The domain, 1 to 3 axes.
     pub axes: Vec<Axis>,
     /// The label of a record, where the function has one.
@@ -60,7 +60,7 @@ pub struct Form {
     pub panes: u32,
 }
 
-impl Form {
+impl ReleaseInput {
     /// Whether a record of a window can become this one: it lies in the domain, and its label is one of those that there are.
     pub(super) fn keeps(&self, record: &Record) -> bool {
         let is_inside = |(axis, coordinate): (usize, &u32)| {

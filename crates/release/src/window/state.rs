@@ -8,10 +8,10 @@ use super::chunk::{CHUNK, Records};
 use super::counts::{RecordCounts, Refusal};
 use super::encoding;
 use super::keys::Keys;
-use super::open::Open;
-use super::part::{self, Part, Window};
+use super::open::OpenWindow;
+use super::part::{self, Window, WindowPart};
 use super::router::{RecordRouter, Routed};
-use super::rules::{Form, Rules};
+use super::rules::{ReleaseInput, Rules};
 use crate::source::Batch;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
@@ -25,7 +25,7 @@ use bernstream_synopsis::grid::Span;
 /// keeps a bounded number of records ([`AccumulatorSpec::Records`](super::accumulator::AccumulatorSpec::Records)).
 pub struct Windows {
     rules: Arc<Rules>,
-    forms: Arc<[Form]>,
+    forms: Arc<[ReleaseInput]>,
     keys: Option<Keys>,
     backfill_until: Option<Timestamp>,
     /// No record from before here is taken: the start of the first window of the ledger.
@@ -35,7 +35,7 @@ pub struct Windows {
     /// them, as long as those need them.
     refilled: Timestamp,
     /// One a form, of each window; `None` where it holds nothing.
-    open: BTreeMap<Timestamp, Vec<Option<Open>>>,
+    open: BTreeMap<Timestamp, Vec<Option<OpenWindow>>>,
     /// Room for the chunk that is being worked on, and what each form makes of it.
     routed: Vec<Routed>,
     records: Vec<Records>,
@@ -45,7 +45,7 @@ impl Windows {
     /// `first` is where the ledger begins, `next` the first window that may be closed; `backfill_until` is from the ledger.
     pub fn new(
         rules: Rules,
-        forms: Vec<Form>,
+        forms: Vec<ReleaseInput>,
         first: Timestamp,
         next: Span,
         backfill_until: Option<Timestamp>,
@@ -142,7 +142,8 @@ impl Windows {
                     .entry(start)
                     .or_insert_with(|| forms.iter().map(|_| None).collect());
                 for ((form, open), records) in forms.iter().zip(window).zip(&*records) {
-                    let open = open.get_or_insert_with(|| Open::new(rules, &form.accumulator));
+                    let open =
+                        open.get_or_insert_with(|| OpenWindow::new(rules, &form.accumulator));
                     open.take(
                         (form, rules.cap.as_ref()),
                         (batch, rows.start),
@@ -221,7 +222,7 @@ impl Windows {
     }
 
     /// Adds what another process has of `window`, which is as if its records had been absorbed: `bytes` are those of
-    /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
+    /// [`WindowPart::encoded`], of the same rules and forms. Returns whether they are.
     pub fn take(&mut self, window: Span, bytes: &[u8]) -> bool {
         let Windows {
             rules, forms, open, ..
@@ -239,7 +240,7 @@ impl Windows {
     }
 
     /// The same of a reader that has read some of the input: what the others have is still to be joined.
-    pub fn part(&mut self) -> Part {
+    pub fn part(&mut self) -> WindowPart {
         let span = self.next;
         let next = self.rules.grid.after(span);
         let oldest = self.oldest(next);
@@ -251,7 +252,7 @@ impl Windows {
         let mut forms = Vec::with_capacity(self.forms.len());
         let mut kept = Vec::with_capacity(self.forms.len());
         for (at, form) in self.forms.iter().enumerate() {
-            let mut open: Option<Open> = closing.next().flatten();
+            let mut open: Option<OpenWindow> = closing.next().flatten();
             let later = if form.panes > 1 { open.clone() } else { None };
             if form.panes > 1 {
                 let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
@@ -273,7 +274,7 @@ impl Windows {
         }
         self.open = self.open.split_off(&oldest);
         self.next = next;
-        Part {
+        WindowPart {
             rules: Arc::clone(&self.rules),
             all: Arc::clone(&self.forms),
             span,

@@ -11,10 +11,10 @@ use tracing::{error, info, warn};
 
 use super::absorbers::Absorbers;
 use super::alone::Alone;
-use super::joining::Share;
+use super::joining::PartialWindow;
 use super::loops::WindowsStart;
-use super::read_here::ReadHere;
-use super::reader::{Reader, Seen};
+use super::read_here::LocalReaderPool;
+use super::reader::{Reader, ReaderStatus};
 use super::repeated::Repeated;
 use crate::metrics::Metrics;
 use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
@@ -61,7 +61,7 @@ pub(super) struct Absorbing<'a> {
     absorbed: Absorbed,
     /// The id of the input topic.
     id: String,
-    here: ReadHere,
+    here: LocalReaderPool,
     /// Those of all partials that are there.
     windows: Windows,
     first: Timestamp,
@@ -80,7 +80,7 @@ pub(super) struct Absorbing<'a> {
     has_begun: bool,
     /// Partials that could not be unpacked.
     broken: Repeated,
-    seen: Seen<'a>,
+    seen: ReaderStatus<'a>,
 }
 
 /// A window that was announced.
@@ -97,11 +97,11 @@ impl<'a> Absorbing<'a> {
     pub fn new(
         absorbed: Absorbed,
         id: String,
-        here: ReadHere,
+        here: LocalReaderPool,
         start: &WindowsStart<'_>,
         accepted: Arc<AtomicI64>,
         metrics: Metrics,
-        seen: Seen<'a>,
+        seen: ReaderStatus<'a>,
     ) -> Self {
         let windows = start.windows();
         Absorbing {
@@ -127,7 +127,7 @@ impl<'a> Absorbing<'a> {
 }
 
 impl<'a> Reader<'a> for Absorbing<'a> {
-    fn seen(&mut self) -> &mut Seen<'a> {
+    fn seen(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> for Absorbing<'a> {
     }
 
     /// Waits for records, partials or the end of a window, and takes what is there.
-    fn step(&mut self) -> Result<Option<Share>, source::Error> {
+    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
         self.absorbed.input.still_exists()?;
         if !self.has_begun {
             self.absorbed.input.begin(&self.recorded.ends)?;
@@ -330,7 +330,7 @@ impl Absorbing<'_> {
     }
 
     /// Adds all partials of the window to it; returns its share if it is the next one to close.
-    fn close(&mut self) -> Option<Share> {
+    fn close(&mut self) -> Option<PartialWindow> {
         let mut round = self.round.take()?;
         let Announcement {
             window,
@@ -374,7 +374,7 @@ impl Absorbing<'_> {
         let share = (self.windows.next() == Some(*window)).then(|| {
             let cutoff = *cutoff;
             let ends = ends.clone();
-            Share {
+            PartialWindow {
                 part: self.windows.part(),
                 ends,
                 cutoff,

@@ -8,12 +8,12 @@ use bernstream_ledger::witness::{Claim, Strays, Witness};
 use bernstream_ledger::{Head, Paid, PublishedMessage};
 
 /// A witness or sink whose requests `health` knows of.
-pub(super) struct Asked<'h, T: ?Sized> {
+pub(super) struct TimedRequests<'h, T: ?Sized> {
     pub inner: Box<T>,
     pub health: &'h Health,
 }
 
-impl<T: ?Sized> Asked<'_, T> {
+impl<T: ?Sized> TimedRequests<'_, T> {
     fn ask<A>(&mut self, request: impl FnOnce(&mut T) -> A) -> A {
         self.health.ask();
         let answer = request(&mut self.inner);
@@ -22,7 +22,7 @@ impl<T: ?Sized> Asked<'_, T> {
     }
 }
 
-impl<T: Witness + ?Sized> Witness for Asked<'_, T> {
+impl<T: Witness + ?Sized> Witness for TimedRequests<'_, T> {
     fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
         self.ask(T::read)
     }
@@ -48,7 +48,7 @@ impl<T: Witness + ?Sized> Witness for Asked<'_, T> {
     }
 }
 
-impl<T: Sink + ?Sized> Sink for Asked<'_, T> {
+impl<T: Sink + ?Sized> Sink for TimedRequests<'_, T> {
     fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         self.ask(|sink| sink.publish(paid))
     }

@@ -7,7 +7,7 @@ use std::thread;
 
 use tracing::Dispatch;
 
-use super::releasing::Releasing;
+use super::releasing::ReleaseTask;
 use super::{Error, LEAD, Stop};
 use bernstream_kafka::sink::Sink;
 use bernstream_kafka::sink::deliver;
@@ -35,7 +35,7 @@ pub(super) struct PublishedWhileDrawing {
     has_failed: bool,
 }
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// The messages that are due next, if this worker publishes them at their moment.
     pub(super) fn due_while_drawing(&self) -> Result<Option<DueWhileDrawing>, Error> {
         let now = self.clock.now();

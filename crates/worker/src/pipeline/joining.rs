@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::health::ReaderHealth;
 use super::publication::Publication;
 use super::stop::Stop;
-use bernstream_release::window::{Part, Window};
+use bernstream_release::window::{Window, WindowPart};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -14,26 +14,26 @@ use bernstream_synopsis::clock::Timestamp;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A window with all its records, and the end of its input.
-pub(super) struct Closed {
+pub(super) struct ClosedWindow {
     pub window: Window,
     pub ends: Positions,
     pub publish_at: Timestamp,
 }
 
 /// What a reader has read of a window, and where its partitions end there.
-pub(super) struct Share {
-    pub part: Part,
+pub(super) struct PartialWindow {
+    pub part: WindowPart,
     pub ends: Positions,
     pub cutoff: Timestamp,
 }
 
 /// The end of a reader: hands over its share of one window after another.
-pub(super) struct Handover(SyncSender<Share>);
+pub(super) struct Handover(SyncSender<PartialWindow>);
 
 impl Handover {
     /// Waits until there is room: a reader is at most one window ahead of what is joined, so that its memory is bounded. `false` if
     /// nobody will take it any more.
-    pub fn give(&self, share: Share, health: &ReaderHealth, stop: &Stop) -> bool {
+    pub fn give(&self, share: PartialWindow, health: &ReaderHealth, stop: &Stop) -> bool {
         let mut share = share;
         while !stop.asked() {
             health.beat();
@@ -49,14 +49,14 @@ impl Handover {
 }
 
 /// The end where the shares of all readers come together.
-pub(super) struct Joining<'a> {
+pub(super) struct PartialMerger<'a> {
     publication: &'a Publication,
-    readers: Vec<Receiver<Share>>,
+    readers: Vec<Receiver<PartialWindow>>,
 }
 
-impl<'a> Joining<'a> {
+impl<'a> PartialMerger<'a> {
     pub fn new(publication: &'a Publication) -> Self {
-        Joining {
+        PartialMerger {
             publication,
             readers: Vec::new(),
         }
@@ -70,9 +70,9 @@ impl<'a> Joining<'a> {
     }
 
     /// The next window, once every reader has read its share of it; `None` as soon as one of them has ended.
-    pub fn next(&self) -> Option<Closed> {
+    pub fn next(&self) -> Option<ClosedWindow> {
         let (first, others) = self.readers.split_first()?;
-        let Share {
+        let PartialWindow {
             mut part,
             mut ends,
             cutoff,
@@ -86,7 +86,7 @@ impl<'a> Joining<'a> {
         }
         let window = part.settled();
         let publish_at = self.publication.due(window.span, cutoff);
-        Some(Closed {
+        Some(ClosedWindow {
             window,
             ends,
             publish_at,

@@ -7,19 +7,19 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use tracing::Dispatch;
 
-use super::Reading;
+use super::ReaderTask;
 use super::absorbed::{Absorbed, Absorbing};
-use super::asked::Asked;
+use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
 use super::comparison::Comparison;
 use super::error::Error;
 use super::health::Health;
-use super::joining::{Handover, Joining};
+use super::joining::{Handover, PartialMerger};
 use super::outage::{CommonOutage, Outage};
 use super::plan::Plan;
-use super::read_here::{ReadHere, ReadingHere};
-use super::reader::{self, Seen, Unread};
-use super::releasing::Releasing;
+use super::read_here::{LocalReader, LocalReaderPool};
+use super::reader::{self, ReaderStatus, Unread};
+use super::releasing::ReleaseTask;
 use super::reports::PendingReports;
 use super::stop::{Stop, StopGuard};
 use super::terms::LedgerBeginning;
@@ -135,12 +135,12 @@ struct ReadingLoop<R> {
 
 /// The loops of a worker, before they run.
 struct Loops<'a> {
-    releasing: Releasing<'a>,
-    readings: Vec<ReadingLoop<Reading<'a>>>,
+    releasing: ReleaseTask<'a>,
+    readings: Vec<ReadingLoop<ReaderTask<'a>>>,
     absorbing: Option<ReadingLoop<Absorbing<'a>>>,
     /// What reads the partitions that no absorber sends.
-    reading_here: Vec<ReadingHere<'a>>,
-    joining: Joining<'a>,
+    reading_here: Vec<LocalReader<'a>>,
+    joining: PartialMerger<'a>,
 }
 
 impl<'a> Loops<'a> {
@@ -160,7 +160,7 @@ impl<'a> Loops<'a> {
         let start = WindowsStart::new(plan, &worker.ledger)?;
         let clock = clock_of(&readers, absorbed.as_ref());
         let accepted = Arc::new(AtomicI64::new(i64::MIN));
-        let mut joining = Joining::new(&plan.publication);
+        let mut joining = PartialMerger::new(&plan.publication);
         let threads = readers.len()
             + absorbed
                 .as_ref()
@@ -169,15 +169,15 @@ impl<'a> Loops<'a> {
         let mut seen = health
             .begin(&clock, threads)
             .into_iter()
-            .map(|reader| Seen::new(outage, reader, health, is_for_operators));
+            .map(|reader| ReaderStatus::new(outage, reader, health, is_for_operators));
         let mut reading_here = Vec::new();
         let mut absorbing = None;
         if let Some(mut absorbed) = absorbed {
             let own = std::mem::take(&mut absorbed.own);
             let topic = own.first().map(|own| own.topic().to_owned());
-            let (here, queues) = ReadHere::new(own.len());
+            let (here, queues) = LocalReaderPool::new(own.len());
             for ((own, queues), seen) in own.into_iter().zip(queues).zip(&mut seen) {
-                reading_here.push(ReadingHere::new(own, queues, metrics.clone(), seen));
+                reading_here.push(LocalReader::new(own, queues, metrics.clone(), seen));
             }
             if let (Some(topic), Some(seen)) = (topic, seen.next()) {
                 let accepted = Arc::clone(&accepted);
@@ -198,7 +198,7 @@ impl<'a> Loops<'a> {
         }
         let mut readings = Vec::new();
         for (source, seen) in readers.into_iter().zip(seen) {
-            let reader = Reading {
+            let reader = ReaderTask {
                 source,
                 windows: start.windows(),
                 recorded: start.recorded.clone(),
@@ -211,7 +211,7 @@ impl<'a> Loops<'a> {
                 shares: joining.reader(),
             });
         }
-        let releasing = Releasing {
+        let releasing = ReleaseTask {
             plan,
             clock,
             beginning: LedgerBeginning {
@@ -219,11 +219,11 @@ impl<'a> Loops<'a> {
                 first_covered: start.first,
             },
             ledger: worker.ledger,
-            witness: Asked {
+            witness: TimedRequests {
                 inner: worker.witness,
                 health,
             },
-            sink: Asked {
+            sink: TimedRequests {
                 inner: worker.sink,
                 health,
             },

@@ -4,7 +4,7 @@ use tracing::{error, info, warn};
 
 use super::comparison::{Found, Told};
 use super::error::Error;
-use super::releasing::Releasing;
+use super::releasing::ReleaseTask;
 use bernstream_kafka::sink::{Sink, deliver};
 use bernstream_ledger as ledger;
 use bernstream_ledger::witness::Witness;
@@ -13,7 +13,7 @@ use bernstream_ledger::{Head, Slot, Standing};
 /// So many messages are sent again at once, which bounds the memory that their bytes take.
 const AT_ONCE: usize = 16;
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// Looks what was published, before the witness is read.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use bernstream_noise::order::Order;
 use bernstream_noise::{Mechanism, Noisy};
 use bernstream_release::choice::{Bandwidth, Candidates};
 use bernstream_release::window::accumulator::Accumulator;
-use bernstream_release::window::{Form, Rules};
+use bernstream_release::window::{ReleaseInput, Rules};
 use bernstream_release::{Dequantized, Target, ValueScaling};
 use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::clock::Timestamp;
@@ -37,7 +37,7 @@ pub struct Plan {
 /// One function that is released for every window and key.
 #[derive(Clone, Debug)]
 pub struct Release {
-    pub form: Form,
+    pub form: ReleaseInput,
     /// The private choice of a bandwidth, if any: it selects one of `variants` for each window and key.
     pub bandwidth: Option<Bandwidth>,
     pub variants: Candidates<ReleaseVariant>,

@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 
 use super::Error;
 use super::plan::Plan;
-use super::releasing::Releasing;
+use super::releasing::ReleaseTask;
 use super::reports::{LedgerStatus, Outcome, PendingReports};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
@@ -15,7 +15,7 @@ use bernstream_ledger::witness::Witness;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// A step of delivery has failed, and is tried again.
     pub(super) fn undelivered(&mut self, why: &deliver::Error) {
         self.metrics.published.inc_by(why.published() as u64);

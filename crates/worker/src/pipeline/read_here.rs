@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread;
 use std::time::Duration;
 
-use super::joining::Share;
-use super::reader::{Reader, Seen};
+use super::joining::PartialWindow;
+use super::reader::{Reader, ReaderStatus};
 use crate::metrics::Metrics;
 use crate::scale::{self, Announcement, Partial, Step};
 use bernstream_kafka::source;
@@ -27,7 +27,7 @@ enum Wanted {
 }
 
 /// The threads, as the loop sees them that joins partials.
-pub(super) struct ReadHere {
+pub(super) struct LocalReaderPool {
     threads: Vec<Sender<Wanted>>,
     partials: Receiver<Partial>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Queues {
     partials: Sender<Partial>,
 }
 
-impl ReadHere {
+impl LocalReaderPool {
     /// For so many threads.
     pub fn new(threads: usize) -> (Self, Vec<Queues>) {
         let (sender, partials) = channel();
@@ -53,7 +53,7 @@ impl ReadHere {
             )
         };
         let (threads, queues) = (0..threads).map(thread).unzip();
-        (ReadHere { threads, partials }, queues)
+        (LocalReaderPool { threads, partials }, queues)
     }
 
     /// Asks for the partial of a partition.
@@ -91,23 +91,23 @@ impl ReadHere {
 }
 
 /// One of the threads.
-pub(super) struct ReadingHere<'a> {
+pub(super) struct LocalReader<'a> {
     absorbing: scale::Absorbing,
     queues: Queues,
     /// Nobody asks any more.
     is_over: bool,
     metrics: Metrics,
-    seen: Seen<'a>,
+    seen: ReaderStatus<'a>,
 }
 
-impl<'a> ReadingHere<'a> {
+impl<'a> LocalReader<'a> {
     pub fn new(
         absorbing: scale::Absorbing,
         queues: Queues,
         metrics: Metrics,
-        seen: Seen<'a>,
+        seen: ReaderStatus<'a>,
     ) -> Self {
-        ReadingHere {
+        LocalReader {
             absorbing,
             queues,
             is_over: false,
@@ -150,8 +150,8 @@ impl<'a> ReadingHere<'a> {
     }
 }
 
-impl<'a> Reader<'a> for ReadingHere<'a> {
-    fn seen(&mut self) -> &mut Seen<'a> {
+impl<'a> Reader<'a> for LocalReader<'a> {
+    fn seen(&mut self) -> &mut ReaderStatus<'a> {
         &mut self.seen
     }
 
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> for ReadingHere<'a> {
         self.is_over
     }
 
-    fn step(&mut self) -> Result<Option<Share>, source::Error> {
+    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
         self.listen();
         let Step {
             finished,
@@ -222,7 +222,7 @@ mod tests {
             ends: Positions(BTreeMap::new()),
             past: Positions::default(),
         });
-        let (here, queues) = ReadHere::new(3);
+        let (here, queues) = LocalReaderPool::new(3);
         for partition in [0, 1, 2, 3, 4, 5, 6, 0, 5] {
             here.ask(&announcement, partition);
         }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_threads_that_have_ended() {
-        let (here, queues) = ReadHere::new(2);
+        let (here, queues) = LocalReaderPool::new(2);
         drop(queues);
         here.keep(&BTreeSet::from([1]));
         assert!(here.next(Duration::from_millis(1)).is_empty());

@@ -9,7 +9,7 @@ use tracing::{error, info, warn};
 
 use super::error::Error;
 use super::health::{Health, ReaderHealth};
-use super::joining::{Handover, Share};
+use super::joining::{Handover, PartialWindow};
 use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// A thread that reads some of the input.
 pub(super) trait Reader<'a> {
-    fn seen(&mut self) -> &mut Seen<'a>;
+    fn seen(&mut self) -> &mut ReaderStatus<'a>;
 
     /// Whether nothing is left to read.
     fn is_over(&self) -> bool;
@@ -34,7 +34,7 @@ pub(super) trait Reader<'a> {
     /// # Errors
     ///
     /// If the input cannot be read.
-    fn step(&mut self) -> Result<Option<Share>, source::Error>;
+    fn step(&mut self) -> Result<Option<PartialWindow>, source::Error>;
 }
 
 /// Reads until nothing is left, or a stop is requested; a transient failure is retried.
@@ -101,7 +101,7 @@ impl Unread {
 }
 
 /// What the log and the probes see of a reader.
-pub(super) struct Seen<'a> {
+pub(super) struct ReaderStatus<'a> {
     outage: &'a CommonOutage<Unread>,
     health: Arc<ReaderHealth>,
     /// What the probes see of all readers.
@@ -120,14 +120,14 @@ pub(super) struct Seen<'a> {
     late: Repeated,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ReaderStatus<'a> {
     pub fn new(
         outage: &'a CommonOutage<Unread>,
         health: Arc<ReaderHealth>,
         all: &'a Health,
         is_for_operators: bool,
     ) -> Self {
-        Seen {
+        ReaderStatus {
             outage,
             health,
             all,
@@ -235,11 +235,11 @@ mod tests {
     /// Reads a topic that brokers do not know at first.
     struct Late<'a> {
         failures: u32,
-        seen: Seen<'a>,
+        seen: ReaderStatus<'a>,
     }
 
     impl<'a> Reader<'a> for Late<'a> {
-        fn seen(&mut self) -> &mut Seen<'a> {
+        fn seen(&mut self) -> &mut ReaderStatus<'a> {
             &mut self.seen
         }
 
@@ -247,7 +247,7 @@ mod tests {
             self.failures == 0
         }
 
-        fn step(&mut self) -> Result<Option<Share>, source::Error> {
+        fn step(&mut self) -> Result<Option<PartialWindow>, source::Error> {
             self.failures -= 1;
             let topic = "in".to_owned();
             let servers = "a:1".to_owned();
@@ -259,7 +259,7 @@ mod tests {
     fn a_topic_that_is_known_again_after_an_outage_is_read_on() {
         let outage = CommonOutage::default();
         let health = Health::default();
-        let seen = Seen::new(&outage, Arc::default(), &health, false);
+        let seen = ReaderStatus::new(&outage, Arc::default(), &health, false);
         run(Late { failures: 3, seen }, None, &Stop::default()).unwrap();
     }
 }

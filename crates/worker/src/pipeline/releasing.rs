@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::asked::Asked;
+use super::asked::TimedRequests;
 use super::catch_up::CatchUp;
 use super::comparison::Comparison;
 use super::error::Error;
 use super::health::Health;
-use super::joining::Closed;
+use super::joining::ClosedWindow;
 use super::outage::Outage;
 use super::plan::Plan;
 use super::reports::PendingReports;
@@ -38,14 +38,14 @@ const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_BATCH: Duration = Duration::from_secs(1);
 
 /// From closed windows to published synopses.
-pub(super) struct Releasing<'a> {
+pub(super) struct ReleaseTask<'a> {
     pub(super) plan: &'a Plan,
     /// The clock by which windows close.
     pub(super) clock: ScheduleClock,
     pub(super) beginning: LedgerBeginning,
     pub(super) ledger: Ledger,
-    pub(super) witness: Asked<'a, dyn Witness + Send + 'a>,
-    pub(super) sink: Asked<'a, dyn Sink + Send + 'a>,
+    pub(super) witness: TimedRequests<'a, dyn Witness + Send + 'a>,
+    pub(super) sink: TimedRequests<'a, dyn Sink + Send + 'a>,
     pub(super) generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     pub(super) outage: Outage<deliver::Reason>,
     /// A topic of ledger or output.
@@ -65,7 +65,7 @@ pub(super) struct Releasing<'a> {
     pub(super) health: &'a Health,
     pub(super) stop: &'a Stop,
     /// A closed window that waits for this worker's turn; the others wait behind it.
-    pub(super) held: Option<Closed>,
+    pub(super) held: Option<ClosedWindow>,
     /// Claims are left to another instance for now.
     pub(super) is_waiting: bool,
     /// Whether the log says that this worker acts, or that it follows another one; nothing at first.
@@ -74,9 +74,9 @@ pub(super) struct Releasing<'a> {
     pub(super) accepted: Arc<AtomicI64>,
 }
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
-    pub(super) fn run(mut self, closed: Receiver<Closed>) -> Result<(), Error> {
+    pub(super) fn run(mut self, closed: Receiver<ClosedWindow>) -> Result<(), Error> {
         let stop = self.stop;
         self.recall()?;
         // An earlier run may have paid for synopses that are not published yet.
@@ -193,7 +193,7 @@ impl Releasing<'_> {
     /// Releases the window that is held and those queued behind it, for a second at most: one claim then covers them all. What is
     /// due soon comes first. Windows that another worker has released are dropped, and others wait for this worker's turn. Whether
     /// there was anything to write.
-    pub(super) fn release_all(&mut self, closed: &Receiver<Closed>) -> Result<bool, Error> {
+    pub(super) fn release_all(&mut self, closed: &Receiver<ClosedWindow>) -> Result<bool, Error> {
         let started = Instant::now();
         let mut has_written = false;
         while !self.is_due_soon()

@@ -1,10 +1,10 @@
 //! What the metrics say of reading.
 
-use super::Reading;
+use super::ReaderTask;
 use bernstream_release::source::Batch;
 use bernstream_release::window::RecordCounts;
 
-impl Reading<'_> {
+impl ReaderTask<'_> {
     pub(super) fn count(&mut self, mut counts: RecordCounts, batch: &Batch) {
         // How many there are shows something of the records: not at the default level, and in no log.
         let Some(operator) = &self.metrics.operator else {

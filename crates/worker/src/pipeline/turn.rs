@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::releasing::Releasing;
+use super::releasing::ReleaseTask;
 use super::{Error, LEAD};
 use bernstream_kafka::sink::deliver;
 use bernstream_kafka::sink::deliver::Progress;
@@ -17,7 +17,7 @@ const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 /// And at least, whatever is due.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
-impl Releasing<'_> {
+impl ReleaseTask<'_> {
     /// Whether a moment is so near that nothing else is begun.
     pub(super) fn is_due_soon(&self) -> bool {
         let now = self.clock.now();

@@ -15,10 +15,10 @@ use super::topic::ScaleTopic;
 use super::wire::{Keys, Message};
 use bernstream_kafka::UnknownTopic;
 use bernstream_kafka::source::kafka;
-use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_kafka::source::{Error, Told};
 use bernstream_release::source::Columns;
-use bernstream_release::window::{Form, Rules, VERSION};
+use bernstream_release::window::{ReleaseInput, Rules, VERSION};
 
 /// The longest wait for records or announcements.
 const POLL: Duration = Duration::from_millis(50);
@@ -46,14 +46,14 @@ pub type Reads = Box<dyn Fn(&str) -> Option<Reading>>;
 pub struct Reading {
     /// The digest of the settings that decide it.
     pub settings: String,
-    pub forms: Vec<Form>,
+    pub forms: Vec<ReleaseInput>,
 }
 
 /// What follows from some choices of `"auto"`.
 struct Known {
     choices: String,
     settings: String,
-    forms: Arc<[Form]>,
+    forms: Arc<[ReleaseInput]>,
 }
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
@@ -86,9 +86,9 @@ impl Absorber {
         keys: Keys,
         (identity, pulse): (Identity, Arc<Pulse>),
         (input, columns): (&kafka::Params, Columns),
-        (rules, forms): (Rules, Vec<Form>),
+        (rules, forms): (Rules, Vec<ReleaseInput>),
     ) -> Result<Self, Error> {
-        let stretches = Stretches::open(input.clone(), columns)?;
+        let stretches = PartitionRanges::open(input.clone(), columns)?;
         let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
         let membership = Membership::join(
             &input.broker,
@@ -193,7 +193,7 @@ impl Absorber {
 
     /// What windows keep for a worker that reads as this process does, with the choices of its ledger. A file that cannot be read now is
     /// read again for the next announcement.
-    fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[Form]>> {
+    fn forms(&mut self, announcement: &Announcement) -> Option<Arc<[ReleaseInput]>> {
         let choices = &announcement.choices;
         let at = self
             .readings

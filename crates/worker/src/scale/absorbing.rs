@@ -7,10 +7,10 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::announcement::Announcement;
-use bernstream_kafka::source::kafka::Stretches;
+use bernstream_kafka::source::kafka::PartitionRanges;
 use bernstream_kafka::source::{Error, Event, Told};
 use bernstream_release::source::Batch;
-use bernstream_release::window::{Form, Rules, Windows};
+use bernstream_release::window::{ReleaseInput, Rules, Windows};
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -41,10 +41,10 @@ pub struct Step {
 
 /// Some partitions, and their open windows.
 pub struct Absorbing {
-    stretches: Stretches,
+    stretches: PartitionRanges,
     rules: Rules,
     /// Those of this process's own settings.
-    forms: Arc<[Form]>,
+    forms: Arc<[ReleaseInput]>,
     partitions: BTreeMap<i32, Partition>,
 }
 
@@ -59,7 +59,7 @@ struct Partition {
 /// What is asked of a partition, and what windows keep of it for whoever asks.
 struct Asked {
     announcement: Arc<Announcement>,
-    forms: Arc<[Form]>,
+    forms: Arc<[ReleaseInput]>,
 }
 
 /// A partition that is being read.
@@ -81,7 +81,7 @@ struct Open {
 }
 
 impl Absorbing {
-    pub fn new(stretches: Stretches, rules: Rules, forms: Vec<Form>) -> Self {
+    pub fn new(stretches: PartitionRanges, rules: Rules, forms: Vec<ReleaseInput>) -> Self {
         Absorbing {
             stretches,
             rules,
@@ -132,7 +132,7 @@ impl Absorbing {
     /// The same, beside what was asked before, for a worker whose windows keep what `forms` say, of [`single`] windows.
     pub fn ask_into(
         &mut self,
-        forms: &Arc<[Form]>,
+        forms: &Arc<[ReleaseInput]>,
         announcement: &Arc<Announcement>,
         partition: i32,
     ) {
@@ -366,10 +366,10 @@ impl Absorbing {
 }
 
 /// Windows that overlap are joined by the worker: here each is kept by itself.
-pub(super) fn single(forms: impl IntoIterator<Item = Form>) -> Arc<[Form]> {
+pub(super) fn single(forms: impl IntoIterator<Item = ReleaseInput>) -> Arc<[ReleaseInput]> {
     forms
         .into_iter()
-        .map(|form| Form { panes: 1, ..form })
+        .map(|form| ReleaseInput { panes: 1, ..form })
         .collect()
 }
 

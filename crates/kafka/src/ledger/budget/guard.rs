@@ -3,7 +3,7 @@
 use super::topic::BudgetTopic;
 use bernstream_ledger::budget::entry::Holder;
 use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::Held;
+use bernstream_ledger::budget::fold::ActiveShare;
 use bernstream_ledger::chain::Head;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Claim, Strays, Witness};
@@ -70,7 +70,7 @@ impl Witness for GuardedWitness {
 /// # Errors
 ///
 /// [`Error::Unheld`] if the topic does not know it, or if it cannot be read.
-pub fn standing(topic: &mut BudgetTopic, holder: &Holder) -> Result<Held, Error> {
+pub fn standing(topic: &mut BudgetTopic, holder: &Holder) -> Result<ActiveShare, Error> {
     let held = topic.read()?.of(holder).cloned();
     held.ok_or_else(|| Error::Unheld {
         name: topic.name().to_owned(),

@@ -5,7 +5,7 @@ use crate::ordered::OrderedTopic;
 use crate::topic::Topic;
 use bernstream_ledger::budget::entry::{End, Holder, Record};
 use bernstream_ledger::budget::error::Error;
-use bernstream_ledger::budget::fold::{Shares, Void};
+use bernstream_ledger::budget::fold::{Rejection, Shares};
 use bernstream_ledger::budget::join::{Next, Wanted, next};
 use bernstream_synopsis::clock::Timestamp;
 
@@ -23,7 +23,7 @@ pub struct BudgetTopic {
     end: i64,
     shares: Shares,
     /// The records that changed nothing: their offsets, and why.
-    void: Vec<(i64, Void)>,
+    void: Vec<(i64, Rejection)>,
 }
 
 impl BudgetTopic {
@@ -63,7 +63,7 @@ impl BudgetTopic {
     }
 
     /// The records that were read and changed nothing.
-    pub fn void(&self) -> &[(i64, Void)] {
+    pub fn void(&self) -> &[(i64, Rejection)] {
         &self.void
     }
 
@@ -71,7 +71,7 @@ impl BudgetTopic {
     pub fn strays(&self) -> u64 {
         self.void
             .iter()
-            .filter(|(_, void)| *void == Void::Stray)
+            .filter(|(_, void)| *void == Rejection::Stray)
             .count() as u64
     }
 
@@ -113,7 +113,7 @@ impl BudgetTopic {
                         name: self.name().to_owned(),
                     });
                 }
-                None => Err(Void::Stray),
+                None => Err(Rejection::Stray),
             };
             if let Err(void) = taken {
                 self.void.push((stored.offset, void));

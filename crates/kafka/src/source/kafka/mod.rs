@@ -31,7 +31,7 @@ use self::records::Records;
 pub use self::sample::{Sample, sample};
 use self::share::Share;
 pub use self::stamps::{OlderStamps, older_stamps};
-pub use self::stretches::Stretches;
+pub use self::stretches::PartitionRanges;
 use self::topic_inspector::TopicInspector;
 use bernstream_synopsis::clock::{ScheduleClock, Timestamp};
 

@@ -16,7 +16,7 @@ use bernstream_synopsis::Positions;
 use bernstream_synopsis::clock::Timestamp;
 
 /// Partitions of a topic, read by one client.
-pub struct Stretches {
+pub struct PartitionRanges {
     params: Params,
     columns: Columns,
     id: String,
@@ -32,8 +32,8 @@ pub struct Stretches {
     left: VecDeque<Batch>,
 }
 
-impl Stretches {
-    /// Checks the topic. Nothing is read before [`Stretches::begin`].
+impl PartitionRanges {
+    /// Checks the topic. Nothing is read before [`PartitionRanges::begin`].
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Stretches {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(&params, &topic)?;
         let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
-        Ok(Stretches {
+        Ok(PartitionRanges {
             params,
             columns,
             id: topic.id,
@@ -56,9 +56,9 @@ impl Stretches {
     }
 
     /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
-    pub fn shared(self) -> Vec<Stretches> {
+    pub fn shared(self) -> Vec<PartitionRanges> {
         let of = self.params.readers_of(self.partitions);
-        let one = |_| Stretches {
+        let one = |_| PartitionRanges {
             params: self.params.clone(),
             columns: self.columns.clone(),
             id: self.id.clone(),
