@@ -70,7 +70,7 @@ fn a_release_without_a_verdict_says_why_and_what_to_look_at_instead() {
     );
     assert!(says_why(
         &regression,
-        "what is fitted is drawn towards nothing"
+        "what is fitted is drawn towards the middle of its range"
     ));
     assert!(says_why(
         include_str!("../../config/summary.toml"),
@@ -79,7 +79,7 @@ fn a_release_without_a_verdict_says_why_and_what_to_look_at_instead() {
     let running = include_str!("../../config/flights-running.toml");
     assert!(says_why(
         running,
-        "Compare the error above, and by how much it grows (Sums, below)"
+        "records and noise of a sum grow until it covers all its windows"
     ));
 }
 
