@@ -16,19 +16,19 @@ use bernstream_synopsis::Adjacency;
 pub fn pairs(subject: &Subject<'_>) -> Vec<Pair> {
     let stage = BackgroundStream::new(subject);
     in_turn(match (&subject.plan.rules.cap, subject.adjacency) {
-        (Some(cap), _) => users::rooms(&stage, cap),
-        (None, Adjacency::AddRemove) => records::rooms(&stage),
-        (None, Adjacency::ReplaceOne) => values::rooms(&stage),
+        (Some(cap), _) => users::families(&stage, cap),
+        (None, Adjacency::AddRemove) => records::families(&stage),
+        (None, Adjacency::ReplaceOne) => values::families(&stage),
     })
 }
 
-/// The first of each room, then the second of each, and so on.
-fn in_turn(rooms: Vec<Vec<Pair>>) -> Vec<Pair> {
-    let mut rooms: Vec<_> = rooms.into_iter().map(Vec::into_iter).collect();
+/// The first of each family, then the second of each, and so on.
+fn in_turn(families: Vec<Vec<Pair>>) -> Vec<Pair> {
+    let mut families: Vec<_> = families.into_iter().map(Vec::into_iter).collect();
     let mut all = Vec::new();
     loop {
         let known = all.len();
-        all.extend(rooms.iter_mut().filter_map(Iterator::next));
+        all.extend(families.iter_mut().filter_map(Iterator::next));
         if all.len() == known {
             return all;
         }

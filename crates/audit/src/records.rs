@@ -12,7 +12,7 @@ use super::way::InjectionStrategy;
 use crate::odd;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
+pub(super) fn families(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
     let beside = InjectionStrategy::beside(stage);
     let movers = WindowFixture::all(stage).map(|scenes| {
         scenes
@@ -21,7 +21,7 @@ pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
             .collect::<Vec<_>>()
     });
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
-    let mut rooms: Vec<Vec<Pair>> = movers
+    let mut families: Vec<Vec<Pair>> = movers
         .iter()
         .map(|rows| {
             rows.iter()
@@ -30,15 +30,15 @@ pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
         })
         .collect();
     for odd in [texts(stage, &plain), odd::values(&plain, &stage.ends)] {
-        rooms.push(
+        families.push(
             odd.into_iter()
                 .flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row))
                 .collect(),
         );
     }
-    rooms.extend(everywhere(stage, &Edit::Add, &plain));
-    rooms.push(of_others(stage, &beside));
-    rooms
+    families.extend(everywhere(stage, &Edit::Add, &plain));
+    families.push(of_others(stage, &beside));
+    families
 }
 
 /// A record of others less, or twice: the first of a window, one in the middle, the last.

@@ -19,7 +19,7 @@ use bernstream_synopsis::grid::Span;
 const COPIES: usize = 65;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
+pub(super) fn families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
     let most = cap.records as usize;
     let beside = InjectionStrategy::beside(stage);
     let movers = WindowFixture::all(stage).map(|scenes| {
@@ -29,7 +29,7 @@ pub(super) fn rooms(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
             .collect::<Vec<_>>()
     });
     let plain = stage.plain(movers.iter().flatten().next().map(|(_, row)| row));
-    let mut rooms: Vec<Vec<Pair>> = movers
+    let mut families: Vec<Vec<Pair>> = movers
         .iter()
         .map(|rows| {
             rows.iter()
@@ -37,26 +37,26 @@ pub(super) fn rooms(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
                 .collect()
         })
         .collect();
-    rooms.push(
+    families.push(
         movers
             .iter()
             .filter_map(|rows| in_every_window(stage, cap, rows.first()?))
             .collect(),
     );
-    rooms.push(spread(stage, cap));
+    families.push(spread(stage, cap));
     let (named_oddly, texts): (Vec<_>, Vec<_>) = texts(stage, &plain)
         .into_iter()
         .partition(|(_, row)| row.unit != plain.unit);
-    rooms.push(odd_units(stage, most, named_oddly));
-    rooms.push(odd(stage, &plain, texts));
-    rooms.extend(everywhere(
+    families.push(odd_units(stage, most, named_oddly));
+    families.push(odd(stage, &plain, texts));
+    families.extend(everywhere(
         stage,
         &Edit::AddMany((2 * most + 1).min(COPIES)),
         &plain,
     ));
-    rooms.push(of_others(stage, cap));
-    rooms.push(many(stage, &plain));
-    rooms
+    families.push(of_others(stage, cap));
+    families.push(many(stage, &plain));
+    families
 }
 
 /// One row, as many as count, and more.
@@ -155,7 +155,7 @@ fn spread(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Pair> {
     pairs
 }
 
-/// Of users whose name is odd, each a user of its own, more rows than count.
+/// Users whose name is odd, each a user of its own, with more rows than count.
 fn odd_units(stage: &BackgroundStream<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pair> {
     let beside = InjectionStrategy::beside(stage);
     let pair = |(name, row): (String, Row)| {

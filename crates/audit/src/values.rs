@@ -10,7 +10,7 @@ use super::way::InjectionStrategy;
 use crate::odd;
 
 /// Rooms of pairs, each with its most telling one first.
-pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
+pub(super) fn families(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
     let beside = InjectionStrategy::beside(stage);
     let scenes = WindowFixture::all(stage);
     let movers: Vec<_> = scenes
@@ -30,14 +30,14 @@ pub(super) fn rooms(stage: &BackgroundStream<'_>) -> Vec<Vec<Pair>> {
         ("null", vec![None; plain.values.len()]),
     ]);
     let replaced = |(name, [from, to]): (String, [Row; 2])| beside.replaced(&from, [(name, to)]);
-    let mut rooms: Vec<Vec<Pair>> = movers
+    let mut families: Vec<Vec<Pair>> = movers
         .into_iter()
         .map(|pairs| pairs.into_iter().flat_map(replaced).collect())
         .collect();
-    rooms.push(invalid(&beside, stage, scenes.iter().flatten()));
-    rooms.extend(everywhere(stage, &edit, &plain));
-    rooms.push(odd(&beside, stage, &plain));
-    rooms
+    families.push(invalid(&beside, stage, scenes.iter().flatten()));
+    families.extend(everywhere(stage, &edit, &plain));
+    families.push(odd(&beside, stage, &plain));
+    families
 }
 
 /// The records that move a release most when they are added, each in turn becoming invalid.
@@ -48,7 +48,7 @@ fn invalid<'s>(
 ) -> Vec<Pair> {
     let becomes = |(about, row): (String, Row)| {
         let odd = odd::values(&row, &stage.ends).into_iter();
-        // Of each column a few: the room of odd values has all of them.
+        // A few of each column: the family of odd values has all of them.
         let few = odd.filter(|(what, _)| what.ends_with("null") || what.contains("above"));
         let named = few
             .map(|(what, odd)| (format!("{about} becomes one with {what}"), odd))

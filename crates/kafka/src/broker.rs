@@ -343,7 +343,7 @@ mod tests {
     use crate::producer::{Producer, Record};
     use crate::{MetadataClient, offsets, topic};
 
-    /// What a client logs and gets of a broker that rejects its password.
+    /// The log line and the error of a client whose password a broker rejects.
     fn reject(broker: &Broker) -> Error {
         let line = "[thrd:b:2/2]: b:2/2: SASL authentication error: Authentication failed (after 12ms in state AUTH_REQ)";
         broker

@@ -15,9 +15,9 @@ const RECENT: Duration = Duration::from_secs(60);
 /// How long one broker may reject what others accept, while credentials are changed at one after the other.
 const LONGEST_REJECTION: Duration = Duration::from_secs(600);
 
-/// What all clients of a cluster have lately heard of it.
+/// The latest failures and answers of all clients of a cluster.
 #[derive(Debug, Default)]
-struct Heard {
+struct ConnectionHistory {
     /// The latest failure; a permanent one takes precedence.
     failure: Option<(ConnectionFailure, Instant)>,
     /// Since when permanent failures have followed each other.
@@ -25,7 +25,7 @@ struct Heard {
     answered: Option<Instant>,
 }
 
-impl Heard {
+impl ConnectionHistory {
     fn recent(&self, now: Instant) -> Option<&ConnectionFailure> {
         let (failure, at) = self.failure.as_ref()?;
         (now.saturating_duration_since(*at) < RECENT).then_some(failure)
@@ -67,7 +67,7 @@ impl Heard {
 
 /// Why clients of a cluster could not connect, and whether brokers have answered them all the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RecentFailure(Arc<Mutex<Heard>>);
+pub(super) struct RecentFailure(Arc<Mutex<ConnectionHistory>>);
 
 /// A failure, and what it means for whoever waits.
 pub(super) struct KnownFailure {
@@ -76,7 +76,7 @@ pub(super) struct KnownFailure {
 }
 
 impl RecentFailure {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, ConnectionHistory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let disconnect = ConnectionFailure::new("a:1: Disconnected");
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
-        let mut heard = Heard::default();
+        let mut heard = ConnectionHistory::default();
         heard.add(rejection(), at(0));
         heard.add(disconnect, at(1));
         assert!(

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 
-/// What the values of a function stand for: `offset + unit * value`, in natural units. Public, as the function is: both numbers
+/// The scale of the values of a function: `offset + unit * value` is what a value stands for, in natural units. Public, as the function is: both numbers
 /// follow from the target and the settings, never from records.
 ///
 /// ```

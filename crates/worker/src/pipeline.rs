@@ -2,14 +2,14 @@
 //!
 //! | step | from | to | where |
 //! |---|---|---|---|
-//! | read and absorb | messages | sums over open windows | `Reading::step` |
-//! | close | sums | a reader's share of the next window | `Reading::close` |
-//! | join | shares of all readers | the window, with its caps decided | `Joining::next` in `joining.rs` |
+//! | read and absorb | messages | sums over open windows | `ReaderTask::step` |
+//! | close | sums | a reader's share of the next window | `ReaderTask::close` |
+//! | join | shares of all readers | the window, with its caps decided | `PartialMerger::next` in `joining.rs` |
 //! | price | the window's place in time | what each block is charged | `Plan::quoted` in `terms.rs` |
 //! | evaluate, draw, describe | the window | noisy values and what they mean | [`Plan::release`] |
 //! | seal | noisy values | the bytes of a message | `Plan::seal` |
-//! | pay | bytes and charges | one row of the ledger | `Releasing::release` |
-//! | claim | the row | the witness has accepted it | `deliver::act`, called by `Releasing::step` in `releasing.rs` |
+//! | pay | bytes and charges | one row of the ledger | `ReleaseTask::release` |
+//! | claim | the row | the witness has accepted it | `deliver::act`, called by `ReleaseTask::step` in `releasing.rs` |
 //! | publish | what is accepted and due | a message in the output | the same, one step later |
 //!
 //! Reading and releasing are loops of their own, in threads that `loops.rs` starts, so that publishing never holds up reading. Windows

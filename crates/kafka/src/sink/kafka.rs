@@ -163,7 +163,7 @@ impl Sink for KafkaSink {
     }
 
     fn tail(&mut self, newest: &[PublishedMessage]) -> Result<Option<Tail>, Error> {
-        // What a topic has lost that was made anew is not sent to it.
+        // A topic that was made anew is another one: it does not get what the old one had.
         self.confirm()?;
         let topic = &self.params.topic;
         let mut unmet: BTreeMap<Digest, &str> = newest

@@ -76,7 +76,7 @@ impl<'a> Worker<'a> {
         let stop = self.stop.clone();
         let outage = CommonOutage::default();
         self.health.allow(self.plan.longest());
-        Loops::new(self, absorbed, &outage, &stop)?.run(&stop)
+        WorkerLoops::new(self, absorbed, &outage, &stop)?.run(&stop)
     }
 }
 
@@ -134,7 +134,7 @@ struct ReadingLoop<R> {
 }
 
 /// The loops of a worker, before they run.
-struct Loops<'a> {
+struct WorkerLoops<'a> {
     releasing: ReleaseTask<'a>,
     readings: Vec<ReadingLoop<ReaderTask<'a>>>,
     absorbing: Option<ReadingLoop<Absorbing<'a>>>,
@@ -143,7 +143,7 @@ struct Loops<'a> {
     joining: PartialMerger<'a>,
 }
 
-impl<'a> Loops<'a> {
+impl<'a> WorkerLoops<'a> {
     fn new(
         worker: Worker<'a>,
         absorbed: Option<Absorbed>,
@@ -245,7 +245,7 @@ impl<'a> Loops<'a> {
             health,
             stop,
         };
-        Ok(Loops {
+        Ok(WorkerLoops {
             releasing,
             readings,
             absorbing,
@@ -256,7 +256,7 @@ impl<'a> Loops<'a> {
 
     /// Runs all loops until they have ended. One that fails stops the others.
     fn run(self, stop: &Stop) -> Result<(), Error> {
-        let Loops {
+        let WorkerLoops {
             releasing,
             readings,
             absorbing,
