@@ -86,7 +86,7 @@ impl Promise {
             (_, Price::Pure(_)) => None,
             (_, Price::Approximate { epsilon, delta }) => match (is_pure, delta == Delta::ZERO) {
                 (true, true) => cost("epsilon", distance, epsilon.to_f64()),
-                // The Laplace noise of [AR17] with a delta may have a larger epsilon.
+                // The Laplace noise of `[AR17]` with a delta may have a larger epsilon.
                 (true, false) => None,
                 (false, _) => cost("delta", curve(distance, epsilon.to_f64()), delta.to_f64()),
             },

@@ -1,4 +1,4 @@
-//! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
+//! The configuration: the file as written ([`file`](mod@file)) becomes the settings as used ([`Settings`]), which cannot be wrong.
 //!
 //! In layers, each of which imports only those before it:
 //!

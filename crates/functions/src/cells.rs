@@ -7,7 +7,7 @@
 //! ([`Spline`]), the product over the axes. Readers evaluate `F(y) = sum_j c_j K_S(y - p_j)`, `S = H - diag(v h_a^2)`: `H` is
 //! the covariance of the kernel that is asked for, `h_a` the step of an axis, `v` the variance of the spline, so that a
 //! record that is shared and smoothed has the mean and, on average over its place in a cell, the covariance of `K_H`. What is
-//! left is a ripple along the grid and the fourth moment ([`CellBasis::form_error`]).
+//! left is a ripple along the grid and the fourth moment (`form_error` of `bernstream_synopsis::shape::CellBasis`).
 //!
 //! # Why the sensitivities hold
 //!

@@ -124,8 +124,8 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         }
     }
 
-    /// What is published of noisy values: linear post-processing at no price. The coefficients of the shape's
-    /// [`Basis`].
+    /// What is published of noisy values: the coefficients of the shape's
+    /// [`Basis`](bernstream_synopsis::shape::Basis). Linear post-processing, at no price.
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
         noisy
     }

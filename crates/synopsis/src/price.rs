@@ -16,11 +16,11 @@ use super::calibrate::{Delta, Epsilon, Rho};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "Written", from = "Written")]
 pub enum Price {
-    /// Pure differential privacy: a probability changes by at most a factor of `exp(epsilon)` [DMNS06].
+    /// Pure differential privacy: a probability changes by at most a factor of `exp(epsilon)` `[DMNS06]`.
     Pure(Epsilon),
-    /// (epsilon, delta)-differential privacy: by at most that factor, plus `delta` [DKMMN06].
+    /// (epsilon, delta)-differential privacy: by at most that factor, plus `delta` `[DKMMN06]`.
     Approximate { epsilon: Epsilon, delta: Delta },
-    /// Zero-concentrated differential privacy: the Renyi divergence of every order `a > 1` is at most `a rho` [BS16].
+    /// Zero-concentrated differential privacy: the Renyi divergence of every order `a > 1` is at most `a rho` `[BS16]`.
     Concentrated(Rho),
     /// Windows of a plan that was declared beforehand, with all that one of them takes: the guarantee is that of the whole
     /// plan, worked out once (`[ZDW22]`), in whatever order its windows are used and however many are left.
@@ -51,7 +51,7 @@ impl Price {
     /// cannot be paid for.
     ///
     /// Under `rho`: `epsilon tanh(epsilon / 2)`, rounded up. Every such mechanism is a function of randomised response with
-    /// that epsilon [KOV15], whose Renyi divergence of order `a` is at most `a` times that (tight as `a` falls to 1): it holds
+    /// that epsilon `[KOV15]`, whose Renyi divergence of order `a` is at most `a` times that (tight as `a` falls to 1): it holds
     /// for noise of every shape, integers and the error of the sampler included.
     pub fn of_pure(self, epsilon: Epsilon) -> Option<Price> {
         match self {

@@ -1,7 +1,7 @@
 //! Functions of a kernel's space by whitened coordinates on public points: what the kernel ball and the Gaussian process
 //! add noise to (`docs/proofs/kernel-points.md`).
 //!
-//! `P = (p_1, ..., p_d)` are public points, chosen by the kernel alone ([`points`]); `K = L L'` is the kernel matrix
+//! `P = (p_1, ..., p_d)` are public points, chosen by the kernel alone ([`points`](bernstream_synopsis::whitened::points)); `K = L L'` is the kernel matrix
 //! between them. The exact values of a target are `c = L^-1 (f(p_1), ..., f(p_d))`. For every `f` in the space of the kernel
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //!
 //! Not on the inequality above: `L^-1` amplifies every rounding of the kernel out of the ball. The matrix in use is `M`, the
 //! floats that were computed for `L^-1`. Densities tabulate `M k_P` as whole numbers, and their sensitivities are read off
-//! these ([`density`]). Machines are computed in floats: there [`Points::stretch`] bounds what `M` makes of a function of
-//! norm 1, and [`Points::spread`] what it makes of errors.
+//! these ([`density`]). Machines are computed in floats: there [`stretch`](bernstream_synopsis::whitened::Points::stretch) bounds what `M` makes of a function of
+//! norm 1, and [`spread`](bernstream_synopsis::whitened::Points::spread) what it makes of errors.
 
 pub mod caller;
 pub mod density;

@@ -10,7 +10,7 @@
 //! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
 //! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
-//! - [`place`]: what a log needs of the place where it is; [`topic`]: the topic that is one. [`upkeep`]: appending what is
+//! - [`place`]: what a log needs of the place where it is; the topic that is one stands in the crate of Kafka. [`upkeep`]: appending what is
 //!   missing. [`retention`]: checkpoints, and deleting what no ledger is built from any more. [`restore`]: a new file of what is there. [`following`]: the rows of another worker,
 //!   for one that follows it.
 //!

@@ -1,6 +1,6 @@
 //! Zero-concentrated differential privacy in the words of (epsilon, delta).
 //!
-//! For a filter the `rho` to convert is the total that no path exceeds, not what was spent when somebody looked [WRRW23].
+//! For a filter the `rho` to convert is the total that no path exceeds, not what was spent when somebody looked `[WRRW23]`.
 
 use bernstream_synopsis::calibrate::{Delta, Epsilon, Rho};
 

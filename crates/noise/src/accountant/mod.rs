@@ -2,8 +2,8 @@
 //!
 //! Time is cut into disjoint blocks, and a privacy unit lies in one block. Releases that read the same block compose
 //! sequentially: their prices add up, each part on its own, also where a later price or target was chosen after the earlier
-//! answers were seen, as long as the total was fixed beforehand. For `epsilon`: [DMNS06]. For `(epsilon, delta)`: basic
-//! composition [DKMMN06], adaptive [RRUV16]. For `rho`: [BS16], adaptive [FZ21, WRRW23]. Nothing cleverer is claimed.
+//! answers were seen, as long as the total was fixed beforehand. For `epsilon`: `[DMNS06]`. For `(epsilon, delta)`: basic
+//! composition `[DKMMN06]`, adaptive `[RRUV16]`. For `rho`: `[BS16]`, adaptive [FZ21, WRRW23]. Nothing cleverer is claimed.
 //!
 //! Releases that read disjoint sets of units compose in parallel: a unit loses the most that any one of them takes
 //! (`[McS09]`, theorem 4), whatever the kind. So when no block is ever charged more than the total in any part, no unit

@@ -118,7 +118,7 @@ impl Exponent {
         let coins = (self.constant + self.linear + self.square).div_ceil(512);
         (0..coins).all(|_| {
             // Coins of probability exponent / k, k = 1, 2, ...: the first to fail is an odd one with probability
-            // exp(-exponent) (`[Neu51]`; [CKS20] algorithm 1).
+            // exp(-exponent) (`[Neu51]`; `[CKS20]` algorithm 1).
             let mut k = 1;
             while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k).0 == 0)
             {

@@ -23,7 +23,7 @@ pub struct Partial {
     /// [`Announcement::name`].
     pub name: String,
     pub partition: i32,
-    /// [`bernstream_release::window::Part::encoded`].
+    /// [`bernstream_release::window::WindowPart::encoded`].
     pub bytes: Vec<u8>,
 }
 

@@ -195,7 +195,9 @@ pub const ALL: &[Exclusion] = &[
         applies: conditions::reads_a_topic,
         clause: "how busy reading is when a synopsis is due, and open transactions of producers: both can delay it",
         details: "A burst of records at the moment of publication can move it by milliseconds, the more the fewer processors the worker \
-            has. A window also waits for every transaction that was open on the input at its cutoff, whether it is committed or aborted \
+            has. A reader that has got no record for ten seconds asks whether its brokers are there; where they are slow or away that takes \
+            up to twenty seconds, so that when a late window closes, and when the log tells of the outage, can depend on when the last record came. \
+            A window also waits for every transaction that was open on the input at its cutoff, whether it is committed or aborted \
             later: one that a producer leaves open delays publication until the brokers abort it (`transaction.timeout.ms`), and the log does \
             not say why.",
         main_limit: None,

@@ -6,7 +6,7 @@ pub enum PrivacyLoss {
     /// One value with Laplace noise, `t` its change over the scale: `t` with probability 1/2, `-t` with `exp(-t)/2`, and
     /// density `exp((l - t)/2)/4` between.
     Laplace(f64),
-    /// Randomised response, which dominates every mechanism of pure differential privacy with this epsilon [KOV15].
+    /// Randomised response, which dominates every mechanism of pure differential privacy with this epsilon `[KOV15]`.
     Response(f64),
     /// Gaussian noise, `mu` the change over the deviation: normal with mean `mu^2/2` and variance `mu^2`.
     Gaussian(f64),
