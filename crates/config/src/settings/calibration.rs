@@ -54,12 +54,13 @@ impl Calibration {
         let change = self.sensitivity(target, law, privacy)?;
         let values = target.shape().values();
         let touched = privacy.touched(values);
-        Ok(match (self, price) {
-            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
-                let sup = change.0.div_ceil(values as u64);
-                Mechanism::advanced_laplace(sup, values, epsilon, delta)?
-            }
-            _ => Mechanism::calibrated(law, change, touched, price)?,
-        })
+        if self == Calibration::Paper
+            && let Price::Approximate { epsilon, delta } = price
+            && delta > Delta::ZERO
+        {
+            let sup = change.0.div_ceil(values as u64);
+            return Ok(Mechanism::advanced_laplace(sup, values, epsilon, delta)?);
+        }
+        Ok(Mechanism::calibrated(law, change, touched, price)?)
     }
 }

@@ -39,15 +39,12 @@ pub struct Feature {
 impl Feature {
     /// Gaussians with these standard deviations along the axes, as parts of the domain.
     pub fn of_widths(widths: &[f64], height: Height) -> Self {
-        let row = |i: usize| {
-            (0..widths.len())
-                .map(|j| if i == j { widths[i].powi(-2) } else { 0.0 })
-                .collect()
-        };
+        let mut precision = vec![vec![0.0; widths.len()]; widths.len()];
+        for (axis, width) in widths.iter().enumerate() {
+            precision[axis][axis] = width.powi(-2);
+        }
         Feature {
-            kernel: PointKernel::Gaussian {
-                precision: (0..widths.len()).map(row).collect(),
-            },
+            kernel: PointKernel::Gaussian { precision },
             height,
         }
     }

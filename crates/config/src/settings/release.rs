@@ -49,22 +49,35 @@ pub struct Release {
 }
 
 impl Release {
-    /// What the released values are.
+    /// The shape of the released values.
     pub fn shape(&self) -> Shape {
         self.function.target.shape()
     }
 
-    /// Whether it is a sum over several panes, with noise that is correlated from one to the next.
+    /// Returns whether it is a sum over several panes, with noise that is correlated from one to the next.
     pub fn is_sum_of_panes(&self) -> bool {
         self.window_kind != WindowKind::Tumbling && self.function.target.is_sum()
     }
 
+    /// Number of panes that a window charges: those that it is computed from, but a sum over panes charges the newest alone.
+    pub fn panes_charged(&self) -> u32 {
+        match self.window_kind {
+            WindowKind::Hopping { panes } if !self.is_sum_of_panes() => panes,
+            _ => 1,
+        }
+    }
+
+    /// Returns whether every window has the same price.
+    pub fn has_fixed_price(&self) -> bool {
+        matches!(self.policy, Policy::Fixed(_))
+    }
+
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
-        let fixed = || Candidates::new(self.function.clone(), Vec::new());
-        self.private_bandwidths
-            .as_ref()
-            .map_or_else(fixed, |choice| choice.candidates.clone())
+        match &self.private_bandwidths {
+            Some(choice) => choice.candidates.clone(),
+            None => Candidates::new(self.function.clone(), Vec::new()),
+        }
     }
 
     /// The prices of the private choices of a window.
@@ -83,9 +96,9 @@ impl Release {
 
     /// Every order that a window can have.
     pub fn orders(&self) -> Candidates<u32> {
-        let fixed = || Candidates::new(self.order, Vec::new());
-        self.private_order
-            .as_ref()
-            .map_or_else(fixed, |choice| choice.candidates.clone())
+        match &self.private_order {
+            Some(choice) => choice.candidates.clone(),
+            None => Candidates::new(self.order, Vec::new()),
+        }
     }
 }
