@@ -7,6 +7,7 @@ use crate::read::draft::ReleaseDraft;
 use crate::read::output::publishes_to_kafka;
 use crate::read::releases::{PrivateReleases, WrittenReleases, privacy_and_releases};
 use crate::read::sampled::{Study, alone, study};
+use crate::read_text;
 use crate::text::{Checked, Document, Faults};
 
 impl Study {
@@ -17,7 +18,7 @@ impl Study {
     /// All faults of these sections, or that the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let text = read_text(path)?;
         let (mut document, file) = Document::read::<File>(&text, &name, known_keys());
         let study = file.and_then(|file| read_study(&mut document, file));
         document.finish(study)

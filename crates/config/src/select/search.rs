@@ -54,11 +54,14 @@ pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
 impl Search<'_> {
     /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
     pub fn only(&self, choice: &Choice) -> Option<Self> {
-        let (degree, points, grid) = match choice.on {
-            Coordinates::Lattice { degree } => (Some(degree), None, None),
-            on @ (Coordinates::Points { .. } | Coordinates::Tensor(_)) => (None, Some(on), None),
-            Coordinates::Cells(grid) => (None, None, Some(grid)),
-        };
+        let mut degree = None;
+        let mut points = None;
+        let mut grid = None;
+        match choice.on {
+            Coordinates::Lattice { degree: chosen } => degree = Some(chosen),
+            Coordinates::Points { .. } | Coordinates::Tensor(_) => points = Some(choice.on),
+            Coordinates::Cells(chosen) => grid = Some(chosen),
+        }
         let spline = grid.map(|grid| grid.spline);
         let is_asked = self.kinds.contains(&choice.noise)
             && (self.degree.is_none() || self.degree == degree)
