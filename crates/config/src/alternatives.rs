@@ -48,7 +48,7 @@ impl Alternative {
     }
 }
 
-/// Why a release cannot be compared.
+/// A reason why a release cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
     #[error(

@@ -117,7 +117,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As for [`Settings::load`]. Choices that the file does not allow are none.
+    /// Those of [`Settings::load`]. Choices that the file does not allow are none.
     pub fn load_choosing(path: &Path, choices: &str) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = read_text(path)?;

@@ -48,7 +48,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     lines
 }
 
-/// How the prices of windows add up, and what a cap is for.
+/// Sentences about how the prices of windows add up, and what a cap is for.
 fn composition_lines(settings: &Settings) -> Vec<String> {
     let total = settings.privacy.total;
     let mut lines = Vec::new();

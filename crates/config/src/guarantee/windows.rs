@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::settings::{Release, WindowKind};
 use bernstream_synopsis::clock::show;
 
-/// How the windows of a release overlap, and what that costs; nothing for tumbling windows.
+/// A sentence about how the windows of a release overlap, and what that costs; none for tumbling windows.
 pub fn shared(release: &Release, pane: Duration) -> Option<String> {
     let name = &release.name;
     let mut paid =

@@ -19,7 +19,7 @@ pub struct Amounts {
     pub rho: Field<f64>,
 }
 
-/// What a block may spend, and the definition of privacy that this gives.
+/// The total that a block may spend, and the definition of privacy that this gives.
 pub struct BudgetSpec {
     pub total: Price,
     pub definition: Definition,

@@ -18,7 +18,7 @@ pub struct Keys {
     pub step: Field<Auto<Vec<f64>>>,
 }
 
-/// What the file gives of a grid.
+/// The part of a grid that the file gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GivenGrid {
     pub spline: Option<Spline>,

@@ -20,7 +20,7 @@ use bernstream_release::source::Columns;
 /// The most bytes that are read of a file with a schema.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// How messages are written, and what is declared of the fields of records.
+/// The format of messages, and what is declared of the fields of records.
 #[derive(Clone)]
 pub struct MessageForm {
     pub format: Format,
@@ -97,7 +97,7 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<Mes
     })
 }
 
-/// How a column of event times is written, where the file says it of Arrow or of files; records have it among what is [`Declared`].
+/// The form of a column of event times, where the file says it of Arrow or of files; records have it among what is [`Declared`].
 pub fn of_columns(file: &file::File, form: &Checked<MessageForm>) -> Option<TimeFormat> {
     match form {
         Ok(MessageForm {

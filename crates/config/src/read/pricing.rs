@@ -38,7 +38,7 @@ struct DividedRequest {
     share: Option<Fraction>,
 }
 
-/// How a share is divided among windows.
+/// The way in which a share is divided among windows.
 #[derive(Clone, Copy, PartialEq)]
 enum Division {
     /// Evenly, among so many.
@@ -181,7 +181,7 @@ fn read_request(
     }))
 }
 
-/// Why a release cannot have a share of the total, and what to do.
+/// The reason why a release cannot have a share of the total, and what to do.
 struct Refusal {
     what: &'static str,
     hint: &'static str,

@@ -22,7 +22,7 @@ use crate::text::{Checked, Document, Field, Reported, values};
 use bernstream_noise::Mechanism;
 use bernstream_release::window::Axis;
 use bernstream_synopsis::Basis;
-use bernstream_synopsis::description::{Smoothness, Target};
+use bernstream_synopsis::description::{Names, Smoothness, Target};
 use bernstream_synopsis::price::Price;
 
 /// Reads `[release]`. A choice by `"auto"` depends on `terms`; one that is `recorded` is kept.
@@ -33,50 +33,15 @@ pub fn release(
     pricing: Checked<Pricing>,
     recorded: Option<&Recorded>,
 ) -> Checked<ReleaseDraft> {
-    let place = table.span();
-    let mut written = table.into_inner();
-    let name = document.required(&place, "name", written.name.take(), values::name);
     let payment = pricing
         .as_ref()
         .ok()
         .map(|pricing| *pricing.payment.get_ref());
-    step_as_bandwidth(&mut written);
-    let request = noise_request(document, &place, &mut written, payment);
-    let expected = document.optional(written.expected_records.take(), values::count);
-    // Moments choose their number by themselves: nothing is left to search for.
-    let mut moment_records = None;
-    let expected = match expected {
-        Ok(expected) => match &written.moments {
-            Some(moments) => {
-                moment_records = records_of_moments(document, &place, moments.get_ref(), expected)?;
-                Ok(None)
-            }
-            None => expectation(document, &place, &request, expected),
-        },
-        Err(reported) => Err(reported),
-    };
-    let calibration = calibration(document, written.scale.take(), &request);
-    let about = [
-        written.title.take(),
-        written.description.take(),
-        written.record.take(),
-    ];
-    let names = names::of_release(
-        document,
-        about,
-        written.domain.as_mut().map(Spanned::get_mut),
-    );
-    let named_axes = domain(document, &place, written.domain.take());
-    let has_tables = written.cells.is_some();
-    let label = match written.label.take() {
-        Some(written) => label(document, written).map(Some),
-        None => Ok(None),
-    };
-    let reader = targets::only(document, place, &mut written);
-    let named_axes = named_axes?;
-    let label = label?;
-    let request = request?;
-    let reader = reader?;
+    let parts = ReleaseParts::read(document, table, payment)?;
+    let named_axes = parts.axes?;
+    let label = parts.label?;
+    let request = parts.request?;
+    let reader = parts.reader?;
     let mut columns = Vec::new();
     let mut axes = Vec::new();
     for NamedAxis { column, axis } in named_axes {
@@ -89,18 +54,11 @@ pub fn release(
         let what = format!("{} is already an axis", label.get_ref().column);
         return Err(document.fault(label.span(), what, "the label cannot be an axis"));
     }
-    let planned = match payment {
-        Some(payment) => moment_records.map(|records| FrequencyPlan {
-            records,
-            epsilon: payment.epsilon().to_f64(),
-        }),
-        None => None,
-    };
     let grid = match &request.cells {
         Some(keys) => keys.read(document, &axes)?,
         None => GivenGrid::default(),
     };
-    let tables = if has_tables {
+    let tables = if parts.has_tables {
         cells_target::tables(label.as_ref().map(Spanned::get_ref))
     } else {
         1
@@ -110,16 +68,16 @@ pub fn release(
         axes: &axes,
         columns: &columns,
         label: label.as_ref(),
-        planned,
+        planned: parts.planned,
         grid,
         tables,
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let first = request.first(&grid, axes.len(), tables);
     let function = builder.build(document, first);
-    let name = name?;
+    let name = parts.name?;
     let pricing = pricing?;
-    let expected = expected?;
+    let expected = parts.expected?;
     let mut function = function?;
     fits_the_request(document, &request, &function.get_ref().function, &expected)?;
     let expected = expected.map(Spanned::into_inner);
@@ -135,10 +93,8 @@ pub fn release(
         let price = pricing.payment.get_ref().own();
         let search = builder.search(&request, &open, expected_records, price, terms?);
         let mut found = builder.choose(document, &request, &function, &search)?;
-        if let Some(recorded) = recorded
-            && let Some(choice) = recorded.choice(name.get_ref())
-            && let Some(kept) = search.only(&choice)
-        {
+        let kept = recorded.and_then(|recorded| recorded.choice(name.get_ref()));
+        if let Some(kept) = kept.and_then(|choice| search.only(&choice)) {
             found.taken = builder.choose(document, &request, &function, &kept)?.best;
         }
         function = builder.build(document, found.taken.on)?;
@@ -157,7 +113,7 @@ pub fn release(
         private_bandwidths,
     } = function.into_inner();
     let function = Spanned::new(target_place, function);
-    let smoothness = match written.smoothness {
+    let smoothness = match parts.smoothness {
         Some(smoothness) => Some(fitting_smoothness(document, smoothness, &function)?),
         None => None,
     };
@@ -170,14 +126,14 @@ pub fn release(
     };
     Ok(ReleaseDraft {
         name: name.into_inner(),
-        windows: written.windows,
+        windows: parts.windows,
         payment: pricing.payment,
         policy: pricing.policy,
         size: request.place,
         order,
         noise,
         on,
-        calibration: calibration?,
+        calibration: parts.calibration?,
         expected_records: expected,
         auto: selection,
         private_order: request.private_order,
@@ -185,11 +141,94 @@ pub fn release(
         private_bandwidths,
         columns,
         axes,
-        names: names?,
+        names: parts.names?,
         label,
         function,
-        sampled: written.sampled,
+        sampled: parts.sampled,
     })
+}
+
+/// The keys of `[release]`, each as read or with the proof that it has a fault.
+struct ReleaseParts {
+    name: Checked<Spanned<String>>,
+    request: Checked<NoiseRequest>,
+    expected: Checked<Option<Spanned<u64>>>,
+    /// For moments with a smoothness, where the price is known.
+    planned: Option<FrequencyPlan>,
+    calibration: Checked<Option<Spanned<Calibration>>>,
+    names: Checked<Option<Names>>,
+    axes: Checked<Vec<NamedAxis>>,
+    label: Checked<Option<Spanned<Labelled>>>,
+    reader: Checked<Reader>,
+    /// The function is one of tables of cells.
+    has_tables: bool,
+    windows: Field<file::WindowKind>,
+    smoothness: Field<Smoothness>,
+    sampled: Field<file::Sampled>,
+}
+
+impl ReleaseParts {
+    fn read(
+        document: &mut Document<'_>,
+        table: Spanned<file::Release>,
+        payment: Option<Payment>,
+    ) -> Checked<Self> {
+        let place = table.span();
+        let mut written = table.into_inner();
+        let name = document.required(&place, "name", written.name.take(), values::name);
+        step_as_bandwidth(&mut written);
+        let request = noise_request(document, &place, &mut written, payment);
+        let expected = document.optional(written.expected_records.take(), values::count);
+        // Moments choose their number by themselves: nothing is left to search for.
+        let mut planned = None;
+        let expected = match expected {
+            Ok(expected) => match &written.moments {
+                Some(moments) => {
+                    let records =
+                        records_of_moments(document, &place, moments.get_ref(), expected)?;
+                    if let Some(records) = records
+                        && let Some(payment) = payment
+                    {
+                        let epsilon = payment.epsilon().to_f64();
+                        planned = Some(FrequencyPlan { records, epsilon });
+                    }
+                    Ok(None)
+                }
+                None => expectation(document, &place, &request, expected),
+            },
+            Err(reported) => Err(reported),
+        };
+        let calibration = calibration(document, written.scale.take(), &request);
+        let about = [
+            written.title.take(),
+            written.description.take(),
+            written.record.take(),
+        ];
+        let axes = written.domain.as_mut().map(Spanned::get_mut);
+        let names = names::of_release(document, about, axes);
+        let axes = domain(document, &place, written.domain.take());
+        let has_tables = written.cells.is_some();
+        let label = match written.label.take() {
+            Some(written) => label(document, written).map(Some),
+            None => Ok(None),
+        };
+        let reader = targets::only(document, place, &mut written);
+        Ok(ReleaseParts {
+            name,
+            request,
+            expected,
+            planned,
+            calibration,
+            names,
+            axes,
+            label,
+            reader,
+            has_tables,
+            windows: written.windows,
+            smoothness: written.smoothness,
+            sampled: written.sampled,
+        })
+    }
 }
 
 /// Makes the step of tables of cells, where it is given alone, their smallest bandwidth too: every spline can be read with it.
@@ -443,7 +482,7 @@ fn is_one(
     }
 }
 
-/// Why `"auto"` found no candidate.
+/// The fault that `"auto"` found no candidate, with the reason.
 fn no_choice(
     document: &mut Document<'_>,
     request: &NoiseRequest,

@@ -35,7 +35,7 @@ impl Search<'_> {
     }
 }
 
-/// What all of them find, in their order.
+/// The candidates that all of them find, in their order.
 fn side_by_side<'a>(judges: impl Iterator<Item = Judge<'a>>) -> Vec<Candidate> {
     thread::scope(|scope| {
         let workers: Vec<_> = judges.map(|judge| scope.spawn(judge)).collect();

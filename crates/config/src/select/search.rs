@@ -11,7 +11,7 @@ use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::rough::{Kind, WorstCaseFunctions};
 
-/// What to choose from, and what the choice depends on.
+/// The candidates to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Never empty.
@@ -36,7 +36,7 @@ pub struct Search<'a> {
     pub axes: &'a [Axis],
 }
 
-/// What the choice depends on in other sections of the file.
+/// Settings of other sections of the file that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     pub adjacency: Adjacency,
@@ -126,7 +126,7 @@ impl Search<'_> {
         Some(mechanism.scale().units() as f64 * function.unit())
     }
 
-    /// What is assumed of the function, in natural units; none if nothing is known about it.
+    /// The functions that are assumed, in natural units; none if nothing is known about them.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     pub(super) fn rough(&self, function: &Function) -> Option<WorstCaseFunctions> {
         let records = self.expected_records as f64;

@@ -10,7 +10,7 @@ use bernstream_synopsis::Sensitivity;
 use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::price::Price;
 
-/// Which bound on the sensitivity the noise is calibrated to.
+/// The bound on the sensitivity that the noise is calibrated to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calibration {
     /// The bound that we prove for the target.

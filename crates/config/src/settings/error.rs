@@ -4,7 +4,7 @@ use bernstream_noise as mechanism;
 use bernstream_noise::continual;
 use bernstream_release as targets;
 
-/// Why valid settings cannot be carried out.
+/// A reason why valid settings cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -85,7 +85,7 @@ pub enum Unit {
     },
 }
 
-/// How long all records of a user form one privacy unit.
+/// The time during which all records of a user form one privacy unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// Each period is a unit with its own total.

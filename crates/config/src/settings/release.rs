@@ -24,7 +24,7 @@ pub struct Release {
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
-    /// What is written at its plots; in no digest.
+    /// Public text that is written at its plots; in no digest.
     pub names: Option<Names>,
     pub label: Option<Label>,
     /// The price of the noise in the first window.
@@ -34,12 +34,12 @@ pub struct Release {
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub noise: NoiseKind,
-    /// What the noise is added to, as asked for or chosen.
+    /// The coordinates that the noise is added to, as asked for or chosen.
     pub on: Coordinates,
     pub calibration: Calibration,
     /// A public guess at the records of a window and key.
     pub expected_records: Option<u64>,
-    /// How degree and order were chosen, where the file says `auto`.
+    /// The search by which degree and order were chosen, where the file says `auto`.
     pub auto: Option<Selection>,
     /// Chosen by each window and key; `order` and `function` are then the first candidates.
     pub private_order: Option<PrivateOrder>,

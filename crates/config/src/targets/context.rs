@@ -21,7 +21,7 @@ pub struct TargetContext<'a> {
     pub planned: Option<FrequencyPlan>,
 }
 
-/// What the number of frequencies is chosen for.
+/// The records and the price that a number of frequencies is chosen for.
 #[derive(Clone, Copy)]
 pub struct FrequencyPlan {
     pub records: u64,
