@@ -30,7 +30,7 @@ use bernstream_synopsis::{Adjacency, Basis};
 /// from a future window on.
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules. So is `producer_delay`, a
 /// statement about producers: synopses say it, and no rule of the worker depends on it.
-pub fn json(settings: &Settings) -> String {
+pub(crate) fn json(settings: &Settings) -> String {
     let privacy = &settings.privacy;
     let mut releases = Map::new();
     for one in &settings.releases {
@@ -122,7 +122,7 @@ pub(crate) fn blocks(blocks: Blocks) -> Value {
 }
 
 /// The rules that decide to which window a record belongs.
-pub fn membership(rules: &Rules) -> Value {
+pub(crate) fn membership(rules: &Rules) -> Value {
     json!({
         "origin": rules.grid.origin(),
         "length": micros(rules.grid.length()),
@@ -133,7 +133,7 @@ pub fn membership(rules: &Rules) -> Value {
 }
 
 /// Adds the form of records, and the types that are declared of their fields; for Arrow, those that are declared of its columns.
-pub fn declared(settings: &Settings, normalised: &mut Value) {
+pub(crate) fn declared(settings: &Settings, normalised: &mut Value) {
     let columns = &settings.columns;
     let time_format = match &settings.input {
         Input::Kafka(kafka) => match &kafka.format {
@@ -174,7 +174,7 @@ fn record_schemas(columns: &Columns, form: &RecordForm, normalised: &mut Value) 
 }
 
 /// The part of one release that [`choice`] reads.
-pub fn chosen(settings: &Settings, one: &Release) -> Value {
+pub(crate) fn chosen(settings: &Settings, one: &Release) -> Value {
     let Value::Object(mut about) = release(settings, one) else {
         return Value::Null;
     };
@@ -214,7 +214,7 @@ pub fn ahead(recorded: &str) -> Option<Duration> {
 }
 
 /// The noise and the size of a release in recorded settings; `None` if this program does not know them.
-pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
+pub(crate) fn choice(recorded: &str, release: &str) -> Option<Choice> {
     let settings = parsed(recorded);
     let release = settings.get("releases")?.get(release)?;
     let noise: NoiseKind = field(release, "noise")?;
@@ -379,13 +379,13 @@ pub fn definition(settings: &str) -> Option<Definition> {
 }
 
 /// The bounds of the axes.
-pub fn domain(columns: &[String], axes: &[Axis]) -> Vec<Value> {
+pub(crate) fn domain(columns: &[String], axes: &[Axis]) -> Vec<Value> {
     let axes = columns.iter().zip(axes);
     axes.map(|(column, axis)| bounds(column, axis)).collect()
 }
 
 /// The label, if there is one; its column is the last of `columns`.
-pub fn label(columns: &[String], label: Option<&Label>) -> Option<Value> {
+pub(crate) fn label(columns: &[String], label: Option<&Label>) -> Option<Value> {
     let label = label?;
     let column = columns.last()?;
     Some(match label {

@@ -51,7 +51,7 @@ impl Privacy {
     }
 
     /// The most windows of `grid` that one period of a user meets; `None` without such periods, or without a grid.
-    pub fn windows_of_period(&self, grid: Option<Grid>) -> Option<u64> {
+    pub(crate) fn windows_of_period(&self, grid: Option<Grid>) -> Option<u64> {
         match &self.unit {
             Unit::User {
                 per: Period::Every(per),
@@ -65,7 +65,7 @@ impl Privacy {
     }
 
     /// The neighbouring relation.
-    pub fn protected(&self) -> Protected {
+    pub(crate) fn protected(&self) -> Protected {
         Protected {
             adjacency: self.adjacency,
             contributions: self.unit.contributions(),

@@ -60,7 +60,7 @@ impl Release {
     }
 
     /// Number of panes that a window charges: those that it is computed from, but a sum over panes charges the newest alone.
-    pub fn panes_charged(&self) -> u32 {
+    pub(crate) fn panes_charged(&self) -> u32 {
         match self.window_kind {
             WindowKind::Hopping { panes } if !self.is_sum_of_panes() => panes,
             _ => 1,
@@ -68,7 +68,7 @@ impl Release {
     }
 
     /// Returns whether every window has the same price.
-    pub fn has_fixed_price(&self) -> bool {
+    pub(crate) fn has_fixed_price(&self) -> bool {
         matches!(self.policy, Policy::Fixed(_))
     }
 
