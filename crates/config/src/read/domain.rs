@@ -11,18 +11,24 @@ use crate::text::{Checked, Document, Field, values};
 use bernstream_release::window::{Axis, Label, Outside};
 use bernstream_synopsis::MOST_CLASSES;
 
-/// An axis and its column.
-pub struct NamedAxis {
-    pub column: String,
-    pub axis: Axis,
+/// The axes, and the column of each.
+pub struct Domain {
+    pub columns: Vec<String>,
+    pub axes: Vec<Axis>,
 }
 
-/// The axes, each with its column.
+/// An axis and its column.
+struct NamedAxis {
+    column: String,
+    axis: Axis,
+}
+
+/// Reads `domain`.
 pub fn domain(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: Field<Vec<Spanned<file::Axis>>>,
-) -> Checked<Vec<NamedAxis>> {
+) -> Checked<Domain> {
     let axes = document.required(place, "domain", written, |axes| match axes.len() {
         1..=3 => Ok(axes),
         count => Err(format!("has {count} axes, must have 1 to 3")),
@@ -33,7 +39,14 @@ pub fn domain(
     for written in axes.into_inner() {
         named.push(named_axis(document, written, &mut seen));
     }
-    named.into_iter().collect()
+    let mut columns = Vec::new();
+    let mut axes = Vec::new();
+    for named in named {
+        let NamedAxis { column, axis } = named?;
+        columns.push(column);
+        axes.push(axis);
+    }
+    Ok(Domain { columns, axes })
 }
 
 fn named_axis(

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use crate::file;
 use crate::read::cells::GivenGrid;
-use crate::read::domain::{NamedAxis, domain, label};
+use crate::read::domain::{Domain, domain, label};
 use crate::read::draft::ReleaseDraft;
 use crate::read::noise::{Keys, NoiseRequest};
 use crate::read::pricing::Pricing;
@@ -38,16 +38,10 @@ pub fn release(
         .ok()
         .map(|pricing| *pricing.payment.get_ref());
     let parts = ReleaseParts::read(document, table, payment)?;
-    let named_axes = parts.axes?;
+    let Domain { mut columns, axes } = parts.domain?;
     let label = parts.label?;
     let request = parts.request?;
     let reader = parts.reader?;
-    let mut columns = Vec::new();
-    let mut axes = Vec::new();
-    for NamedAxis { column, axis } in named_axes {
-        columns.push(column);
-        axes.push(axis);
-    }
     if let Some(label) = &label
         && columns.contains(&label.get_ref().column)
     {
@@ -92,21 +86,12 @@ pub fn release(
         }
         let price = pricing.payment.get_ref().own();
         let search = builder.search(&request, &open, expected_records, price, terms?);
-        let mut found = builder.choose(document, &request, &function, &search)?;
         let kept = recorded.and_then(|recorded| recorded.choice(name.get_ref()));
-        if let Some(kept) = kept.and_then(|choice| search.only(&choice)) {
-            found.taken = builder.choose(document, &request, &function, &kept)?.best;
-        }
+        let found = builder.select(document, &request, &function, &search, kept)?;
         function = builder.build(document, found.taken.on)?;
         selection = Some(found);
     }
-    let mut order = 1;
-    let mut noise = request.kinds.first().copied().unwrap_or(NoiseKind::Laplace);
-    let mut on = first;
-    if let Some(selection) = &selection {
-        Choice { noise, on, order } = selection.taken.choice();
-    }
-    let order = NoiseRequest::fixed(&request.order).unwrap_or(order);
+    let Choice { noise, on, order } = final_choice(&request, selection.as_ref(), first);
     let target_place = function.span();
     let ReadTarget {
         function,
@@ -117,13 +102,8 @@ pub fn release(
         Some(smoothness) => Some(fitting_smoothness(document, smoothness, &function)?),
         None => None,
     };
-    let label = match label.map(Spanned::into_inner) {
-        Some(Labelled { column, label }) => {
-            columns.push(column);
-            Some(label)
-        }
-        None => None,
-    };
+    let label = label.map(Spanned::into_inner);
+    columns.extend(label.as_ref().map(|label| label.column.clone()));
     Ok(ReleaseDraft {
         name: name.into_inner(),
         windows: parts.windows,
@@ -142,10 +122,30 @@ pub fn release(
         columns,
         axes,
         names: parts.names?,
-        label,
+        label: label.map(|label| label.label),
         function,
         sampled: parts.sampled,
     })
+}
+
+/// The choice that is in use: that of the search, if there was one, with the order that the file gives.
+fn final_choice(
+    request: &NoiseRequest,
+    selection: Option<&Selection>,
+    first: Coordinates,
+) -> Choice {
+    let mut choice = match selection {
+        Some(selection) => selection.taken.choice(),
+        None => Choice {
+            noise: request.kinds.first().copied().unwrap_or(NoiseKind::Laplace),
+            on: first,
+            order: 1,
+        },
+    };
+    if let Some(order) = NoiseRequest::fixed(&request.order) {
+        choice.order = order;
+    }
+    choice
 }
 
 /// The keys of `[release]`, each as read or with the proof that it has a fault.
@@ -157,7 +157,7 @@ struct ReleaseParts {
     planned: Option<FrequencyPlan>,
     calibration: Checked<Option<Spanned<Calibration>>>,
     names: Checked<Option<Names>>,
-    axes: Checked<Vec<NamedAxis>>,
+    domain: Checked<Domain>,
     label: Checked<Option<Spanned<Labelled>>>,
     reader: Checked<Reader>,
     /// The function is one of tables of cells.
@@ -206,7 +206,7 @@ impl ReleaseParts {
         ];
         let axes = written.domain.as_mut().map(Spanned::get_mut);
         let names = names::of_release(document, about, axes);
-        let axes = domain(document, &place, written.domain.take());
+        let domain = domain(document, &place, written.domain.take());
         let has_tables = written.cells.is_some();
         let label = match written.label.take() {
             Some(written) => label(document, written).map(Some),
@@ -220,7 +220,7 @@ impl ReleaseParts {
             planned,
             calibration,
             names,
-            axes,
+            domain,
             label,
             reader,
             has_tables,
@@ -378,6 +378,22 @@ impl<'a> FunctionBuilder<'a> {
             terms,
             axes: self.axes,
         }
+    }
+
+    /// The best candidate of `search`, and the choice that is `kept` in its place, if it is one that the file allows.
+    fn select(
+        &self,
+        document: &mut Document<'_>,
+        request: &NoiseRequest,
+        target: &Spanned<ReadTarget>,
+        search: &Search<'_>,
+        kept: Option<Choice>,
+    ) -> Checked<Selection> {
+        let mut found = self.choose(document, request, target, search)?;
+        if let Some(kept) = kept.and_then(|choice| search.only(&choice)) {
+            found.taken = self.choose(document, request, target, &kept)?.best;
+        }
+        Ok(found)
     }
 
     /// The best candidate of `search`; a fault at `target` if there is none.
