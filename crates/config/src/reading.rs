@@ -1,4 +1,4 @@
-//! What of the settings bears on reading: processes that read for one another compare a digest of it.
+//! The settings that bear on reading: processes that read for one another compare a digest of them.
 //!
 //! It is not what affects privacy: prices, totals, noise and delays change nothing in what a window keeps of its records, while the
 //! messages that an operator has given up do.

@@ -1,4 +1,4 @@
-//! What a ledger has recorded of its settings: with it, a choice of `"auto"` holds until the file changes, and a total that was
+//! Settings that a ledger has recorded: with them, a choice of `"auto"` holds until the file changes, and a total that was
 //! worked out from a promise holds for ever.
 //!
 //! A new version may choose otherwise for the same file, or work out more from the same promise. Its settings are then those of

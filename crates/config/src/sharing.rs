@@ -1,4 +1,4 @@
-//! What a pipeline says of the budget that it shares, and where that is.
+//! The terms of the budget that a pipeline shares, and its topic.
 
 use serde_json::json;
 

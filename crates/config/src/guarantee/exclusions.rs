@@ -1,4 +1,4 @@
-//! What the guarantee does not protect: one list, from which `check`, every synopsis, README and the page of docs are made.
+//! The things that the guarantee does not protect: one list, from which `check`, every synopsis, README and the page of docs are made.
 
 mod conditions;
 mod list;

@@ -1,6 +1,6 @@
 //! The candidate with the smallest predicted error, of all families, where most of the records form a cluster.
 //!
-//! What follows the roughest function is too noisy for all others: its error is told beside it, and not chosen by.
+//! A candidate that follows the roughest function is too noisy for all others: that error is told beside it, and not chosen by.
 
 use std::thread;
 

@@ -1,4 +1,5 @@
-//! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
+//! The candidates that `"auto"` chooses from, the settings that the choice depends on, and the scale and the functions by which every
+//! family is judged.
 
 use crate::settings::{
     Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind,

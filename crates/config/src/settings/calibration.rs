@@ -1,4 +1,4 @@
-//! Which bound on the sensitivity the noise of a release is calibrated to.
+//! The bound on the sensitivity that the noise of a release is calibrated to.
 
 use crate::settings::error::Error;
 use crate::settings::privacy::Privacy;

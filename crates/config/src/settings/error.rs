@@ -1,4 +1,4 @@
-//! Why settings cannot be carried out.
+//! Reasons why settings cannot be carried out.
 
 use bernstream_noise as mechanism;
 use bernstream_noise::continual;

@@ -1,4 +1,4 @@
-//! How much Gaussian noise a block under `composition = "gaussian"` may have, and how fine.
+//! Limits on the Gaussian noise of a block under `composition = "gaussian"`: how much, and how fine.
 
 use crate::settings::privacy::Privacy;
 use bernstream_noise::accountant::gaussian::Drawn;

@@ -1,4 +1,4 @@
-//! What is allowed and surely a mistake, for warnings.
+//! Settings that are allowed and surely a mistake, for warnings.
 
 use crate::settings::{Input, Period, Release, Settings, Unit};
 use bernstream_kafka::source::record::Format;

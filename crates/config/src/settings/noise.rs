@@ -83,7 +83,7 @@ impl NoiseKind {
 }
 
 impl fmt::Display for NoiseKind {
-    /// As in the file.
+    /// Writes it as in the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             NoiseKind::Laplace => "laplace",

@@ -1,4 +1,4 @@
-//! Which windows a synopsis covers: one, the last several, or all so far.
+//! The windows that a synopsis covers: one, the last several, or all so far.
 
 use serde::Serialize;
 

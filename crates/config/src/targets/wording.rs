@@ -1,4 +1,4 @@
-//! What the values of a function mean: intensities, expected labels and scores.
+//! The meaning of the values of a function: intensities, expected labels and scores.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whether noise can be calibrated to the prices.
+//! The rule that noise can be calibrated to the prices.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Whether the total of a block pays for a window of all releases.
+//! The rule that the total of a block pays for a window of all releases.
 
 use crate::read::draft::ReleaseDraft;
 use crate::settings::Privacy;

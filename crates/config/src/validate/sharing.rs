@@ -1,4 +1,4 @@
-//! What a shared budget needs of the rest.
+//! Rules for a shared budget and the rest of the file.
 
 use std::ops::Range;
 
